@@ -29,24 +29,23 @@ const (
 	maxBan      = algorithm.MaxWindow * time.Microsecond
 )
 
-// check returns what is wrong with the ban, or nil.
-func (b Ban) check() *RuleError {
-	wrong := func(field string, value any, why string) *RuleError {
-		return &RuleError{Field: "Ban." + field, Value: value, Why: why}
-	}
-	switch {
+// checkBan checks the Ban.
+func (c *ruleCheck) checkBan() {
+	switch b := c.Ban; {
 	case b == Ban{}, b == Ban{ByHand: true}:
-		return nil
+		return
 	case b.ByHand:
-		return wrong("ByHand", true, "goes without the other fields")
-	case b.After < 1 || b.After > maxBanAfter:
-		return wrong("After", b.After, "must be 1 to 1000 windows; or set ByHand alone")
-	case b.For < time.Millisecond || b.For > maxBan:
-		return wrong("For", b.For, "must be 1 ms to 366 days: a ban has an end")
-	case b.Max != 0 && (b.Max < b.For || b.Max > maxBan):
-		return wrong("Max", b.Max, "must be For to 366 days, or unset")
+		c.add("Ban.ByHand", "ban_by_hand", true, "goes without the other fields")
+		return
 	}
-	return nil
+	if c.Ban.After < 1 || c.Ban.After > maxBanAfter {
+		c.add("Ban.After", "ban_after", c.Ban.After, "must be 1 to 1000 windows; or set ByHand alone")
+	}
+	if c.Ban.For < time.Millisecond || c.Ban.For > maxBan {
+		c.add("Ban.For", "ban_for", c.Ban.For, "must be 1 ms to 366 days: a ban has an end")
+	} else if c.Ban.Max != 0 && (c.Ban.Max < c.Ban.For || c.Ban.Max > maxBan) {
+		c.add("Ban.Max", "ban_max", c.Ban.Max, "must be For to 366 days, or unset")
+	}
 }
 
 // compile converts the ban of a rule with this window into the integers that the engines use.

@@ -14,14 +14,9 @@ type Check struct {
 }
 
 // Check returns a [Check] of these rules. They are decided together, all charged or none. The error
-// is a *[RuleError]. Rules with Count or [Concurrency] are refused too, because a Check does not
-// learn how the call ends.
+// is that of [Limiter.Guard]. Rules with Count or [Concurrency] are refused too, because a Check
+// does not learn how the call ends.
 func (l *Limiter) Check(rules ...Rule) (*Check, error) {
-	for i := range rules {
-		if wrong := rules[i].checkInHandler(); wrong != nil {
-			return nil, wrong
-		}
-	}
 	g, err := l.guard(rules, true)
 	if err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	plan := core.Rule{Name: "plan", Seconds: 1, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.InFlight(9)}}
 	for field, rule := range map[string]core.Rule{
-		"Limit": atOnce(1), "Also": {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, `Plans["pro"]`: plan,
+		"Limit": atOnce(1), "Also[0]": {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, `Plans["pro"]`: plan,
 	} {
 		_, err := limiter.Check(rule)
 		wantRuleError(t, err, rule.Name, field, "")

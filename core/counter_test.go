@@ -141,8 +141,8 @@ func TestCountersRefused(t *testing.T) {
 		{"no limit", "n", []core.Limit{{}}, "Max", "0"},
 		{"slots", "n", []core.Limit{core.InFlight(1)}, "Limit", "1 at once"},
 		{"slots beside it", "n", []core.Limit{core.PerHour(1), core.InFlight(1)}, "Limit", "1 at once"},
-		{"the same counter twice", "n", []core.Limit{core.PerHour(1), core.PerHour(2)}, "Also", "2/h"},
-		{"Unlimited beside it", "n", []core.Limit{core.PerHour(1), core.Unlimited}, "Also", "unlimited"},
+		{"the same counter twice", "n", []core.Limit{core.PerHour(1), core.PerHour(2)}, "Also[0]", "2/h"},
+		{"Unlimited beside it", "n", []core.Limit{core.PerHour(1), core.Unlimited}, "Also[0]", "unlimited"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := limiter.Counter(test.counter, test.limits[0], test.limits[1:]...)

@@ -42,7 +42,10 @@ var errZeroRuleSet = &RuleError{Field: "set", Why: "was never made: check the er
 // why. It is returned when these are made, not later.
 type RuleError struct {
 	Rule  string // the name of the rule or the handle, or "" if it has none
-	Field string // the field as it is spelled in Go, such as Seconds or Options.Prefix
+	Field string // the field as it is spelled in Go, such as Seconds, Ban.For or Plans["pro"]
+	// Code stands for one kind of mistake of a rule or a limit, such as no_limit, or is "" for all
+	// other mistakes. The codes are stable.
+	Code  string
 	Value any    // the value of the field
 	Why   string // why it is wrong, and what would be right
 }
@@ -69,8 +72,11 @@ func (e *RuleError) Error() string {
 }
 
 // joinRuleErrors returns the errors in order of their rules and texts, each once: several guards of
-// a set may find the same.
+// a set may find the same. A single one stands for itself.
 func joinRuleErrors(wrong []*RuleError) error {
+	if len(wrong) == 1 {
+		return wrong[0]
+	}
 	var errs []error
 	seen := make(map[string]bool)
 	for _, err := range wrong {

@@ -30,12 +30,6 @@ func (l *Limiter) mustFront() *front {
 	return f
 }
 
-// Identifies implements service.Front.
-func (f *front) Identifies() bool { return f.options.Identify != nil }
-
-// Reports implements service.Front.
-func (f *front) Reports() bool { return f.options.OnThreshold != nil }
-
 // Obeying implements service.Front.
 func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.obeying() }
 

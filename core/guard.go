@@ -18,8 +18,8 @@ type Guard struct {
 }
 
 // Guard returns a Guard of these rules. They are decided together, all charged or none. The error
-// is a *[RuleError]. A name stands for one limit on a Limiter: if another Guard or Check has a rule
-// of the same name with another limit, that is an error too.
+// is a *[RuleError], or joins one for each mistake. A name stands for one limit on a Limiter: if
+// another Guard or Check has a rule of the same name with another limit, that is an error too.
 func (l *Limiter) Guard(rules ...Rule) (*Guard, error) {
 	return l.guard(rules, false)
 }
@@ -33,8 +33,8 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		return nil, &RuleError{Field: "rules", Value: rules, Why: "must be at least one"}
 	}
 	g := &Guard{front: f}
-	if wrong := f.registry.attach(&g.attachment, rules, inHandler); wrong != nil {
-		return nil, wrong
+	if err := f.registry.attach(&g.attachment, rules, inHandler); err != nil {
+		return nil, err
 	}
 	return g, nil
 }

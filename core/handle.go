@@ -47,8 +47,8 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 		h.add(prepared)
 	}
 	if wrong := checkAlso(limits[0], limits[1:]); wrong != nil {
-		wrong.Rule = name
-		return nil, wrong
+		wrong[0].Rule = name
+		return nil, wrong[0]
 	}
 	if len(h.limits) == 1 {
 		h.single = h.named.limits[0]
@@ -86,11 +86,11 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 		return own
 	}
 	if h.hasOverrides() && own.limit != Unlimited && !own.limit.sharesCounter(h.limits[0].limit) {
-		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: own.limit, Why: notOverridable}}
+		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own.limit, Why: notOverridable}}
 	}
 	for _, further := range h.limits[1:] {
 		if own.limit.counter() == further.limit.counter() {
-			return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: own.limit, Why: sameCounter}}
+			return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeSameCounter, Value: own.limit, Why: sameCounter}}
 		}
 	}
 	return own

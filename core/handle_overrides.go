@@ -14,7 +14,7 @@ func (h *handle) withOverrides() *handle {
 	case own == Unlimited:
 		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
 	case !h.front.registry.names.claimHandle(h.named.name, own):
-		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: notOverridable}
+		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own, Why: notOverridable}
 	default:
 		changed.counted.OverrideKey = rediskey.OverrideTail(h.named.name)
 		h.front.BanWatch.Start()

@@ -159,18 +159,25 @@ func (l Limit) compile() (algorithm.Limit, error) {
 	if (l.Calendar != Calendar{}) {
 		calendar, err := l.Calendar.compile()
 		if err != nil {
-			return algorithm.Limit{}, &RuleError{Field: "Calendar", Value: l.Calendar, Why: err.Error()}
+			return algorithm.Limit{}, &RuleError{Field: "Calendar", Code: "calendar_zone", Value: l.Calendar, Why: err.Error()}
 		}
 		terms.Calendar = calendar
 	}
 	compiled, err := algorithm.Make(algorithm.Kind(l.Algorithm), terms)
 	switch {
 	case err != nil && l.Burst != l.Max && l.Burst != 0:
-		return compiled, &RuleError{Field: "Burst", Value: l.Burst, Why: err.Error()}
+		return compiled, &RuleError{Field: "Burst", Code: "too_fine", Value: l.Burst, Why: err.Error()}
 	case err != nil:
-		return compiled, &RuleError{Field: "Max", Value: l.Max, Why: err.Error()}
+		return compiled, &RuleError{Field: "Max", Code: "too_fine", Value: l.Max, Why: err.Error()}
 	}
 	return compiled, nil
+}
+
+// wrong returns why the limit cannot be counted, or nil.
+func (l Limit) wrong() *RuleError {
+	_, err := l.compile()
+	wrong, _ := err.(*RuleError)
+	return wrong
 }
 
 // clone returns the limit with its own copy of the zone's name, which a framework may have lent for
@@ -182,35 +189,35 @@ func (l Limit) clone() Limit {
 
 // check returns what is wrong with the limit, except what only the engines can tell, or nil.
 func (l Limit) check() error {
-	wrong := func(field string, value any, why string) error {
-		return &RuleError{Field: field, Value: value, Why: why}
+	wrong := func(field, code string, value any, why string) error {
+		return &RuleError{Field: field, Code: code, Value: value, Why: why}
 	}
 	calendar := l.Calendar != Calendar{}
 	of := l.Algorithm.properties()
 	most, shortest := cmp.Or(of.MaxPermits, algorithm.MaxEntries), time.Duration(of.MinWindow)*time.Microsecond
 	switch {
 	case l == Unlimited:
-		return wrong("Limit", l, "cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit")
+		return wrong("Limit", "unlimited", l, "cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit")
 	case l.Algorithm.known() && most < algorithm.MaxPermits && (l.Max < 1 || int64(l.Max) > most):
-		return wrong("Max", l.Max, fmt.Sprintf("must be 1 to 10,000 for %v, which keeps an entry for each call", l.Algorithm))
+		return wrong("Max", "max_entries", l.Max, fmt.Sprintf("must be 1 to 10,000 for %v, which keeps an entry for each call", l.Algorithm))
 	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
-		return wrong("Max", l.Max, "must be 1 to 10^12")
+		return wrong("Max", "max_range", l.Max, "must be 1 to 10^12")
 	case !l.Algorithm.known():
-		return wrong("Algorithm", l.Algorithm, "is none of this package")
+		return wrong("Algorithm", "algorithm", l.Algorithm, "is none of this package")
 	case calendar && l.Window != 0:
-		return wrong("Calendar", l.Calendar, "takes the place of a Window: set one of the two")
+		return wrong("Calendar", "calendar_and_window", l.Calendar, "takes the place of a Window: set one of the two")
 	case calendar && l.Algorithm != 0 && !of.Calendar:
-		return wrong("Calendar", l.Calendar, "goes with CalendarWindow only")
+		return wrong("Calendar", "calendar_algorithm", l.Calendar, "goes with CalendarWindow only")
 	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
-		return wrong("Window", l.Window, "must be 1 ms to 366 days")
+		return wrong("Window", "window_range", l.Window, "must be 1 ms to 366 days")
 	case l.Window%time.Microsecond != 0:
-		return wrong("Window", l.Window, "must be whole microseconds")
+		return wrong("Window", "window_fraction", l.Window, "must be whole microseconds")
 	case l.Window < shortest:
-		return wrong("Window", l.Window, fmt.Sprintf("must be at least %g s for %v: holders renew their slots every third of it", shortest.Seconds(), l.Algorithm))
+		return wrong("Window", "window_short", l.Window, fmt.Sprintf("must be at least %g s for %v: holders renew their slots every third of it", shortest.Seconds(), l.Algorithm))
 	case l.Burst != 0 && !of.Burst:
-		return wrong("Burst", l.Burst, "means something for TokenBucket only")
+		return wrong("Burst", "burst_without_bucket", l.Burst, "means something for TokenBucket only")
 	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
-		return wrong("Burst", l.Burst, "must be 1 to 10^12, or unset")
+		return wrong("Burst", "burst_range", l.Burst, "must be 1 to 10^12, or unset")
 	}
 	return nil
 }

@@ -61,13 +61,12 @@ func (l *Limit) UnmarshalText(text []byte) error {
 func ParseLimit(text string) (Limit, error) {
 	l, why := parseLimit(strings.Fields(text))
 	if why == "" && l != Unlimited {
-		if _, err := l.compile(); err != nil {
-			wrong := err.(*RuleError)
+		if wrong := l.wrong(); wrong != nil {
 			why = wrong.ofLimit()
 		}
 	}
 	if why != "" {
-		return Limit{}, &RuleError{Field: "Limit", Value: strings.Clone(text), Why: why}
+		return Limit{}, &RuleError{Field: "Limit", Code: "limit_text", Value: strings.Clone(text), Why: why}
 	}
 	return l.clone(), nil
 }

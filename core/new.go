@@ -49,7 +49,7 @@ func (f *front) assemble() {
 		overrides: overrides.Tables{Redis: f.Redis, KeyHead: f.KeyHead, Memory: f.Memory, Most: overrides.Most},
 	}
 	r := &f.registry
-	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.Identifies(), f.Reports()
+	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.options.Identify != nil, f.options.OnThreshold != nil
 	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
 }
 

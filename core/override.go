@@ -149,23 +149,28 @@ func readOverride(subject, text string, own *algorithm.Limit) Override {
 	return o
 }
 
-// checkOverrides returns what does not go with Overrides, or nil.
-func (r *Rule) checkOverrides() *RuleError {
-	switch {
-	case !r.Overrides:
-		return nil
-	case r.Name == "":
-		return r.wrong("Overrides", true, "needs a Name, by which overrides are set")
-	case r.Lease != 0:
-		return r.wrong("Lease", r.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
+// checkOverrides checks what does not go with Overrides. The plans are compared with the rule's own
+// limit if that is sound.
+func (c *ruleCheck) checkOverrides(sound bool) {
+	if !c.Overrides {
+		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		if limit := r.Plans[name]; limit != Unlimited && !limit.sharesCounter(r.limit()) {
-			return r.wrong(planField(name), limit, notOverridable)
+	if c.Name == "" {
+		c.add("Overrides", "overrides_without_name", true, "needs a Name, by which overrides are set")
+	}
+	if c.Lease != 0 {
+		c.add("Lease", "lease_and_overrides", c.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		if limit := c.Plans[name]; sound && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
+			c.add(planField(name), codeNotOverridable, limit, notOverridable)
 		}
 	}
-	return nil
 }
 
-// notOverridable says why a limit cannot stand in place of the own limit of a rule with Overrides.
-const notOverridable = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
+// codeNotOverridable and notOverridable say why a limit cannot stand in place of the own limit of a
+// rule with Overrides.
+const (
+	codeNotOverridable = "not_overridable"
+	notOverridable     = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
+)

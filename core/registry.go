@@ -29,12 +29,12 @@ type registry struct {
 }
 
 // attach prepares the rules of a guard and adds it to the list, or returns what is wrong with them.
-func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) *RuleError {
+func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
+	if wrong := g.checkAll(rules, inHandler); wrong != nil {
+		return joinRuleErrors(wrong)
+	}
 	sameName := make(map[string]int)
 	for _, r := range rules {
-		if wrong := g.check(&r); wrong != nil {
-			return wrong
-		}
 		a.rules = append(a.rules, bind(r, sameName, g.tallies))
 	}
 	here := codeplace.Once()
@@ -56,32 +56,39 @@ func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) *RuleErro
 	return nil
 }
 
-// check returns what is wrong with a rule on this limiter, or nil.
-func (g *registry) check(r *Rule) *RuleError {
-	if wrong := r.check(); wrong != nil {
-		return wrong
+// checkAll returns what is wrong with the rules of a guard by themselves.
+func (g *registry) checkAll(rules []Rule, inHandler bool) (wrong []*RuleError) {
+	for i := range rules {
+		wrong = append(wrong, g.check(&rules[i])...)
+		if inHandler {
+			wrong = append(wrong, rules[i].checkInHandler()...)
+		}
 	}
+	return wrong
+}
+
+// check returns what is wrong with a rule on this limiter.
+func (g *registry) check(r *Rule) []*RuleError {
+	wrong := r.check()
 	if r.NeedLogin && !g.identifies {
-		return r.wrong("NeedLogin", true, "needs Options.Identify, to know who is logged in")
+		wrong = append(wrong, r.wrong("NeedLogin", "no_identify", true, "needs Options.Identify, to know who is logged in"))
 	}
 	if len(r.Warn) > 0 && !g.reports {
-		return r.wrong("Warn", r.Warn, "needs Options.OnThreshold, which receives the reports")
+		wrong = append(wrong, r.wrong("Warn", "no_on_threshold", r.Warn, "needs Options.OnThreshold, which receives the reports"))
 	}
-	return nil
+	return wrong
 }
 
 // checkSet returns copies of the rules by name, or all that is wrong with them by themselves.
 func (g *registry) checkSet(rules []Rule) (byName map[string]Rule, wrong []*RuleError) {
 	byName = make(map[string]Rule, len(rules))
 	for _, r := range rules {
-		if err := g.check(&r); err != nil {
-			wrong = append(wrong, err)
-		}
+		wrong = append(wrong, g.check(&r)...)
 		switch _, taken := byName[r.Name]; {
 		case r.Name == "":
-			wrong = append(wrong, r.wrong("Name", "", "must be set: a set knows its rules by their names"))
+			wrong = append(wrong, r.wrong("Name", "no_name", "", "must be set: a set knows its rules by their names"))
 		case taken:
-			wrong = append(wrong, r.wrong("Name", r.Name, "is that of another rule of the set"))
+			wrong = append(wrong, r.wrong("Name", "name_taken", r.Name, "is that of another rule of the set"))
 		}
 		r = r.clone()
 		byName[r.Name] = r

@@ -249,6 +249,6 @@ func (r *Rule) limit() Limit {
 }
 
 // wrong returns the error of a field.
-func (r *Rule) wrong(field string, value any, why string) *RuleError {
-	return &RuleError{Rule: r.Name, Field: field, Value: value, Why: why}
+func (r *Rule) wrong(field, code string, value any, why string) *RuleError {
+	return &RuleError{Rule: r.Name, Field: field, Code: code, Value: value, Why: why}
 }

@@ -9,43 +9,48 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// check returns what is wrong with the rule by itself, or nil.
-func (r *Rule) check() *RuleError {
-	if wrong := r.checkSpan(); wrong != nil {
-		return wrong
+// Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
+// that l does not accept because of its Options. What depends on the rule's own limit is not checked
+// if that is wrong. Whether other rules of this Name have another limit is known only when the rule
+// is attached.
+//
+// Each mistake has a Code, so that a service can say in its own words what is wrong.
+func (r *Rule) Check(l *Limiter) []*RuleError {
+	f := l.front()
+	if f == nil {
+		return r.check()
 	}
-	if wrong := r.checkFailure(); wrong != nil {
-		return wrong
+	return f.registry.check(r)
+}
+
+// ruleCheck collects the mistakes of a rule.
+type ruleCheck struct {
+	*Rule
+	found []*RuleError
+}
+
+func (c *ruleCheck) add(field, code string, value any, why string) {
+	c.found = append(c.found, c.wrong(field, code, value, why))
+}
+
+// check returns what is wrong with the rule by itself.
+func (r *Rule) check() []*RuleError {
+	c := &ruleCheck{Rule: r}
+	sound := c.checkOwn()
+	c.checkTexts()
+	c.checkAlso(sound)
+	c.checkPlans()
+	if sound {
+		c.checkNote()
+		c.checkLease()
 	}
-	if why := badName(r.Name); why != "" {
-		return r.wrong("Name", r.Name, why)
-	}
-	if wrong := r.checkLimits(); wrong != nil {
-		return wrong
-	}
-	if !utf8.ValidString(r.Message) {
-		return r.wrong("Message", r.Message, "must be UTF-8")
-	}
-	if field, _ := r.firstLimit(keepsNotes); r.Note != nil && field == "" {
-		return r.wrong("Note", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
-	}
-	if wrong := r.checkLease(); wrong != nil {
-		return wrong
-	}
-	if wrong := r.checkOverrides(); wrong != nil {
-		return wrong
-	}
-	if wrong := r.checkMode(); wrong != nil {
-		return wrong
-	}
-	if wrong := r.checkWarn(); wrong != nil {
-		return wrong
-	}
-	if wrong := r.Ban.check(); wrong != nil {
-		wrong.Rule = r.Name
-		return wrong
-	}
-	return r.checkScope()
+	c.checkOverrides(sound)
+	c.checkMode()
+	c.checkWarn()
+	c.checkBan()
+	c.checkScope()
+	c.checkFailure(sound)
+	return c.found
 }
 
 // firstLimit returns the first of the rule's limits whose algorithm has a property, and the field
@@ -56,7 +61,7 @@ func (r *Rule) firstLimit(has func(*algorithm.Properties) bool) (field string, l
 		return "Limit", r.Limit
 	}
 	if i := slices.IndexFunc(r.Also, by); i >= 0 {
-		return "Also", r.Also[i]
+		return fmt.Sprintf("Also[%d]", i), r.Also[i]
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
 		if by(r.Plans[name]) {
@@ -70,105 +75,122 @@ func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
 
 func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
-// checkSpan returns what is wrong with the two ways to give a limit, or nil.
-func (r *Rule) checkSpan() *RuleError {
+// checkOwn checks the rule's own limit. It reports whether it is sound.
+func (c *ruleCheck) checkOwn() (sound bool) {
+	hasLimit := c.Limit != (Limit{})
 	switch {
-	case r.Limit != Limit{} && r.Seconds != 0:
-		return r.wrong("Limit", r.Limit, "takes the place of Seconds and MaxCount: set one or the other")
-	case r.Limit != Limit{} && r.MaxCount != 0:
-		return r.wrong("MaxCount", r.MaxCount, "belongs to Seconds: with Limit, set Limit.Max")
-	case r.Limit != Limit{}:
-		return nil
-	case r.Seconds == 0:
-		return r.wrong("Seconds", 0, "a rule needs a limit: set Seconds, or Limit")
-	case r.Seconds < 0 || r.Seconds > 366*24*3600:
-		return r.wrong("Seconds", r.Seconds, "must be 1 to 31622400 (366 days)")
+	case hasLimit && c.Seconds != 0:
+		c.add("Limit", "limit_and_seconds", c.Limit, "takes the place of Seconds and MaxCount: set one or the other")
+	case hasLimit && c.MaxCount != 0:
+		c.add("MaxCount", "limit_and_max_count", c.MaxCount, "belongs to Seconds: with Limit, set Limit.Max")
+	case !hasLimit && c.Seconds == 0:
+		c.add("Seconds", "no_limit", 0, "a rule needs a limit: set Seconds, or Limit")
+	case !hasLimit && (c.Seconds < 0 || c.Seconds > 366*24*3600):
+		c.add("Seconds", "seconds_range", c.Seconds, "must be 1 to 31622400 (366 days)")
+	default:
+		own := c.limit()
+		wrong := own.wrong()
+		if wrong != nil {
+			c.found = append(c.found, c.spell(wrong))
+		}
+		return wrong == nil
 	}
-	return nil
+	return false
 }
 
-// checkLimits returns what is wrong with the limits themselves, or nil. Each limit of Also must
-// have a counter of its own.
-func (r *Rule) checkLimits() *RuleError {
-	own := r.limit()
-	if _, err := own.compile(); err != nil {
-		return r.spell(err.(*RuleError))
+// checkTexts checks the Name and the Message.
+func (c *ruleCheck) checkTexts() {
+	switch {
+	case len(c.Name) > maxName:
+		c.add("Name", "name_long", c.Name, "must be at most 128 bytes")
+	case !printable(c.Name):
+		c.add("Name", "name_form", c.Name, "must be printable ASCII, because headers carry it")
 	}
-	if wrong := checkAlso(own, r.Also); wrong != nil {
-		wrong.Rule = r.Name
-		return wrong
+	if !utf8.ValidString(c.Message) {
+		c.add("Message", "message_form", c.Message, "must be UTF-8")
 	}
-	return r.checkPlans()
 }
 
-// checkAlso returns what is wrong with further limits beside a first one, or nil.
-func checkAlso(own Limit, also []Limit) *RuleError {
+// checkAlso checks the further limits. Each must have a counter of its own.
+func (c *ruleCheck) checkAlso(sound bool) {
+	own := Limit{} // which has no limit's counter
+	if sound {
+		own = c.limit()
+	}
+	for _, wrong := range checkAlso(own, c.Also) {
+		wrong.Rule = c.Name
+		c.found = append(c.found, wrong)
+	}
+}
+
+// checkAlso returns what is wrong with further limits beside a first one.
+func checkAlso(own Limit, also []Limit) (found []*RuleError) {
 	counters := []Limit{own.counter()}
-	for _, limit := range also {
-		if _, err := limit.compile(); err != nil {
-			return &RuleError{Field: "Also", Value: limit, Why: err.(*RuleError).ofLimit()}
+	for i, limit := range also {
+		field := fmt.Sprintf("Also[%d]", i)
+		if wrong := limit.wrong(); wrong != nil {
+			found = append(found, &RuleError{Field: field, Code: wrong.Code, Value: limit, Why: wrong.ofLimit()})
+		} else if slices.Contains(counters, limit.counter()) {
+			found = append(found, &RuleError{Field: field, Code: codeSameCounter, Value: limit, Why: sameCounter})
+		} else {
+			counters = append(counters, limit.counter())
 		}
-		if slices.Contains(counters, limit.counter()) {
-			return &RuleError{Field: "Also", Value: limit, Why: sameCounter}
-		}
-		counters = append(counters, limit.counter())
 	}
-	return nil
+	return found
 }
 
-// sameCounter says why two limits cannot be counted beside each other.
-const sameCounter = "has the span and the algorithm of another limit beside it, and so its counter"
+// codeSameCounter and sameCounter say why two limits cannot be counted beside each other.
+const (
+	codeSameCounter = "same_counter"
+	sameCounter     = "has the span and the algorithm of another limit beside it, and so its counter"
+)
 
-// checkFailure returns what is wrong with OnStoreError, or nil.
-func (r *Rule) checkFailure() *RuleError {
-	if why := r.OnStoreError.check(); why != "" {
-		return r.wrong("OnStoreError", r.OnStoreError, why)
+// checkFailure checks OnStoreError, also for each limit that it may count locally. What is wrong
+// with a limit itself is reported elsewhere.
+func (c *ruleCheck) checkFailure(sound bool) {
+	if why := c.OnStoreError.check(); why != "" {
+		c.add("OnStoreError", "store_policy_share", c.OnStoreError, why)
+		return
 	}
-	limits := append([]Limit{r.limit()}, r.Also...)
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		limits = append(limits, r.Plans[name])
+	var limits []Limit
+	if sound {
+		limits = append(limits, c.limit())
+	}
+	limits = append(limits, c.Also...)
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		limits = append(limits, c.Plans[name])
 	}
 	for _, limit := range limits {
-		compiled, err := limit.compile()
-		if err != nil { // Unlimited, or reported by checkLimits
-			continue
-		}
-		if why := r.OnStoreError.checkFor(&compiled); why != "" {
-			return r.wrong("OnStoreError", r.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
+		if compiled, err := limit.compile(); err == nil {
+			c.found = append(c.found, c.wrongPolicy(limit, &compiled)...)
 		}
 	}
-	return nil
 }
 
-func (r *Rule) checkLease() *RuleError {
-	switch own := r.limit().normal(); {
-	case r.Lease == 0:
+// wrongPolicy returns what is wrong with OnStoreError for a limit.
+func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError {
+	why := r.OnStoreError.checkFor(compiled)
+	if why == "" {
 		return nil
-	case r.Lease < 0 || r.Lease > own.Max:
-		return r.wrong("Lease", r.Lease, "must be 0 to the limit's Max")
+	}
+	return []*RuleError{r.wrong("OnStoreError", "store_policy_limit", r.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))}
+}
+
+func (c *ruleCheck) checkNote() {
+	if field, _ := c.firstLimit(keepsNotes); c.Note != nil && field == "" {
+		c.add("Note", "note_without_log", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
+	}
+}
+
+// checkLease checks the Lease against the rule's own limit.
+func (c *ruleCheck) checkLease() {
+	switch own := c.limit().normal(); {
+	case c.Lease == 0:
+	case c.Lease < 0 || c.Lease > own.Max:
+		c.add("Lease", "lease_range", c.Lease, "must be 0 to the limit's Max")
 	case !own.Algorithm.properties().Leases:
-		return r.wrong("Lease", r.Lease, "needs SlidingWindow or FixedWindow")
+		c.add("Lease", "lease_algorithm", c.Lease, "needs SlidingWindow or FixedWindow")
 	}
-	return nil
-}
-
-// checkMode returns what is wrong with Mode, or does not go with it, or nil.
-func (r *Rule) checkMode() *RuleError {
-	switch {
-	case !r.Mode.known():
-		return r.wrong("Mode", r.Mode, "must be Enforce, Soft or DryRun")
-	case r.Mode != Soft:
-		return nil
-	case r.Name == "":
-		return r.wrong("Mode", r.Mode, "needs a Name, and all rules of this Name must be Soft")
-	case r.Ban != Ban{}:
-		return r.wrong("Mode", r.Mode, "cannot be combined with Ban, because the rule refuses nobody")
-	case r.Lease != 0:
-		return r.wrong("Mode", r.Mode, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
-	case r.OnStoreError == FailClosed:
-		return r.wrong("Mode", r.Mode, "cannot be combined with FailClosed, because the rule refuses nobody")
-	}
-	return nil
 }
 
 // sharesCounter reports whether two limits of one name share a counter.
@@ -196,16 +218,6 @@ func (r *Rule) spell(err *RuleError) *RuleError {
 // maxName bounds a name, which every response carries in a header.
 const maxName = 128
 
-func badName(name string) string {
-	if len(name) > maxName {
-		return "must be at most 128 bytes"
-	}
-	if !printable(name) {
-		return "must be printable ASCII, because headers carry it"
-	}
-	return ""
-}
-
 func printable(text string) bool {
 	for i := range len(text) {
 		if text[i] < 0x20 || text[i] > 0x7e {
@@ -216,17 +228,18 @@ func printable(text string) bool {
 }
 
 // checkInHandler returns what the rule cannot do inside a handler, where nothing reports how the
-// call ended, or nil.
-func (r *Rule) checkInHandler() *RuleError {
+// call ended.
+func (r *Rule) checkInHandler() []*RuleError {
+	c := &ruleCheck{Rule: r}
 	if r.Count != nil {
-		return r.wrong("Count", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
+		c.add("Count", "count_in_handler", "a function", "needs a middleware, which knows the outcome: in a handler use Counter and Refund")
 	}
 	if field, limit := r.firstLimit(hasSlots); field != "" {
-		return r.noSlotsInHandler(field, limit)
+		c.found = append(c.found, r.noSlotsInHandler(field, limit))
 	}
-	return nil
+	return c.found
 }
 
 func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
-	return r.wrong(field, limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
+	return r.wrong(field, "slots_in_handler", limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
 }

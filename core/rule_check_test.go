@@ -171,14 +171,14 @@ func TestFeaturesRefused(t *testing.T) {
 		rule               core.Rule
 		field, value, says string
 	}{
-		{"zero limit beside it", also(core.Limit{}), "Also", "0/0s", "Max must be 1"},
-		{"negative limit beside it", also(core.PerDay(9), core.PerHour(-1)), "Also", "-1/h", "Max must be"},
-		{"no limit beside it", also(core.Unlimited), "Also", "unlimited", "LimitFor"},
-		{"a zone that is none beside it", also(core.PerCalendarDay(1, "Nowhere/City")), "Also", "1/day@Nowhere/City", "Calendar is of a zone"},
-		{"the span again", also(core.PerHour(9)), "Also", "9/h", "its counter"},
-		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also", "8/24h", "its counter"},
-		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also", "9/24h burst 4", "its counter"},
-		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.PerCalendarDay(1, "UTC").Calendar}), "Also", "3/day@UTC", "its counter"},
+		{"zero limit beside it", also(core.Limit{}), "Also[0]", "0/0s", "Max must be 1"},
+		{"negative limit beside it", also(core.PerDay(9), core.PerHour(-1)), "Also[1]", "-1/h", "Max must be"},
+		{"no limit beside it", also(core.Unlimited), "Also[0]", "unlimited", "LimitFor"},
+		{"a zone that is none beside it", also(core.PerCalendarDay(1, "Nowhere/City")), "Also[0]", "1/day@Nowhere/City", "Calendar is of a zone"},
+		{"the span again", also(core.PerHour(9)), "Also[0]", "9/h", "its counter"},
+		{"a span twice", also(core.PerDay(9), core.PerDay(8)), "Also[1]", "8/24h", "its counter"},
+		{"a bucket twice", also(core.PerDay(9).Bucket(3), core.PerDay(9).Bucket(4)), "Also[1]", "9/24h burst 4", "its counter"},
+		{"a calendar twice", also(core.PerCalendarDay(9, "UTC"), core.Limit{Max: 3, Calendar: core.PerCalendarDay(1, "UTC").Calendar}), "Also[1]", "3/day@UTC", "its counter"},
 
 		{"bans from nothing", ban(core.Ban{For: time.Hour}), "Ban.After", "0", "1 to 1000"},
 		{"bans from less", ban(core.Ban{After: -1, For: time.Hour}), "Ban.After", "-1", "1 to 1000"},
@@ -205,7 +205,7 @@ func TestFeaturesRefused(t *testing.T) {
 		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "1 to 10,000 for SlidingLog"},
 		{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "1 to 10,000 for Concurrency"},
 		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
-		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", fmt.Sprint(mostPermits - 1), "rounder MaxCount"},
+		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", fmt.Sprint(mostPermits - 1), "rounder number"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
 		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
 	} {

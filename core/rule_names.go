@@ -171,7 +171,7 @@ func (c *nameConflict) error(here string) *RuleError {
 		why = "rules of one name share their overrides"
 	}
 	return &RuleError{
-		Rule: c.own.rule, Field: "Name", Value: c.own.rule,
+		Rule: c.own.rule, Field: "Name", Code: "name_conflict", Value: c.own.rule,
 		Why: fmt.Sprintf("stands for %s on this Limiter already%s, and here%s for %s: %s",
 			taken, inBrackets(c.taken.place), inBrackets(here), own, why),
 	}

@@ -74,36 +74,36 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 		return nil, prepared.err
 	}
 	if a.rule.Overrides && !limit.sharesCounter(a.rule.limits[0]) {
-		return nil, a.rule.wrong("LimitFor", limit, notOverridable)
+		return nil, a.rule.wrong("LimitFor", codeNotOverridable, limit, notOverridable)
 	}
-	if why := a.rule.OnStoreError.checkFor(&prepared.compiled); why != "" {
-		return nil, a.rule.wrong("OnStoreError", a.rule.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))
+	if wrong := a.rule.wrongPolicy(limit, &prepared.compiled); wrong != nil {
+		return nil, wrong[0]
 	}
 	return a.named.addComputed(prepared), nil
 }
 
-func (r *Rule) checkPlans() *RuleError {
+// checkPlans checks Plans, Plan and LimitFor.
+func (c *ruleCheck) checkPlans() {
 	switch {
-	case r.Plans != nil && r.LimitFor != nil:
-		return r.wrong("LimitFor", "a function", "takes the place of Plans and Plan: set one or the other")
-	case len(r.Plans) > 0 && r.Plan == nil:
-		return r.wrong("Plan", nil, "must be set with Plans, to say who has which plan")
-	case len(r.Plans) == 0 && r.Plan != nil:
-		return r.wrong("Plans", nil, "must be set with Plan, to say what each plan allows")
+	case c.Plans != nil && c.LimitFor != nil:
+		c.add("LimitFor", "plans_and_limit_for", "a function", "takes the place of Plans and Plan: set one or the other")
+	case len(c.Plans) > 0 && c.Plan == nil:
+		c.add("Plan", "no_plan", nil, "must be set with Plans, to say who has which plan")
+	case len(c.Plans) == 0 && c.Plan != nil:
+		c.add("Plans", "no_plans", nil, "must be set with Plan, to say what each plan allows")
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		limit := r.Plans[name]
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		limit := c.Plans[name]
 		if name == "" {
-			return r.wrong("Plans", name, `has a plan named "", but "" stands for the rule's own limit`)
+			c.add("Plans", "plan_without_name", name, `has a plan named "", but "" stands for the rule's own limit`)
 		}
 		if limit == Unlimited {
 			continue
 		}
-		if _, err := limit.compile(); err != nil {
-			return r.wrong(planField(name), limit, err.(*RuleError).ofLimit())
+		if wrong := limit.wrong(); wrong != nil {
+			c.add(planField(name), wrong.Code, limit, wrong.ofLimit())
 		}
 	}
-	return nil
 }
 
 // planField returns the name of a plan's limit in errors.

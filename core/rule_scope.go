@@ -70,22 +70,21 @@ func loosenessOf(v adapter.View) (l pathmatch.Looseness) {
 	return l
 }
 
-// checkScope returns what is wrong with Paths, Except and Methods, or nil.
-func (r *Rule) checkScope() *RuleError {
+// checkScope checks Paths, Except and Methods.
+func (c *ruleCheck) checkScope() {
 	for _, list := range [...]struct {
-		field    string
-		patterns []string
-	}{{"Paths", r.Paths}, {"Except", r.Except}} {
-		for _, pattern := range list.patterns {
-			if why := pathmatch.CheckPattern(pattern); why != "" {
-				return r.wrong(list.field, pattern, why)
+		field, code string
+		texts       []string
+		check       func(string) string
+	}{
+		{"Paths", "path_pattern", c.Paths, pathmatch.CheckPattern},
+		{"Except", "path_pattern", c.Except, pathmatch.CheckPattern},
+		{"Methods", "method", c.Methods, pathmatch.CheckMethod},
+	} {
+		for _, text := range list.texts {
+			if why := list.check(text); why != "" {
+				c.add(list.field, list.code, text, why)
 			}
 		}
 	}
-	for _, method := range r.Methods {
-		if why := pathmatch.CheckMethod(method); why != "" {
-			return r.wrong("Methods", method, why)
-		}
-	}
-	return nil
 }

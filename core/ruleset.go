@@ -79,20 +79,18 @@ func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
 func (s *RuleSet) made() bool { return s != nil && s.registry != nil }
 
 // bind prepares the rules of a follower, or returns what is wrong with them.
-func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRule, wrong *RuleError) {
+func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRule, wrong []*RuleError) {
 	sameName := make(map[string]int)
 	for _, name := range key.each() {
 		r := rules[name]
 		if key.inHandler {
-			if wrong := r.checkInHandler(); wrong != nil {
-				return nil, wrong
-			}
+			wrong = append(wrong, r.checkInHandler()...)
 		}
 		rule := bind(r, sameName, s.registry.tallies)
 		rule.inHandler = key.inHandler
 		bound = append(bound, rule)
 	}
-	return bound, nil
+	return bound, wrong
 }
 
 // living returns the followers that the service still holds, and forgets the others.

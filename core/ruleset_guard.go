@@ -50,7 +50,7 @@ func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	for i, name := range names {
 		rule, ok := s.rules[name]
 		if !ok {
-			return nil, &RuleError{Rule: name, Field: "Name", Value: name, Why: "is not in the set; its rules: " + s.list()}
+			return nil, &RuleError{Rule: name, Field: "Name", Code: "name_unknown", Value: name, Why: "is not in the set; its rules: " + s.list()}
 		}
 		own[i] = rule.Name
 	}
@@ -72,7 +72,7 @@ func (s *RuleSet) list() string {
 func (s *RuleSet) attach(key followerKey) (*Guard, error) {
 	rules, wrong := s.bind(key, s.rules)
 	if wrong != nil {
-		return nil, wrong
+		return nil, joinRuleErrors(wrong)
 	}
 	here := codeplace.OfCaller()
 	at := places{s.present.place, func(string) string { return here }}

@@ -148,7 +148,7 @@ func (s *RuleSet) missing(attached map[string]string, rules map[string]Rule) (wr
 	for _, name := range slices.Sorted(maps.Keys(attached)) {
 		if _, ok := rules[name]; !ok {
 			wrong = append(wrong, &RuleError{
-				Rule: name, Field: "Name", Value: name,
+				Rule: name, Field: "Name", Code: "name_attached", Value: name,
 				Why: "is attached" + inBrackets(attached[name]) + ", and is missing in the new rules",
 			})
 		}
@@ -166,9 +166,7 @@ func (s *RuleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*
 	var all []*boundRule
 	for key, g := range living {
 		bound, err := s.bind(key, rules)
-		if err != nil {
-			wrong = append(wrong, err)
-		}
+		wrong = append(wrong, err...)
 		next[g], all = bound, append(all, bound...)
 	}
 	if wrong != nil {

@@ -29,25 +29,24 @@ type Threshold struct {
 // maxWarn is the largest number of fractions in Rule.Warn.
 const maxWarn = 4
 
-// checkWarn returns what is wrong with Warn, or nil.
-func (r *Rule) checkWarn() *RuleError {
-	switch {
-	case len(r.Warn) == 0:
-		return nil
-	case len(r.Warn) > maxWarn:
-		return r.wrong("Warn", r.Warn, "must be at most 4 fractions")
-	case r.Lease != 0:
-		return r.wrong("Lease", r.Lease, "cannot be combined with Warn: calls with leased permits do not ask Redis, so they would pass a threshold unseen")
+// checkWarn checks Warn, and what does not go with it.
+func (c *ruleCheck) checkWarn() {
+	if len(c.Warn) > maxWarn {
+		c.add("Warn", "warn_many", c.Warn, "must be at most 4 fractions")
 	}
-	for i, fraction := range r.Warn {
+	if len(c.Warn) > 0 && c.Lease != 0 {
+		c.add("Lease", "lease_and_warn", c.Lease, "cannot be combined with Warn: calls with leased permits do not ask Redis, so they would pass a threshold unseen")
+	}
+	for i, fraction := range c.Warn {
 		switch {
 		case !(0 < fraction && fraction <= 1): // also NaN
-			return r.wrong("Warn", r.Warn, "must be fractions above 0 and up to 1, such as 0.8 for 80 %")
-		case i > 0 && fraction <= r.Warn[i-1]:
-			return r.wrong("Warn", r.Warn, "must be in ascending order")
+			c.add("Warn", "warn_range", c.Warn, "must be fractions above 0 and up to 1, such as 0.8 for 80 %")
+			return
+		case i > 0 && fraction <= c.Warn[i-1]:
+			c.add("Warn", "warn_order", c.Warn, "must be in ascending order")
+			return
 		}
 	}
-	return nil
 }
 
 // thresholdReports returns what passes reports to a service's function, or nil if there is none.

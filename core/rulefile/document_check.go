@@ -10,17 +10,12 @@ import (
 // checkDocument returns what is wrong with the text of a document, as far as that can be known
 // without the functions and the Limiter of a service.
 func checkDocument(text string) error {
-	trial, err := newTrialThat(true, true)
-	if err != nil {
-		return err
-	}
-	l := newLoaderOn(trial, Functions{})
-	defer l.trial.Close()
+	l := newLoader(nil, Functions{})
 	l.anyFunction = true
 	for _, from := range documentSources("document", text, &l.wrong) {
 		l.load(from)
 	}
-	_, err = l.finish()
+	_, err := l.finish()
 	return err
 }
 

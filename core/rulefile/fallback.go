@@ -31,11 +31,7 @@ func Rules(rules ...core.Rule) Fallback {
 
 // loadFallback loads the rules of all fallbacks together.
 func loadFallback(limiter *core.Limiter, functions Functions, fallback []Fallback) (*loaded, error) {
-	l, err := newLoader(limiter, functions)
-	if err != nil {
-		return nil, err
-	}
-	defer l.trial.Close()
+	l := newLoader(limiter, functions)
 	var sources []source
 	for _, from := range fallback {
 		files := readAll(from.paths, &l.wrong)
@@ -56,18 +52,22 @@ func loadFallback(limiter *core.Limiter, functions Functions, fallback []Fallbac
 // addRules adds rules in Go, or what is wrong with them.
 func (l *loader) addRules(from Fallback) {
 	for _, rule := range from.rules {
-		_, err := l.trial.Guard(rule)
-		first, taken := l.loaded.rules[rule.Name]
-		switch {
-		case rule.Name == "":
-			err = errors.New("a rule has no Name")
-		case taken:
-			err = fmt.Errorf("is also at %v: each name stands for one rule", first.place)
-		}
-		if err != nil {
+		sound := true
+		fail := func(err error) {
+			sound = false
 			l.wrong.add(&Error{Place: from.place, Rule: rule.Name, Err: err, within: "rule " + quote(rule.Name)})
-			continue
 		}
-		l.loaded.rules[rule.Name] = placedRule{rule, from.place, nil}
+		for _, wrong := range rule.Check(l.limiter) {
+			fail(wrong)
+		}
+		switch first, taken := l.loaded.rules[rule.Name]; {
+		case rule.Name == "":
+			fail(errors.New("a rule has no Name"))
+		case taken:
+			fail(fmt.Errorf("is also at %v: each name stands for one rule", first.place))
+		}
+		if sound {
+			l.loaded.rules[rule.Name] = placedRule{rule, from.place, nil}
+		}
 	}
 }

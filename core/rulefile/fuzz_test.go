@@ -64,12 +64,7 @@ func checkSet(t *testing.T, set *Set) {
 	if len(set.Names()) == 0 {
 		t.Error("a set without rules")
 	}
-	trial, err := newTrial(set.limiter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer trial.Close()
-	fresh, err := newSet(trial, registered, nil, set.present.Load())
+	fresh, err := newSet(newLimiter(t), registered, nil, set.present.Load())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,15 @@
 package rulefile
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Load reads the rules of files and folders, for this Limiter. A folder stands for the files
@@ -60,11 +57,7 @@ func newSet(limiter *core.Limiter, functions Functions, paths []string, first *l
 // loadSources loads the rules of all that read returns. read adds to the problems what it cannot
 // read.
 func loadSources(limiter *core.Limiter, functions Functions, read func(*problems) []source) (*loaded, error) {
-	l, err := newLoader(limiter, functions)
-	if err != nil {
-		return nil, err
-	}
-	defer l.trial.Close()
+	l := newLoader(limiter, functions)
 	sources := read(&l.wrong)
 	for _, from := range sources {
 		l.load(from)
@@ -89,44 +82,13 @@ type loader struct {
 	loaded    *loaded
 	functions Functions
 	wrong     problems
-	trial     *core.Limiter // on which rules are tried
+	limiter   *core.Limiter // for which the rules are; nil if it is not known here
 
 	anyFunction bool // every name of a function is accepted: the functions are not known here
 }
 
-func newLoader(limiter *core.Limiter, functions Functions) (*loader, error) {
-	trial, err := newTrial(limiter)
-	if err != nil {
-		return nil, err
-	}
-	return newLoaderOn(trial, functions), nil
-}
-
-func newLoaderOn(trial *core.Limiter, functions Functions) *loader {
-	return &loader{loaded: &loaded{rules: make(map[string]placedRule)}, functions: functions, trial: trial}
-}
-
-// newTrial returns a Limiter that refuses the rules that the given one refuses, because rules that
-// are only tried must leave no names on that.
-func newTrial(limiter *core.Limiter) (*core.Limiter, error) {
-	if _, err := limiter.RuleSet(); err != nil { // core.New did not make it
-		return nil, err
-	}
-	front := (*service.Limiter)(limiter).Front()
-	return newTrialThat(front.Identifies(), front.Reports())
-}
-
-// newTrialThat returns a Limiter for rules that are only tried, which may be able to identify users,
-// and to report thresholds.
-func newTrialThat(identifies, warns bool) (*core.Limiter, error) {
-	options := core.Options{Logger: slog.New(slog.DiscardHandler), MaxKeys: 1}
-	if identifies {
-		options.Identify = func(core.Request) (string, error) { return "", nil }
-	}
-	if warns {
-		options.OnThreshold = func(context.Context, core.Threshold) {}
-	}
-	return core.New(options)
+func newLoader(limiter *core.Limiter, functions Functions) *loader {
+	return &loader{loaded: &loaded{rules: make(map[string]placedRule)}, functions: functions, limiter: limiter}
 }
 
 // load adds the rules of a file.
@@ -173,10 +135,10 @@ func (l *loader) add(c *checker, n *yaml.Node) {
 	case name != "": // otherwise there is an error already
 		l.loaded.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}, fieldTexts(n)}
 	}
-	if name == "" || taken { // on a Limiter, rules of one name have one limit
-		r.rule.Name = fmt.Sprintf("(%d:%d)", n.Line, n.Column)
+	if name == "" { // nothing must follow from that
+		r.rule.Name = "without a name"
 	}
-	r.validate(l.trial)
+	r.validate(l.limiter)
 }
 
 // finish returns the rules, or what was wrong.

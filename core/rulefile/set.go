@@ -221,6 +221,6 @@ func (l *loaded) placed(err error, before *loaded) error {
 	}
 	return &Error{
 		Place: rule.place, Rule: wrong.Rule, within: "rule " + quote(wrong.Rule),
-		Err: &fieldError{fieldOf(wrong.Field) + ": " + wrong.Why, wrong},
+		Err: &fieldError{fieldOf(wrong.Field).String() + ": " + sentence(wrong), wrong},
 	}
 }

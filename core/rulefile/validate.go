@@ -1,9 +1,7 @@
 package rulefile
 
 import (
-	"errors"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -12,43 +10,52 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// validate lets core check the rule as it checks one in Go, and adds what it refuses. Core names
-// one error at a time, so the field that was wrong is unset, and the rest is checked again.
+// validate adds what core refuses about the rule.
 func (r *ruleReader) validate(limiter *core.Limiter) {
-	for range maxErrors {
-		_, err := limiter.Guard(r.rule)
-		var wrong *core.RuleError
-		if !errors.As(err, &wrong) || r.wrong.full() {
-			return
-		}
-		name := fieldOf(wrong.Field)
-		if !r.hasError(name) {
-			at, label := r.find(name, wrong)
-			r.failAs(at, label, inFile(wrong.Why), wrong)
-		}
-		if !r.unset(name, wrong) {
-			return
+	for _, wrong := range r.rule.Check(limiter) {
+		field := fieldOf(wrong.Field)
+		if !r.hasError(field.name) {
+			at, label := r.find(field, wrong.Code)
+			r.failAs(at, label, sentence(wrong), wrong)
 		}
 	}
 }
 
-var bracketed = regexp.MustCompile(`^([^\[]*)\["(.*)"\]$`)
+// fieldPath is a field of a file, or a part of one: a key of a mapping, or an item of a list.
+type fieldPath struct {
+	name, key string
+	item      int // -1 for the whole field
+}
 
 // fieldOf returns the field of a file that a field of a core.RuleError stands for: max_count for
-// MaxCount, plans.free for Plans["free"].
-func fieldOf(name string) string {
-	if strings.HasPrefix(name, "Limit.") { // its parts are one text
-		return "limit"
+// MaxCount, ban.for for Ban.For, plans.free for Plans["free"], the second item of also for Also[1].
+func fieldOf(name string) fieldPath {
+	field := fieldPath{item: -1}
+	outer, inner, _ := strings.Cut(name, ".")
+	if open := strings.IndexByte(name, '['); open >= 0 {
+		outer, inner = name[:open], strings.TrimSuffix(name[open+1:], "]")
 	}
-	plan := ""
-	if parts := bracketed.FindStringSubmatch(name); parts != nil {
-		name, plan = parts[1], "."+parts[2]
+	field.name = snake(outer)
+	switch plan, err := strconv.Unquote(inner); {
+	case outer == "Limit": // its parts are one text
+	case err == nil:
+		field.key = plan
+	default:
+		if item, err := strconv.Atoi(inner); err == nil {
+			field.item = item
+		} else {
+			field.key = snake(inner)
+		}
 	}
-	outer, inner, nested := strings.Cut(name, ".")
-	if nested {
-		return snake(outer) + "." + snake(inner)
+	return field
+}
+
+// String returns the field as messages name it. They show the value of an item beside it.
+func (f fieldPath) String() string {
+	if f.key == "" {
+		return f.name
 	}
-	return snake(name) + plan
+	return f.name + "." + f.key
 }
 
 // snake returns a name of Go as files spell it: max_count for MaxCount.
@@ -65,8 +72,7 @@ func snake(name string) string {
 
 // hasError reports whether an error in the field was added already. Then core's error about the
 // field may be a consequence of that one.
-func (r *ruleReader) hasError(name string) bool {
-	field, _, _ := strings.Cut(name, ".")
+func (r *ruleReader) hasError(field string) bool {
 	fields := []string{field}
 	switch field {
 	case "limit", "seconds", "max_count", "lease":
@@ -96,55 +102,20 @@ func (r *ruleReader) anyBad(n *yaml.Node) bool {
 }
 
 // find returns the place of a field that core refused, and how a message names it.
-func (r *ruleReader) find(name string, wrong *core.RuleError) (at *yaml.Node, label string) {
-	field, inner, _ := strings.Cut(name, ".")
-	at = get(r.node, field)
-	if inner != "" && get(at, inner) != nil {
-		at = get(at, inner)
-	}
-	if limit, ok := wrong.Value.(core.Limit); ok && field == "also" {
-		at = limitIn(at, limit)
+func (r *ruleReader) find(field fieldPath, code string) (at *yaml.Node, label string) {
+	at = get(r.node, field.name)
+	switch inside := get(at, field.key); {
+	case inside != nil:
+		at = inside
+	case at != nil && field.item >= 0:
+		at = at.Content[field.item]
 	}
 	switch {
 	case at != nil:
-		return at, valued(name, at)
-	case field == "seconds": // there is no limit at all
+		return at, valued(field.String(), at)
+	case code == "no_limit": // there is no field to name
 		return r.node, ""
 	default:
-		return r.node, name
+		return r.node, field.String()
 	}
-}
-
-// limitIn returns the entry of a list that is a limit, the last if several are, or the list itself.
-func limitIn(list *yaml.Node, limit core.Limit) *yaml.Node {
-	for _, item := range slices.Backward(list.Content) {
-		if limitOf(item.Value) == limit {
-			return item
-		}
-	}
-	return list
-}
-
-// goNames are words of core's messages that a file spells in another way.
-var goNames = regexp.MustCompile(`\b(?:(?:SlidingWindow or FixedWindow|SlidingLog|Limit\.Max|` +
-	`Overrides|Warn|Seconds|MaxCount|LimitFor|Limit|Plans|Plan|For|ByHand|Max)\b|Log\(\))`)
-
-// inFile returns a message of core in the words of a file.
-func inFile(why string) string {
-	return goNames.ReplaceAllStringFunc(why, func(name string) string {
-		switch name {
-		case "SlidingWindow or FixedWindow":
-			return "a sliding or a fixed window"
-		case "SlidingLog":
-			return "a sliding log"
-		case "Limit.Max":
-			return "the number in it"
-		case "Log()":
-			return "log, such as 5/15m log"
-		case "For":
-			return `"for"`
-		default:
-			return snake(name)
-		}
-	})
 }

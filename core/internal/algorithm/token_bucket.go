@@ -25,7 +25,7 @@ const (
 )
 
 // ErrTooLarge means that a bucket cannot be counted exactly.
-var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller Burst, or a rounder MaxCount, can be")
+var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller burst, or a rounder number, can be")
 
 type tokenBucket struct{ defaults }
 

@@ -19,10 +19,6 @@ const NeverMade = "was never made: use core.New, and check its error"
 
 // Front answers what only core knows: about rules, and the functions of the service's owner.
 type Front interface {
-	// Identifies reports whether the limiter can tell who calls, which rules may need.
-	Identifies() bool
-	// Reports reports whether it reports thresholds, which rules may set.
-	Reports() bool
 	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
 	Obeying() (banned, overridden []string)
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.

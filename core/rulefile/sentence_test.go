@@ -1,0 +1,73 @@
+package rulefile
+
+import (
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// goNames are the names that fields have in Go and nowhere in a file.
+var goNames = func() *regexp.Regexp {
+	var names []string
+	for _, of := range []reflect.Type{reflect.TypeFor[core.Rule](), reflect.TypeFor[core.Ban](), reflect.TypeFor[core.Limit]()} {
+		for field := range of.Fields() {
+			names = append(names, field.Name)
+		}
+	}
+	for a := core.SlidingWindow; a <= core.Concurrency; a++ {
+		names = append(names, a.String())
+	}
+	return regexp.MustCompile(`\b(` + strings.Join(append(names, "FailClosed", "Log"), "|") + `)\b`)
+}()
+
+// Messages about files have no words of Go. Names are no mistake of a file's rule by itself: each
+// rule of a file has one.
+func TestSentencesOfFiles(t *testing.T) {
+	function := func(core.Request) (string, error) { return "", nil }
+	bucket, none := core.PerSecond(5).Bucket(0), core.Ban{After: -1, For: -1}
+	seen := make(map[string]bool)
+	for _, rule := range []core.Rule{
+		{}, {Seconds: -1}, {Seconds: 1, Limit: bucket}, {MaxCount: 1, Limit: bucket},
+		{Limit: bucket, Lease: 1, Overrides: true, Warn: []float64{1, 0.5}, Ban: none, OnStoreError: core.CountLocally(2)},
+		{Limit: bucket, Note: func(core.Request) string { return "" }, Also: []core.Limit{bucket}, Plan: function, Lease: 10},
+		{Limit: bucket, Plans: map[string]core.Limit{"a": core.PerHour(1)}, Overrides: true, Ban: core.Ban{After: 1, ByHand: true}},
+		{Limit: core.PerDay(100_000_000).Bucket(0), OnStoreError: core.CountLocally(1. / 3), Warn: []float64{1, 2, 3, 4, 5}},
+		{Limit: bucket, Ban: core.Ban{After: 1, For: time.Hour, Max: 1}, Plan: function, Plans: map[string]core.Limit{"a": bucket}, LimitFor: func(core.Request) (core.Limit, error) { return bucket, nil }},
+		{Limit: bucket, Mode: core.Soft, Ban: none, Lease: 1, OnStoreError: core.FailClosed, Paths: []string{"x"}, Methods: []string{"get"}, Message: "\xff"},
+	} {
+		rule.Name = "n"
+		for _, wrong := range rule.Check(nil) {
+			seen[wrong.Code] = true
+			if name := goNames.FindString(sentence(wrong)); name != "" {
+				t.Errorf("%s: %q has the word %s", wrong.Code, sentence(wrong), name)
+			}
+		}
+	}
+	for code := range sentences {
+		if !seen[code] {
+			t.Errorf("no rule makes the mistake %s", code)
+		}
+	}
+	if len(seen) < 25 {
+		t.Errorf("%d mistakes only", len(seen))
+	}
+}
+
+func TestFieldsOfFiles(t *testing.T) {
+	for in, want := range map[string]fieldPath{
+		"MaxCount":       {"max_count", "", -1},
+		"Limit.Max":      {"limit", "", -1},
+		"Ban.ByHand":     {"ban", "by_hand", -1},
+		"Also[2]":        {"also", "", 2},
+		`Plans["a.\"b"]`: {"plans", `a."b`, -1},
+		`Plans["3"]`:     {"plans", "3", -1},
+	} {
+		if got := fieldOf(in); got != want {
+			t.Errorf("%s is %+v, want %+v", in, got, want)
+		}
+	}
+}
