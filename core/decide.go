@@ -44,12 +44,8 @@ func (c *call) rule(subject string) ruling {
 
 // ruleCostly returns the ruling on a call whose cost never fits.
 func (c *call) ruleCostly() ruling {
-	costly, at := c.Costly()
-	r := ruleBy(CostTooHigh, &c.rules[costly.At], nil)
-	if at >= 0 {
-		r.limit = c.limitAt(at)
-	}
-	return r
+	costly := c.Costly()
+	return ruling{reason: CostTooHigh, by: &c.rules[costly.By.At], limit: c.costlyLimit(&costly)}
 }
 
 // ruleByVerdicts returns the ruling by the store's verdicts. For a counter without a verdict, the

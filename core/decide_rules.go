@@ -94,24 +94,11 @@ func (c *call) addRule(i int, subject string) error {
 	if a.err != nil {
 		return a.err
 	}
-	if in := &c.Applied()[i]; a.rule.Note != nil && (in.Own != nil || a.rule.Overrides) && a.keepsNotes() && !c.LooksOnly() {
+	if in := &c.Applied()[i]; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
 		in.Note = cutNote(a.rule.Note(c))
 	}
 	c.Add(i)
 	return nil
-}
-
-// keepsNotes reports whether one of the limits keeps notes.
-func (a *appliedRule) keepsNotes() bool {
-	for n, limit := range a.named.limits {
-		if n == 0 {
-			limit = a.own
-		}
-		if limit.counted.Compiled.Properties().Notes {
-			return true
-		}
-	}
-	return false
 }
 
 // prepare calls the functions of a rule, except Note, for what the engine has to know of the call.

@@ -170,6 +170,26 @@ func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
 	}
 }
 
+// The refusal of a cost that never fits names the limit that it is above: a further one of the rule, or
+// that of the caller's plan.
+func TestTheLimitThatACostIsAbove(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		also := core.Rule{Name: "also", Limit: core.PerHour(10), Also: []core.Limit{core.PerMinute(3)}, Cost: cost(5)}
+		plans := core.Rule{Name: "plans", Limit: core.PerHour(10), Cost: cost(5), Plans: map[string]core.Limit{"small": core.PerHour(2)}}
+		plans.Plan = func(core.Request) (string, error) { return "small", nil }
+		for _, test := range []struct {
+			rule core.Rule
+			want core.Limit
+		}{{also, core.PerMinute(3)}, {plans, core.PerHour(2)}} {
+			answer := wantStatus(t, newGuard(t, limiter, test.rule), newView("GET", "/"), 400)
+			if d := answer.Refusal.Decision; d.Limit != test.want {
+				t.Errorf("%s: names %v, want %v", test.rule.Name, d.Limit, test.want)
+			}
+		}
+	})
+}
+
 // The cost by one rule may be more than the other allows.
 func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
 	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100, Cost: cost(50)}, core.Rule{Seconds: 3600, MaxCount: 2}

@@ -65,14 +65,10 @@ func (c *decider) ruleOf(i int) *appliedRule { return &c.rules[c.Limit(i).At] }
 func (c *decider) preparedAt(i int) *ruleLimit {
 	a := c.Limit(i)
 	of := &c.rules[a.At]
-	switch {
-	case a.N > 0:
-		return of.named.limits[a.N]
-	case a.IsBan:
+	if a.IsBan {
 		return of.named.limits[0]
-	default:
-		return of.own
 	}
+	return of.named.limitAt(a.N, of.own)
 }
 
 // limitAt returns the limit at i: that of its rule, or the stricter one of several rules with this
@@ -88,6 +84,15 @@ func (c *decider) limitAt(i int) *Limit {
 		both.Burst = int(a.Burst)
 	}
 	return &c.parts.limits.of(both).limit
+}
+
+// costlyLimit returns the limit that the cost of the call never fits into.
+func (c *decider) costlyLimit(costly *engine.Costly) *Limit {
+	if costly.At >= 0 {
+		return c.limitAt(costly.At)
+	}
+	of := &c.rules[costly.By.At]
+	return &of.named.limitAt(costly.N, of.own).limit
 }
 
 // isOverridden reports whether an override replaces the limit at i.

@@ -188,25 +188,16 @@ func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 // countedAt returns the limit that is counted at i: the one that holds, or with overrides, one of
 // which may limit a subject that is Unlimited, the handle's own in place of Unlimited.
 func (q *handleCall) countedAt(i int) *ruleLimit {
-	if i == 0 && q.own != nil && !(q.hasOverrides() && q.unlimited()) {
-		return &q.own.plain
+	if q.own == nil || q.hasOverrides() && q.unlimited() {
+		return q.named.limits[i]
 	}
-	return q.named.limits[i]
+	return q.named.limitAt(i, &q.own.plain)
 }
 
 // letPass fills the zero Decision d for a caller without a limit.
 func (q *handleCall) letPass(d *Decision) {
 	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.named.name, q.subject, Unlimited
 	d.Remaining, d.Source = math.MaxInt, FromNobody
-}
-
-// most returns as much of n as can ever fit into all limits.
-func (q *handleCall) most() int {
-	most := int64(q.n)
-	for i := range q.limits {
-		most = min(most, q.limit(i).compiled.Max)
-	}
-	return int(most)
 }
 
 // key returns the key of the counter at i.

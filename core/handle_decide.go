@@ -38,7 +38,7 @@ func (p *directPool) close(c *directCall) {
 // decide decides a call that is in order.
 func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
 	if q.upTo && !q.hasOverrides() && !q.unlimited() {
-		q.n = q.most()
+		q.n = int(min(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
 	}
 	c.add(q, false)
 	fits := true
@@ -120,20 +120,10 @@ func (c *directCall) failure(q *handleCall) error {
 
 // costError returns the error of a call that costs more than a limit ever lets through.
 func (c *directCall) costError(q *handleCall) error {
-	costly, at := c.Costly()
-	if at >= 0 {
-		return costError(q.n, c.limitAt(at), c.Counter(at).Limit, costly.Reserves)
+	costly := c.Costly()
+	limit := c.costlyLimit(&costly)
+	if costly.By.Reserves {
+		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, q.n, *limit, costly.Most)
 	}
-	i := 0
-	for int64(q.n) <= q.limit(i).compiled.Max { // one of them is smaller
-		i++
-	}
-	return costError(q.n, &q.limit(i).limit, &q.limit(i).compiled, costly.Reserves)
-}
-
-func costError(n int, limit *Limit, compiled *algorithm.Limit, reserves bool) error {
-	if reserves {
-		return fmt.Errorf("%w: %d of %v, from which %d can be reserved", ErrCostExceedsLimit, n, *limit, compiled.Reserved)
-	}
-	return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, n, *limit)
+	return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, q.n, *limit)
 }

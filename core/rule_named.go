@@ -38,6 +38,14 @@ type ruleLimit struct {
 	policy  limitheader.Policy
 }
 
+// limitAt returns the limit at n, with own, unless it is nil, in place of the rule's own.
+func (p *namedRule) limitAt(n int, own *ruleLimit) *ruleLimit {
+	if n == 0 && own != nil {
+		return own
+	}
+	return p.limits[n]
+}
+
 // countedLimits returns the limits that are known before the call, including those of plans.
 func (p *namedRule) countedLimits() (limits []*ruleLimit) {
 	limits = slices.Clone(p.limits)

@@ -55,6 +55,14 @@ type Limit struct {
 // error says that the limit cannot be counted exactly.
 func Make(kind Kind, t Terms) (Limit, error) { return registry[kind].limit(&t) }
 
+// Most returns the largest cost that the limit ever lets through or, of a reservation, takes.
+func (l *Limit) Most(reserve bool) int64 {
+	if reserve {
+		return l.Reserved
+	}
+	return l.Max
+}
+
 // Windowed makes a limit of an algorithm that needs no more than Max and Window, in microseconds.
 func Windowed(kind Kind, maxPermits, window int64) Limit {
 	return must(Make(kind, Terms{Max: maxPermits, Window: window}))

@@ -171,14 +171,7 @@ const (
 
 // costly reports whether the cost is above what the counter ever lets through.
 func (c *Counter) costly(r Request) bool {
-	switch {
-	case c.Override == nil || r == ToChargeUp || !c.InForce():
-		return false
-	case r == ToReserve:
-		return c.Cost > c.Limit.Reserved
-	default:
-		return c.Cost > c.Limit.Max
-	}
+	return c.Override != nil && r != ToChargeUp && c.InForce() && c.Cost > c.Limit.Most(r == ToReserve)
 }
 
 // LargestCost is the cost of a call that is charged as much as its rule's limits let through at

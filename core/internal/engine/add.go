@@ -14,55 +14,52 @@ func (c *Call) Add(i int) {
 	a := &c.applied[i]
 	before := len(c.counters)
 	c.watched = c.watched[:0]
-	own, spared := a.Own, a.Own == nil
 	var q *algorithm.OverrideQuery
 	if a.Rule.mayBeOverridden() {
 		q = c.askOverride(a)
-		if spared {
-			own = a.Rule.Limits[0]
-		}
 	}
-	if own != nil && !c.addLimits(a, own, q, spared) {
-		c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
-		c.costs(a)
-		return
+	if a.counts() {
+		if costly := c.addLimits(a, q); costly >= 0 {
+			c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
+			c.costs(a, costly)
+			return
+		}
 	}
 	if a.Rule.Ban != nil { // it also holds for calls that cost nothing
 		c.addBan(a)
 	}
 }
 
-// costs notes a rule whose limit the cost of the call can never fit into.
-func (c *Call) costs(a *Applied) {
+// costs notes a rule whose limit at n the cost of the call can never fit into.
+func (c *Call) costs(a *Applied, n int) {
 	switch {
 	case a.Rule.Mode == DryRun:
 		c.untried = append(c.untried, a)
-	case c.costly == nil:
-		c.costly, c.costlyAt = a, -1
+	case c.costly.By == nil:
+		c.costly = Costly{By: a, N: n, At: -1, Most: a.limit(n).Compiled.Most(a.Reserves)}
 	}
 }
 
 // addLimits adds the counters of a rule's limits, and notes the places of those that a ban watches.
-// The limits obey the override, unless it is nil.
-func (c *Call) addLimits(a *Applied, own *Limit, q *algorithm.OverrideQuery, spared bool) (fits bool) {
-	cost := a.cost(own)
+// The limits obey the override, unless it is nil. If the cost can never fit, addLimits returns the
+// index of a limit that it is above, otherwise -1.
+func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
+	cost := a.cost()
+	if costly = a.above(cost); costly >= 0 && a.Rule.Mode != Soft {
+		return costly
+	}
 	var l lenience
 	if a.Rule.lenient() {
-		if l = c.lenience(a, own, cost); l.costly && a.Rule.Mode == DryRun {
-			return false
-		}
+		l = c.lenience(a, costly >= 0)
 	}
-	for n, limit := range a.Rule.Limits {
-		if n == 0 {
-			limit = own
-		}
+	for n := range a.Rule.Limits {
 		if l.costly {
 			cost = 0
 		}
-		at, fits := c.addLimit(a, n, limit, cost)
+		at, fits := c.addLimit(a, n, cost)
 		switch {
 		case !fits:
-			return false
+			return n
 		case at < 0:
 			continue
 		case a.Rule.lenient():
@@ -70,44 +67,49 @@ func (c *Call) addLimits(a *Applied, own *Limit, q *algorithm.OverrideQuery, spa
 		}
 		c.watched = append(c.watched, at)
 		if q != nil {
-			c.obeyLater(at, q, n == 0, spared)
+			c.obeyLater(at, q, n == 0, a.Own == nil)
 		}
 	}
-	return true
+	return -1
 }
 
-// cost returns what the call costs, with the limit own in place of the rule's. With overrides, the
-// limits are known only when the store has answered.
-func (a *Applied) cost(own *Limit) int64 {
+// cost returns what the call costs. With overrides, the limits are known only when the store has
+// answered.
+func (a *Applied) cost() int64 {
 	switch {
 	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost && !a.Reserves: // more can be reserved
 		return min(a.Cost, algorithm.MaxPermits+1)
 	case !a.Rule.mayBeOverridden() && a.Cost == algorithm.LargestCost:
-		return a.Rule.LargestCost(own)
+		return a.Rule.LargestCost(a.Own)
 	default:
 		return a.Cost
 	}
 }
 
-// most returns the largest cost that a limit ever lets through.
-func (a *Applied) most(limit *Limit) int64 {
-	if a.Reserves {
-		return limit.Compiled.Reserved
+// above returns the index of the first limit that a cost never fits into, or -1 if it can fit into
+// all.
+func (a *Applied) above(cost int64) (n int) {
+	for n := range a.Rule.Limits {
+		if limit := a.limit(n); a.tooCostly(limit.CostOf(cost), limit.Compiled) {
+			return n
+		}
 	}
-	return limit.Compiled.Max
+	return -1
+}
+
+// tooCostly reports whether a cost is above what a limit ever lets through. With overrides, only the
+// store knows the limit in force.
+func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
+	return cost > limit.Most(a.Reserves) && !a.Rule.mayBeOverridden()
 }
 
 // addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the
 // same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
 // place is -1 if the rule is soft and the earlier one is not.
-func (c *Call) addLimit(a *Applied, n int, limit *Limit, cost int64) (at int, fits bool) {
-	cost = limit.CostOf(cost)
-	if cost > a.most(limit) && !a.Rule.mayBeOverridden() { // with overrides, only the store knows the limit
-		return 0, false
-	}
-	counter := c.addCounter()
+func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
+	limit, counter := a.limit(n), c.addCounter()
 	counter.Key = c.appendKey(counter.Key, a, limit)
-	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.Compiled, cost, a.Rule.lenient(), a.Personal
+	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.Compiled, limit.CostOf(cost), a.Rule.lenient(), a.Personal
 	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
 	switch {
 	case c.looksOnly:

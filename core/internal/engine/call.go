@@ -17,8 +17,7 @@ type Call struct {
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
 
-	costly   *Applied // see Costly
-	costlyAt int
+	costly Costly // the zero Costly if the cost can fit
 	state
 	holder  string     // names this call's slots of Concurrency, once it needs one
 	watched []int      // the places of a rule's counters, while they are added
@@ -60,6 +59,31 @@ type Applied struct {
 	Note     string // for algorithms that keep notes
 }
 
+// counts reports whether the call may be charged by the limits of the rule: by its own, or by one of
+// an override, which only the store knows.
+func (a *Applied) counts() bool { return a.Own != nil || a.Rule.mayBeOverridden() }
+
+// limit returns the limit at n that holds for the call, unless an override does.
+func (a *Applied) limit(n int) *Limit { return a.Rule.limit(n, a.Own) }
+
+// KeepsNotes reports whether one of the limits that may be charged keeps notes.
+func (a *Applied) KeepsNotes() bool {
+	for n := 0; n < len(a.Rule.Limits) && a.counts(); n++ {
+		if a.limit(n).Compiled.Properties().Notes {
+			return true
+		}
+	}
+	return false
+}
+
+// Costly is a limit that the cost of a call never fits into.
+type Costly struct {
+	By   *Applied // its rule
+	N    int      // its index among those of the rule
+	At   int      // its place in the call, or -1 if the store was not asked about it
+	Most int64    // the largest cost that ever fits into it
+}
+
 // CallLimit is a limit of a call, or the ban of a rule.
 type CallLimit struct {
 	*Applied
@@ -96,8 +120,8 @@ func (c *Call) Clear() {
 		c.forgetOverrides()
 	}
 	c.state, c.merged, c.untried = state{}, c.merged[:0], c.untried[:0]
-	if c.costly != nil { // each pointer costs something while the garbage collector runs
-		c.costly = nil
+	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
+		c.costly = Costly{}
 	}
 	if c.holder != "" {
 		c.holder = ""
@@ -144,7 +168,7 @@ func (c *Call) Drop() {
 		c.forgetOverrides()
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
-	c.costly, c.hasCostly, c.untried = nil, false, c.untried[:0]
+	c.costly, c.hasCostly, c.untried = Costly{}, false, c.untried[:0]
 }
 
 // Applied returns the rules that apply.

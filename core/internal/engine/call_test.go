@@ -40,10 +40,9 @@ func drawRules(t *rapid.T) (rules []by) {
 
 // everything describes a call, and what was noticed of it.
 func (c *call) everything() string {
-	costly, at := c.Costly()
-	name := "none"
-	if costly != nil {
-		name = fmt.Sprint(costly.Rule.Name, costly.At, at)
+	costly, name := c.Costly(), "none"
+	if costly.By != nil {
+		name = fmt.Sprint(costly.By.Rule.Name, costly.By.At, costly.N, costly.At, costly.Most)
 	}
 	binding := c.Binding()
 	c.Notice(binding)
@@ -68,7 +67,7 @@ func (c *call) act(what string, rules []by, isNew bool) {
 		c.add(rules...).Ask(background)
 	case "up to":
 		if c.add(rules...); c.Len() > 0 {
-			if costly, _ := c.Costly(); costly == nil {
+			if c.Costly().By == nil {
 				c.DecideUpTo(background)
 			}
 		}

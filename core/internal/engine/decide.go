@@ -10,7 +10,7 @@ import (
 // whether the cost fits: if not, nothing was charged, and Costly returns the rule.
 func (c *Call) Decide(ctx context.Context) (fits bool) {
 	switch {
-	case c.costly != nil:
+	case c.costly.By != nil:
 		return c.isBlocked(ctx)
 	case len(c.counters) == 0:
 		return true
@@ -25,7 +25,7 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 // just before.
 func (c *Call) Look(ctx context.Context) (fits bool) {
 	switch {
-	case c.costly != nil:
+	case c.costly.By != nil:
 		return c.isBlocked(ctx)
 	case len(c.counters) == 0:
 		return true
@@ -40,7 +40,7 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 // Ask is like Look, but always asks the store.
 func (c *Call) Ask(ctx context.Context) (fits bool) {
 	switch {
-	case c.costly != nil:
+	case c.costly.By != nil:
 		return c.isBlocked(ctx)
 	case len(c.counters) == 0:
 		return true
@@ -61,8 +61,8 @@ func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 // Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
 // patience, in microseconds. The call must have one limit.
 func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
-	if c.costly != nil || len(c.counters) == 0 {
-		return c.costly == nil
+	if c.costly.By != nil || len(c.counters) == 0 {
+		return c.costly.By == nil
 	}
 	c.verdicts[0] = c.engine.Store.Reserve(ctx, &c.counters[0], patience)
 	return c.settle(true)
@@ -74,16 +74,15 @@ func (c *Call) Remembers() bool { return c.engine.Memory != nil }
 // Recall repeats a refusal that holds for all calls with these counters, and reports whether there
 // is one. It does not ask the store.
 func (c *Call) Recall() bool {
-	if c.costly != nil || !c.engine.Memory.Recall(c.counters, c.verdicts) {
+	if c.costly.By != nil || !c.engine.Memory.Recall(c.counters, c.verdicts) {
 		return false
 	}
 	c.applyBans()
 	return true
 }
 
-// Costly returns the first rule whose limit the cost of the call never fits into, and the place of that
-// limit, or -1 if the store was not asked about it. The rule is nil if there is none.
-func (c *Call) Costly() (rule *Applied, at int) { return c.costly, c.costlyAt }
+// Costly returns the first limit that the cost of the call never fits into, or the zero Costly.
+func (c *Call) Costly() Costly { return c.costly }
 
 // isBlocked reports whether a call whose cost never fits is refused for a block instead. It asks the
 // store only about rules from which a subject may be blocked, and charges nothing. If the store does
@@ -91,12 +90,12 @@ func (c *Call) Costly() (rule *Applied, at int) { return c.costly, c.costlyAt }
 func (c *Call) isBlocked(ctx context.Context) bool {
 	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Dry })
 	costly := c.costly
-	c.costly = nil
+	c.costly = Costly{}
 	c.Look(ctx)
 	if c.refusedByBlock() {
 		return true
 	}
-	c.costly, c.costlyAt = costly, -1
+	c.costly = costly
 	return false
 }
 

@@ -108,7 +108,7 @@ func TestReserve(t *testing.T) {
 		if wait := c.Verdict(0).Wait; fits != test.fits || wait != test.wait || c.Passed() != test.passed {
 			t.Errorf("%+v: fits %t, wait %d, passed %t", test, fits, wait, c.Passed())
 		}
-		if a, _ := c.Costly(); (a == nil) != fits {
+		if a := c.Costly().By; (a == nil) != fits {
 			t.Errorf("%+v: costly by %+v", test, a)
 		}
 	}

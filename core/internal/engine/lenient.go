@@ -12,11 +12,11 @@ type lenience struct {
 }
 
 // lenience returns the lenience of a rule whose counters are about to be added.
-func (c *Call) lenience(a *Applied, own *Limit, cost int64) (l lenience) {
+func (c *Call) lenience(a *Applied, costly bool) (l lenience) {
 	if len(a.Rule.Limits) > 1 {
 		l.group = uint16(len(c.counters) + 1)
 	}
-	l.costly = !a.Rule.mayBeOverridden() && cost > a.Rule.LargestCost(own)
+	l.costly = costly
 	return l
 }
 

@@ -16,7 +16,7 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 	c.dropLast()
 	c.tighten(i, a, n, limit)
 	switch {
-	case into.Cost <= into.Limit.Max || a.Rule.mayBeOverridden():
+	case !a.tooCostly(into.Cost, into.Limit):
 		return i, true
 	case a.Rule.lenient():
 		c.limits[i].Costly = true

@@ -47,7 +47,7 @@ func TestMerge(t *testing.T) {
 	} {
 		c := newWorld(t).open().add(test.rules...)
 		want(t, name, c.counters(), test.want)
-		if r, _ := c.Costly(); r != nil {
+		if r := c.Costly().By; r != nil {
 			t.Errorf("%s: %s is costly", name, r.Rule.Name)
 		}
 		if fits := c.Decide(background); !fits || c.Passed() != (c.Len() > 0) {
@@ -119,7 +119,7 @@ func TestCostly(t *testing.T) {
 		"overrides, merged":      {[]by{{Rule: obeying(hard("n", perDay(5))), cost: 5}, {Rule: obeying(hard("n", perDay(4)))}}, "", "n/0 5 of 4, both 4+4, obeys, own, with 0"},
 	} {
 		c := newWorld(t).open().add(test.rules...)
-		rule, at := c.Costly()
+		rule, at := c.Costly().By, c.Costly().At
 		if got := rule != nil; got && at != -1 || got != (test.rule != "") || got && rule.Rule.Name != test.rule {
 			t.Errorf("%s: costly by %+v, want %q", name, rule, test.rule)
 		}

@@ -66,7 +66,7 @@ func (c *Call) obey() (fits bool) {
 	blocked := c.refusedByBlock()
 	for i := range c.limits {
 		if !blocked && !c.counters[i].Dry && c.verdicts[i].Costly {
-			c.costly, c.costlyAt = c.limits[i].Applied, i
+			c.costly = Costly{c.limits[i].Applied, c.limits[i].N, i, c.counters[i].Limit.Most(c.limits[i].Reserves)}
 			return false
 		}
 	}

@@ -97,8 +97,8 @@ func TestCostsAboveOverrides(t *testing.T) {
 		if c.Decide(background) {
 			t.Fatal(c.verdicts())
 		}
-		if a, at := c.Costly(); a == nil || a.Rule.Name != "k" || at != 2 || c.Passed() || c.Limit(at).N != 1 {
-			t.Fatalf("costly by %+v at %d", a, at)
+		if by := c.Costly(); by.By == nil || by.By.Rule.Name != "k" || by.At != 2 || by.N != 1 || by.Most != 2 || c.Passed() || c.Limit(by.At).N != 1 {
+			t.Fatalf("costly by %+v", by)
 		}
 		c.Drop()
 		c.Add(0)
@@ -227,9 +227,9 @@ func TestABlockBesideACost(t *testing.T) {
 			}
 			c, got := w.open().add(test.rules...), ""
 			fits := charge(c)
-			if a, at := c.Costly(); a != nil {
-				if got = a.Rule.Name + " "; at != -1 {
-					t.Errorf("%s: costly at %d", name, at)
+			if by := c.Costly(); by.By != nil {
+				if got = by.By.Rule.Name + " "; by.At != -1 {
+					t.Errorf("%s: costly at %d", name, by.At)
 				}
 			}
 			if fits != (got == "") {

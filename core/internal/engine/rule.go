@@ -63,15 +63,20 @@ func (l *Limit) CostOf(cost int64) int64 {
 // the first. It ignores Concurrency, where every call costs one slot.
 func (r *Rule) LargestCost(own *Limit) int64 {
 	cost := int64(math.MaxInt64)
-	for n, limit := range r.Limits {
-		if n == 0 {
-			limit = own
-		}
-		if !limit.Compiled.Properties().Slots {
-			cost = min(cost, limit.Compiled.Max)
+	for n := range r.Limits {
+		if limit := r.limit(n, own); !limit.Compiled.Properties().Slots {
+			cost = min(cost, limit.Compiled.Most(false))
 		}
 	}
 	return min(cost, algorithm.MaxPermits)
+}
+
+// limit returns the rule's limit at n, with own, unless it is nil, in place of the first.
+func (r *Rule) limit(n int, own *Limit) *Limit {
+	if n == 0 && own != nil {
+		return own
+	}
+	return r.Limits[n]
 }
 
 // stricter returns the smaller of two shares, where 0 is none.
