@@ -106,7 +106,7 @@ newest-update: ## write .ci/newest.mod anew from go.mod and today's newest relea
 pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
 	cd bench && go run ./pictures
 
-bench: redis ## measure this library beside others, and write bench/RESULTS.md, its charts and the table in bench/README.md (about 11 minutes)
+bench: redis ## measure this library beside others, and write bench/RESULTS.md and its charts (about 11 minutes)
 	cd bench && go run ./compare
 
 bench-quick: redis ## the same in a minute and a half, with wider spreads

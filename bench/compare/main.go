@@ -1,5 +1,5 @@
 // Command compare measures this library beside others, in one run on one machine, and writes
-// RESULTS.md, the charts, and the table in bench/README.md.
+// RESULTS.md and the charts.
 //
 //	go run ./compare [-quick]
 //	go run ./compare -redraw    only the charts, from the figures in RESULTS.md
@@ -25,7 +25,6 @@ func main() {
 	quick := flag.Bool("quick", false, "a short run: less of everything, and nothing about how it grows")
 	results := flag.String("results", "RESULTS.md", "the file for all tables")
 	charts := flag.String("charts", "charts", "the directory for the charts")
-	readme := flag.String("readme", "README.md", "the file with the most important rows between two marks")
 	redraw := flag.Bool("redraw", false, "redraw the charts from the results file, and measure nothing")
 	only := flag.String("only", "", "measure only the parts whose names contain this, print the results, and write nothing")
 	worker := flag.Bool("worker", false, "run as one of several processes: read a job and do it")
@@ -42,7 +41,7 @@ func main() {
 		}
 		return
 	}
-	if err := compare(*quick, *only, *results, *charts, *readme); err != nil {
+	if err := compare(*quick, *only, *results, *charts); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -57,7 +56,7 @@ type bench struct {
 	report
 }
 
-func compare(quick bool, only, results, charts, readme string) error {
+func compare(quick bool, only, results, charts string) error {
 	b := &bench{settings: full, report: newReport()}
 	if quick {
 		b.settings = short
@@ -88,10 +87,7 @@ func compare(quick bool, only, results, charts, readme string) error {
 	if err := os.WriteFile(results, []byte(text), 0o644); err != nil {
 		return err
 	}
-	if err := drawCharts(charts, text); err != nil {
-		return err
-	}
-	return b.updateReadme(readme)
+	return drawCharts(charts, []byte(text))
 }
 
 func redrawCharts(results, charts string) error {
@@ -99,7 +95,7 @@ func redrawCharts(results, charts string) error {
 	if err != nil {
 		return err
 	}
-	return drawCharts(charts, string(text))
+	return drawCharts(charts, text)
 }
 
 type section struct {

@@ -29,13 +29,6 @@ func newReport() report {
 	}
 }
 
-// Words of RESULTS.md by which the charts find their figures.
-const (
-	onRedisHeading    = "On Redis: "
-	inProcessHeading  = "In the process"
-	middlewareHeading = "Middlewares, counting in the process"
-)
-
 // The numbers that tables show of an outcome.
 
 func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors) / o.Took.Seconds() }

@@ -56,7 +56,7 @@ func TestFiguresThatWereNotMeasured(t *testing.T) {
 	if !strings.Contains(text, "Written by `go run ./compare -only \"nothing of it\"`") || strings.Contains(text, "make bench") {
 		t.Errorf("the text does not say what wrote it:\n%s", text)
 	}
-	if err := drawCharts(t.TempDir(), text); err != nil {
+	if err := drawCharts(t.TempDir(), []byte(text)); err != nil {
 		t.Error(err)
 	}
 }

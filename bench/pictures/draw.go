@@ -2,92 +2,107 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"image/color"
 	"slices"
+	"strconv"
 
-	"github.com/accesslimit/accesslimit/bench/internal/paper"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/accesslimit/accesslimit/bench/internal/figure"
 )
 
-// The layout, in points from top to bottom.
+// The heights of the two plots of a client, in points.
 const (
-	width       = 600
-	margin      = 14
-	numbers     = 42 // left of the panels
-	header      = 46
-	caption     = 16 // above a panel
-	callsHeight = 78
-	countHeight = 34
-	gap         = 10 // between clients
-	footer      = 22
+	callsHeight = 114
+	countHeight = 82
+	header      = 48
 )
 
-var (
-	small     = paper.Style{Size: paper.SmallSize, Color: paper.Ink}
-	smallGrey = paper.Style{Size: paper.SmallSize, Color: paper.Grey}
-	textGrey  = paper.Style{Size: paper.TextSize, Color: paper.Grey}
-	textBold  = paper.Style{Size: paper.TextSize, Color: paper.Ink, Bold: true}
-	titleBold = paper.Style{Size: paper.TitleSize, Color: paper.Ink, Bold: true}
-)
+// axis holds the values that a vertical axis shows besides 0, in order. It ends at the last one.
+type axis []int
 
 // countAxis has room for the algorithms whose promise lets two windows' worth of calls through, or
 // a burst and its refill.
 var countAxis = axis{maxCalls, 2 * maxCalls}
 
-// picture is the paper for one algorithm.
-type picture struct{ *paper.Paper }
-
 // drawPicture shows what an algorithm made of each client's calls: how many came, how many were
 // admitted, and how many admitted ones counted together.
-func drawPicture(w io.Writer, a algorithm, clients []client, graphs []graph) error {
-	oneClient := 2*caption + callsHeight + countHeight
-	p := picture{paper.New(width, float64(header+len(clients)*(oneClient+gap)-gap+footer))}
-	p.Write(titleBold, paper.Start, margin, 20, a.title)
-	p.Write(textGrey, paper.Start, margin, 34, a.promise)
-	p.legend(20, a)
-	for i, c := range clients {
-		last := p.client(float64(header+i*(oneClient+gap)), a, c, graphs[i])
-		if i == len(clients)-1 {
-			last.seconds()
+func drawPicture(path string, a algorithm, clients []client, graphs []graph) error {
+	height := vg.Length(header + len(clients)*(callsHeight+countHeight))
+	return figure.Save(path, a.title, a.promise, height, func(c draw.Canvas) {
+		c.Max.X -= 10 // for the half of the last number of seconds
+		top := c.Max.Y
+		below := func(p *plot.Plot, height vg.Length) {
+			left := 24 - p.DataCanvas(c).Min.X + c.Min.X // the same for all plots, whatever their numbers
+			p.Draw(draw.Crop(c, left, 0, top-height-c.Min.Y, top-c.Max.Y))
+			top -= height
+		}
+		for i, client := range clients {
+			below(callsPlot(client, graphs[i]), callsHeight)
+			below(countPlot(a, graphs[i]), countHeight)
+		}
+	})
+}
+
+// callsPlot shows the calls of a client, and those that were admitted, for each bar of time.
+func callsPlot(c client, g graph) *plot.Plot {
+	p := newPlot(c.axis)
+	p.Title.Text = fmt.Sprintf("%s: %s; %d of %d calls admitted", c.name, c.about, sum(g.admitted), sum(g.offered))
+	p.Add(area(g.offered, 0, c.axis, figure.Light), area(g.admitted, 0, c.axis, figure.Dark))
+	return p
+}
+
+// countPlot shows how many admitted calls counted together. The limit is the dashed line.
+func countPlot(a algorithm, g graph) *plot.Plot {
+	p := newPlot(countAxis)
+	p.Title.Text = fmt.Sprintf("admitted calls %s: at most %d (amber: more than %d)", a.counted, slices.Max(g.together), maxCalls)
+	limit := plotter.NewFunction(func(float64) float64 { return maxCalls })
+	limit.Color, limit.Width, limit.Dashes = figure.Ink, 0.75, []vg.Length{3, 2}
+	limit.XMin, limit.XMax, limit.Samples = 0, runTime.Seconds(), 2
+	p.Add(area(g.together, 0, countAxis, figure.Medium), area(g.together, maxCalls, countAxis, figure.Amber), limit)
+	return p
+}
+
+// newPlot returns a plot over the seconds of the run, with a grid.
+func newPlot(a axis) *plot.Plot {
+	p := figure.New()
+	p.X.Max, p.Y.Max = runTime.Seconds(), float64(a[len(a)-1])
+	var seconds, values plot.ConstantTicks
+	for second := 0.0; second <= p.X.Max; second += 5 {
+		seconds = append(seconds, plot.Tick{Value: second, Label: strconv.FormatFloat(second, 'f', 0, 64) + " s"})
+	}
+	for _, value := range a {
+		values = append(values, plot.Tick{Value: float64(value), Label: strconv.Itoa(value)})
+	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = seconds, values
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = figure.Rule, figure.Rule
+	p.Add(grid)
+	return p
+}
+
+// area fills the space between a base and the values that are above it. It is one outline, not a
+// bar for each value, so that the file stays small and no seams show. A value above the axis is
+// drawn at its end: a busy machine may crowd calls into one bar.
+func area(values []int, base int, a axis, fill color.Color) *plotter.Polygon {
+	seconds := barWidth.Seconds()
+	outline := plotter.XYs{{X: 0, Y: float64(base)}}
+	for i, value := range values {
+		y := float64(min(max(value, base), a[len(a)-1]))
+		if last := outline[len(outline)-1].Y; last != y {
+			x := float64(i) * seconds
+			outline = append(outline, plotter.XY{X: x, Y: last}, plotter.XY{X: x, Y: y})
 		}
 	}
-	return p.Save(w)
-}
-
-// legend explains the colors, from right to left.
-func (p picture) legend(y float64, a algorithm) {
-	x := float64(width - margin)
-	for _, entry := range []struct{ color, words string }{
-		{paper.Amber, fmt.Sprintf("more than %d %s", maxCalls, a.counted)},
-		{paper.Dark, "admitted"},
-		{paper.Light, "offered"},
-	} {
-		x -= small.Width(entry.words)
-		p.Write(small, paper.Start, x, y, entry.words)
-		p.Box(entry.color, x-12, y-7, x-4, y+1)
-		x -= 22
+	end := float64(len(values)) * seconds
+	outline = append(outline, plotter.XY{X: end, Y: outline[len(outline)-1].Y}, plotter.XY{X: end, Y: float64(base)})
+	polygon, err := plotter.NewPolygon(outline)
+	if err != nil {
+		panic(err) // none of these numbers is NaN
 	}
-}
-
-// client draws a client's two panels below top, and returns the lower one.
-func (p picture) client(top float64, a algorithm, c client, g graph) panel {
-	p.Write(textBold, paper.Start, numbers, top+caption-6, c.name)
-	p.Write(smallGrey, paper.Start, numbers+textBold.Width(c.name)+6, top+caption-6, c.about)
-	p.Write(small, paper.End, width-margin, top+caption-6,
-		fmt.Sprintf("%d of %d calls admitted", sum(g.admitted), sum(g.offered)))
-	top += caption
-	calls := panel{p, numbers, top, width - margin, top + callsHeight, c.axis}
-	calls.grid()
-	calls.area(paper.Light, 0, g.offered)
-	calls.area(paper.Dark, 0, g.admitted)
-	p.WriteUpwards(smallGrey, margin+4, (calls.top+calls.bottom)/2, "calls per 100 ms")
-
-	top = calls.bottom + caption
-	p.Write(smallGrey, paper.Start, numbers, top-5,
-		fmt.Sprintf("admitted calls %s: at most %d", a.counted, slices.Max(g.together)))
-	count := panel{p, numbers, top, width - margin, top + countHeight, countAxis}
-	count.grid()
-	count.area(paper.Medium, 0, g.together)
-	count.area(paper.Amber, maxCalls, g.together)
-	count.level(paper.Ink, "3,2", maxCalls)
-	return count
+	polygon.Color, polygon.LineStyle.Width = fill, 0
+	return polygon
 }

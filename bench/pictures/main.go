@@ -9,7 +9,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -40,25 +39,11 @@ func pictures(out string) error {
 		for j := range clients {
 			graphs[j] = graphOf(results[i][j])
 		}
-		if err := save(filepath.Join(out, a.file+".svg"), a, clients, graphs); err != nil {
+		path := filepath.Join(out, a.file+".svg")
+		if err := drawPicture(path, a, clients, graphs); err != nil {
 			return err
 		}
+		fmt.Println(path)
 	}
 	return nil
-}
-
-func save(path string, a algorithm, clients []client, graphs []graph) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := drawPicture(file, a, clients, graphs); err != nil {
-		file.Close()
-		return err
-	}
-	fmt.Println(path)
-	return file.Close()
 }
