@@ -55,7 +55,7 @@ func RulesChanged(l *Limiter, before, now string) {
 }
 
 // AwaitAudit returns when the versions of a set so far are in the audit.
-func AwaitAudit(s *RuleSet) { <-s.audits }
+func AwaitAudit(s *RuleSet) { <-s.inside().audits }
 
 // SetMaxOverrides sets the largest number of overrides.
 func SetMaxOverrides(l *Limiter, most int) { l.front().operations.overrides.Most = most }

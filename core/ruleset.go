@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -25,7 +26,10 @@ import (
 // the rules of one version, even while they are replaced. What belongs to that call later, its
 // slots, refunds and outcome, goes by the same version. Two middlewares around one handler may use
 // two versions.
-type RuleSet struct {
+type RuleSet ruleorigin.RuleSet[Rule]
+
+// ruleSet is a RuleSet, as its methods and package rulefile use it.
+type ruleSet struct {
 	front    *front // of the guards
 	registry *registry
 	owner    nameOwner
@@ -68,18 +72,21 @@ func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
 	if len(wrong) > 0 {
 		return nil, joinRuleErrors(wrong)
 	}
-	return &RuleSet{
+	return (*RuleSet)(ruleorigin.New(&ruleSet{
 		front: f, registry: &f.registry, rules: byName, present: new(setVersion),
 		followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally),
 		stats: RuleSetStats{Since: time.Now()},
-	}, nil
+	})), nil
 }
 
-// made reports whether a Limiter made the set.
-func (s *RuleSet) made() bool { return s != nil && s.registry != nil }
+// inside returns what the set has inside, or nil if no Limiter made it.
+func (s *RuleSet) inside() *ruleSet {
+	inside, _ := (*ruleorigin.RuleSet[Rule])(s).Inside().(*ruleSet)
+	return inside
+}
 
 // bind prepares the rules of a follower, or returns what is wrong with them.
-func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRule, wrong []*RuleError) {
+func (s *ruleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRule, wrong []*RuleError) {
 	sameName := make(map[string]int)
 	for _, name := range key.each() {
 		r := rules[name]
@@ -94,7 +101,7 @@ func (s *RuleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRu
 }
 
 // living returns the followers that the service still holds, and forgets the others.
-func (s *RuleSet) living() map[followerKey]*attachment {
+func (s *ruleSet) living() map[followerKey]*attachment {
 	living := make(map[followerKey]*attachment)
 	for key, follower := range s.followers {
 		if g := follower.guard.Value(); g != nil {
@@ -107,7 +114,7 @@ func (s *RuleSet) living() map[followerKey]*attachment {
 }
 
 // currentStats returns what Stats shows of the set.
-func (s *RuleSet) currentStats() RuleSetStats {
+func (s *ruleSet) currentStats() RuleSetStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
@@ -116,7 +123,7 @@ func (s *RuleSet) currentStats() RuleSetStats {
 }
 
 // attached returns the names of the followers, and where each of them was attached.
-func (s *RuleSet) attached() map[string]string {
+func (s *ruleSet) attached() map[string]string {
 	places := make(map[string]string)
 	for key, follower := range s.followers {
 		for _, name := range key.each() {

@@ -17,7 +17,7 @@ import (
 //
 // As long as the service holds the Guard, its names are attached: rules that lack one of them
 // cannot replace the present ones.
-func (s *RuleSet) Guard(names ...string) (*Guard, error) { return s.guard(names, false) }
+func (s *RuleSet) Guard(names ...string) (*Guard, error) { return s.inside().guard(names, false) }
 
 // MustGuard is like Guard but panics if there is an error.
 func (s *RuleSet) MustGuard(names ...string) *Guard { return orPanic(s.Guard(names...)) }
@@ -25,7 +25,7 @@ func (s *RuleSet) MustGuard(names ...string) *Guard { return orPanic(s.Guard(nam
 // Check returns a [Check] of the rules of these names, which follows the set as a Guard does. Rules
 // that [Limiter.Check] refuses are errors here too, and in a later Replace.
 func (s *RuleSet) Check(names ...string) (*Check, error) {
-	g, err := s.guard(names, true)
+	g, err := s.inside().guard(names, true)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +35,9 @@ func (s *RuleSet) Check(names ...string) (*Check, error) {
 // MustCheck is like Check but panics if there is an error.
 func (s *RuleSet) MustCheck(names ...string) *Check { return orPanic(s.Check(names...)) }
 
-func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
+func (s *ruleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	switch {
-	case !s.made():
+	case s == nil:
 		return nil, errZeroRuleSet
 	case len(names) == 0:
 		return nil, &RuleError{Field: "names", Value: names, Why: "must be at least one"}
@@ -61,7 +61,7 @@ func (s *RuleSet) guard(names []string, inHandler bool) (*Guard, error) {
 	return s.attach(key)
 }
 
-func (s *RuleSet) list() string {
+func (s *ruleSet) list() string {
 	if len(s.rules) == 0 {
 		return "none"
 	}
@@ -69,7 +69,7 @@ func (s *RuleSet) list() string {
 }
 
 // attach makes a Guard that follows the set.
-func (s *RuleSet) attach(key followerKey) (*Guard, error) {
+func (s *ruleSet) attach(key followerKey) (*Guard, error) {
 	rules, wrong := s.bind(key, s.rules)
 	if wrong != nil {
 		return nil, joinRuleErrors(wrong)

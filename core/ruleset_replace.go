@@ -29,10 +29,11 @@ import (
 // counter that was charged. So if the Window of a Concurrency changes, the calls in flight are not
 // counted by the new limit.
 func (s *RuleSet) Replace(version string, rules ...Rule) error {
-	if !s.made() {
+	inside := s.inside()
+	if inside == nil {
 		return errZeroRuleSet
 	}
-	log, err := s.replaceFrom(ruleorigin.Origin{}, version, rules)
+	log, err := inside.Replace(ruleorigin.Origin{}, version, rules)
 	if err != nil {
 		s.ReportError(err)
 		return err
@@ -41,9 +42,8 @@ func (s *RuleSet) Replace(version string, rules ...Rule) error {
 	return nil
 }
 
-// replaceFrom is Replace for rules that come from somewhere. It leaves it to the caller to call
-// log, and to report an error.
-func (s *RuleSet) replaceFrom(from ruleorigin.Origin, version string, rules []Rule) (log func(), err error) {
+// Replace implements ruleorigin.Set.
+func (s *ruleSet) Replace(from ruleorigin.Origin, version string, rules []Rule) (log func(), err error) {
 	before, inUse, err := s.take(from, version, rules)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (s *RuleSet) replaceFrom(from ruleorigin.Origin, version string, rules []Ru
 
 // warnOfNobody warns of attached rules that limit nobody. It holds no lock while it logs, because
 // the handler of the log may call the set.
-func (s *RuleSet) warnOfNobody() {
+func (s *ruleSet) warnOfNobody() {
 	s.mu.Lock()
 	living := s.living()
 	s.mu.Unlock()
@@ -69,32 +69,17 @@ func (s *RuleSet) warnOfNobody() {
 	}
 }
 
-// originSet is a RuleSet as package rulefile uses it.
-type originSet struct{ *RuleSet }
-
-func init() {
-	ruleorigin.Of = func(set any) ruleorigin.Set { return originSet{set.(*RuleSet)} }
-}
-
-func (s originSet) Replace(from ruleorigin.Origin, version string, rules any) (log func(), err error) {
-	return s.replaceFrom(from, version, rules.([]Rule))
-}
-
-func (s originSet) ReportError(problem ruleorigin.Problem, err error) (log func()) {
-	return s.reportError(problem, err)
-}
-
 // ReportPanic implements ruleorigin.Set.
-func (s originSet) ReportPanic(err error) { s.registry.log.Panicked(err) }
+func (s *ruleSet) ReportPanic(err error) { s.registry.log.Panicked(err) }
 
 // ReportPolled implements ruleorigin.Set.
-func (s originSet) ReportPolled(why error, every time.Duration) {
+func (s *ruleSet) ReportPolled(why error, every time.Duration) {
 	s.registry.log.RulesPolled(why, every)
 }
 
 // take replaces the rules, or returns why it cannot. It returns the version before, and whether a
 // guard follows the set.
-func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (before string, inUse bool, err error) {
+func (s *ruleSet) take(from ruleorigin.Origin, version string, rules []Rule) (before string, inUse bool, err error) {
 	byName, wrong := s.registry.checkSet(rules)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +101,14 @@ func (s *RuleSet) take(from ruleorigin.Origin, version string, rules []Rule) (be
 
 // audit writes the present version into the audit, unless that was done. It does nothing if no
 // guard follows the set, which may have been made only to be compared with another one.
-func (s *RuleSet) audit() {
+func (s *ruleSet) audit() {
 	if write := s.toAudit(); write != nil {
 		write() // without the lock, because it may log
 	}
 }
 
 // toAudit returns a function that writes the present version into the audit, or nil.
-func (s *RuleSet) toAudit() (write func()) {
+func (s *ruleSet) toAudit() (write func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, now, earlier := s.audited, s.present.name, s.audits
@@ -137,14 +122,14 @@ func (s *RuleSet) toAudit() (write func()) {
 }
 
 // anyDropped reports whether the service has dropped guards since the garbage collector ran last.
-func (s *RuleSet) anyDropped() bool {
+func (s *ruleSet) anyDropped() bool {
 	before := len(s.followers)
 	runtime.GC()
 	return len(s.living()) < before
 }
 
 // missing returns an error for each attached name that the rules lack.
-func (s *RuleSet) missing(attached map[string]string, rules map[string]Rule) (wrong []*RuleError) {
+func (s *ruleSet) missing(attached map[string]string, rules map[string]Rule) (wrong []*RuleError) {
 	for _, name := range slices.Sorted(maps.Keys(attached)) {
 		if _, ok := rules[name]; !ok {
 			wrong = append(wrong, &RuleError{
@@ -157,7 +142,7 @@ func (s *RuleSet) missing(attached map[string]string, rules map[string]Rule) (wr
 }
 
 // replace hands new rules to all followers, or returns why it cannot be done.
-func (s *RuleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*RuleError) {
+func (s *ruleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*RuleError) {
 	living, attached := s.living(), s.attached()
 	if wrong = s.missing(attached, rules); wrong != nil {
 		return wrong
@@ -193,7 +178,7 @@ func (s *RuleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*
 }
 
 // holdTallies keeps the tallies of the attached names, and lets go of the others.
-func (s *RuleSet) holdTallies(attached map[string]string) {
+func (s *ruleSet) holdTallies(attached map[string]string) {
 	for name, of := range s.tallies {
 		if _, ok := attached[name]; !ok {
 			s.registry.tallies.Release(of)

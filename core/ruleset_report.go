@@ -16,18 +16,19 @@ const maxReported = 100
 // success: it reports that the present version is the latest one again. Replace reports its own
 // errors and successes.
 func (s *RuleSet) ReportError(err error) {
-	if !s.made() {
+	inside := s.inside()
+	if inside == nil {
 		panic(errZeroRuleSet)
 	}
 	problem := ruleorigin.Unread
 	if wrong := (*RuleError)(nil); errors.As(err, &wrong) {
 		problem = ruleorigin.Wrong
 	}
-	s.reportError(problem, err)()
+	inside.ReportError(problem, err)()
 }
 
-// reportError is ReportError for an error of this problem, and leaves it to the caller to call log.
-func (s *RuleSet) reportError(problem ruleorigin.Problem, err error) (log func()) {
+// ReportError implements ruleorigin.Set.
+func (s *ruleSet) ReportError(problem ruleorigin.Problem, err error) (log func()) {
 	switch {
 	case err == nil:
 		return s.clear()
@@ -40,7 +41,7 @@ func (s *RuleSet) reportError(problem ruleorigin.Problem, err error) (log func()
 }
 
 // record keeps an error for Stats, and reports whether it is a new one.
-func (s *RuleSet) record(problem ruleorigin.Problem, text string) bool {
+func (s *ruleSet) record(problem ruleorigin.Problem, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Problem, s.stats.LastError, s.stats.LastErrorAt = string(problem), text, time.Now()
@@ -55,7 +56,7 @@ func (s *RuleSet) record(problem ruleorigin.Problem, text string) bool {
 }
 
 // clear forgets the errors. log says so if there were any.
-func (s *RuleSet) clear() (log func()) {
+func (s *ruleSet) clear() (log func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wasWrong, version := s.stats.LastError != "", s.present.name
@@ -66,7 +67,7 @@ func (s *RuleSet) clear() (log func()) {
 	return func() { s.registry.log.RulesCurrent(version) }
 }
 
-func (s *RuleSet) version() string {
+func (s *ruleSet) version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.present.name

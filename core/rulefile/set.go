@@ -163,11 +163,16 @@ func (s *Set) use(now *reading) error {
 }
 
 // panicked reports a panic that was caught.
-func (s *Set) panicked(err error) { ruleorigin.Of(s.rules).ReportPanic(err) }
+func (s *Set) panicked(err error) { s.inside().ReportPanic(err) }
+
+// inside returns what the RuleSet has inside.
+func (s *Set) inside() ruleorigin.Set[core.Rule] {
+	return (*ruleorigin.RuleSet[core.Rule])(s.rules).Inside()
+}
 
 // report reports an error, or nil. The caller writes the log.
 func (s *Set) report(err error) {
-	s.logs.add(ruleorigin.Of(s.rules).ReportError(problemOf(err), err))
+	s.logs.add(s.inside().ReportError(problemOf(err), err))
 }
 
 // replace replaces the rules, unless they are the same.
@@ -189,7 +194,7 @@ func (s *Set) replace(next *loaded) error {
 		Author: next.document.Author, Note: next.document.Note,
 		Changes: texts(present.diff(next)),
 	}
-	log, err := ruleorigin.Of(s.rules).Replace(origin, next.version, rules)
+	log, err := s.inside().Replace(origin, next.version, rules)
 	if err != nil {
 		return next.placed(err, present)
 	}

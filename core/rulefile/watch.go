@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
 )
 
@@ -44,7 +43,7 @@ func watch(limiter *core.Limiter, functions Functions, paths []string, c filewat
 		every = filewatch.Poll
 	}
 	c.Degraded = func(err error) {
-		s.inBackground(func() { ruleorigin.Of(s.rules).ReportPolled(err, every) })
+		s.inBackground(func() { s.inside().ReportPolled(err, every) })
 	}
 	c.Panicked = s.panicked
 	s.stop = filewatch.Start(c).Close

@@ -32,13 +32,27 @@ const (
 	Missing Problem = "missing" // no document was published yet
 )
 
+// RuleSet is what core.RuleSet, a defined type over it, has inside. So package rulefile converts a
+// pointer to the one into a pointer to the other, and users see neither. Rule is core.Rule.
+type RuleSet[Rule any] struct{ inside Set[Rule] }
+
+// New returns a RuleSet with this inside.
+func New[Rule any](inside Set[Rule]) *RuleSet[Rule] { return &RuleSet[Rule]{inside} }
+
+// Inside returns what the set has inside, or nil if New did not make it.
+func (s *RuleSet[Rule]) Inside() Set[Rule] {
+	if s == nil {
+		return nil
+	}
+	return s.inside
+}
+
 // Set has the methods of a RuleSet that only package rulefile may call. The function log that they
 // return writes into the log of the Limiter. The caller calls it while it holds no lock, because
 // the handler of the log may call the set.
-type Set interface {
-	// Replace is RuleSet.Replace for rules from an origin, which are a []core.Rule. It does not
-	// report its error.
-	Replace(from Origin, version string, rules any) (log func(), err error)
+type Set[Rule any] interface {
+	// Replace is RuleSet.Replace for rules from an origin. It does not report its error.
+	Replace(from Origin, version string, rules []Rule) (log func(), err error)
 	// ReportError is RuleSet.ReportError for an error that shows this problem.
 	ReportError(problem Problem, err error) (log func())
 	// ReportPolled warns that new rules are noticed late: there are no events, for the reason why,
@@ -47,6 +61,3 @@ type Set interface {
 	// ReportPanic reports a panic that was caught.
 	ReportPanic(err error)
 }
-
-// Of returns a *core.RuleSet as a Set. Package core sets it.
-var Of func(set any) Set
