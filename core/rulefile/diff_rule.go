@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // comparison compares two versions of a rule.
@@ -24,9 +25,11 @@ const (
 	ownOfDryRun   = "because a rule in dry_run has counters of its own"
 )
 
-// countedBy are the fields that decide which counters a rule has. They are compared by their
-// meaning, and the other fields by their text.
-var countedBy = []string{"limit", "seconds", "max_count", "also", "plans", "key", "mode"}
+// comparedByText reports whether versions of a field differ if their texts do. The other fields
+// decide which counters a rule has, and are compared by their meaning.
+func comparedByText(f *rulefield.Field) bool {
+	return f != nil && f.Form != rulefield.Key && f.Counters != rulefield.ByLimit && f.Counters != rulefield.ByMode
+}
 
 func (d *comparison) changes() []Change {
 	d.add("key", keyText(&d.before), keyText(&d.after), otherSubjects)
@@ -36,8 +39,8 @@ func (d *comparison) changes() []Change {
 	d.plans()
 	if d.before.texts != nil && d.after.texts != nil { // otherwise it is a rule in Go
 		for _, name := range keysOf(d.before.texts, d.after.texts) {
-			if !slices.Contains(countedBy, name) {
-				d.other(name)
+			if f := rulefield.InFile(name); comparedByText(f) {
+				d.other(f)
 			}
 		}
 	}
@@ -67,17 +70,18 @@ func (d *comparison) otherCounters() bool {
 	return (d.before.Mode == core.DryRun) != (d.after.Mode == core.DryRun)
 }
 
-// other adds a change that concerns no counter.
-func (d *comparison) other(field string) {
+// other adds a change of a field that is compared by its text.
+func (d *comparison) other(f *rulefield.Field) {
+	field := f.File()
 	before, after := d.before.texts[field], d.after.texts[field]
 	if before == after {
 		return
 	}
 	change := Change{Rule: d.after.Name, Field: field, Before: cut(before), After: cut(after)}
 	switch {
-	case field == "limit_for":
+	case f.Counters == rulefield.ByResult:
 		change.Why = "as far as its limits have the windows and algorithms of before"
-	case field == "need_login" && keyText(&d.before) != keyText(&d.after):
+	case f.Counters == rulefield.BySubject && keyText(&d.before) != keyText(&d.after):
 		change.StartEmpty, change.Why = true, otherSubjects
 	}
 	d.all = append(d.all, change)

@@ -61,12 +61,12 @@ func (f Functions) check() error {
 	return nil
 }
 
-// named returns the function of a name, or why there is none.
-func named[F any](functions map[string]F, name, in string) (function F, why string) {
-	function, ok := functions[name]
-	if ok {
-		return function, ""
+// unregistered says that none of the functions has a name.
+func unregistered(functions reflect.Value, name, in string) string {
+	var known []string
+	for _, key := range functions.MapKeys() {
+		known = append(known, key.String())
 	}
-	known := slices.Sorted(maps.Keys(functions))
-	return function, fmt.Sprintf("is not registered in Functions.%s%s; registered: %s", in, didYouMean(name, known), list(known))
+	slices.Sort(known)
+	return fmt.Sprintf("is not registered in Functions.%s%s; registered: %s", in, didYouMean(name, known), list(known))
 }

@@ -3,12 +3,14 @@ package rulefile
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // plainKeys are the keys that are a word.
@@ -23,7 +25,7 @@ var parametricKeys = map[string]func(name string) core.KeyFunc{
 }
 
 // readKey sets the rule's key to a key of the file, or to a list of them together.
-func (r *ruleReader) readKey(n *yaml.Node) {
+func (r *ruleReader) readKey(_ *rulefield.Field, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		r.rule.Key = r.keyOf(n)
 		return
@@ -41,7 +43,7 @@ func (r *ruleReader) readKey(n *yaml.Node) {
 func (r *ruleReader) keyOf(n *yaml.Node) core.KeyFunc {
 	key, why := r.functions.key(n.Value)
 	if why != "" && r.anyFunction && n.Value != "" && !isParametric(n.Value) {
-		return madeUp[core.KeyFunc]()
+		return madeUp(reflect.TypeFor[core.KeyFunc]()).Interface().(core.KeyFunc)
 	}
 	if why != "" {
 		r.fail(n, valued("key", n), why)

@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // ruleReader makes a core.Rule of a mapping.
@@ -21,68 +22,48 @@ func (c *checker) readRule(n *yaml.Node, functions *Functions) *ruleReader {
 	r := &ruleReader{checker: c, functions: functions, node: n}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i].Value, n.Content[i+1]
-		set := setters[name]
-		if set == nil || get(n, name) != value {
+		f := rulefield.InFile(name)
+		if f == nil || get(n, name) != value {
 			continue
 		}
-		if !c.bad[value] || name == "skip" && value.Kind == yaml.MappingNode { // readSkip looks inside
-			set(r, value)
+		if !c.bad[value] || f.Form == rulefield.Skip && value.Kind == yaml.MappingNode { // readSkip looks inside
+			forms[f.Form].read(r, f, value)
 		}
 	}
 	return r
 }
 
-// setters set the fields of a rule to checked values.
-var setters = map[string]func(*ruleReader, *yaml.Node){
-	"name":       func(r *ruleReader, n *yaml.Node) { r.rule.Name = n.Value },
-	"limit":      func(r *ruleReader, n *yaml.Node) { r.rule.Limit = limitOf(n.Value) },
-	"seconds":    func(r *ruleReader, n *yaml.Node) { r.rule.Seconds = numberOf(n.Value) },
-	"max_count":  func(r *ruleReader, n *yaml.Node) { r.rule.MaxCount = numberOf(n.Value) },
-	"also":       func(r *ruleReader, n *yaml.Node) { r.rule.Also = limitsOf(n) },
-	"need_login": func(r *ruleReader, n *yaml.Node) { r.rule.NeedLogin = n.Value == "true" },
-	"key":        (*ruleReader).readKey,
-	"cost":       func(r *ruleReader, n *yaml.Node) { r.rule.Cost = function(r, r.functions.Costs, n, "cost", "Costs") },
-	"plans":      func(r *ruleReader, n *yaml.Node) { r.rule.Plans = plansOf(n) },
-	"plan":       func(r *ruleReader, n *yaml.Node) { r.rule.Plan = function(r, r.functions.Plans, n, "plan", "Plans") },
-	"limit_for": func(r *ruleReader, n *yaml.Node) {
-		r.rule.LimitFor = function(r, r.functions.LimitFor, n, "limit_for", "LimitFor")
-	},
-	"count": func(r *ruleReader, n *yaml.Node) {
-		r.rule.Count = function(r, r.functions.Counts, n, "count", "Counts")
-	},
-	"note":           func(r *ruleReader, n *yaml.Node) { r.rule.Note = function(r, r.functions.Notes, n, "note", "Notes") },
-	"ban":            (*ruleReader).readBan,
-	"overrides":      func(r *ruleReader, n *yaml.Node) { r.rule.Overrides = n.Value == "true" },
-	"mode":           func(r *ruleReader, n *yaml.Node) { r.rule.Mode, _ = modeOf(n.Value) },
-	"warn":           func(r *ruleReader, n *yaml.Node) { r.rule.Warn = fractionsOf(n) },
-	"skip":           (*ruleReader).readSkip,
-	"paths":          func(r *ruleReader, n *yaml.Node) { r.rule.Paths = textsOf(n) },
-	"except":         func(r *ruleReader, n *yaml.Node) { r.rule.Except = append(r.rule.Except, textsOf(n)...) },
-	"methods":        func(r *ruleReader, n *yaml.Node) { r.rule.Methods = textsOf(n) },
-	"lease":          func(r *ruleReader, n *yaml.Node) { r.rule.Lease = numberOf(n.Value) },
-	"on_store_error": func(r *ruleReader, n *yaml.Node) { r.rule.OnStoreError, _ = storePolicyOf(n.Value) },
-	"message":        func(r *ruleReader, n *yaml.Node) { r.rule.Message = n.Value },
+// readFunction sets a field to the registered function of a name.
+func (r *ruleReader) readFunction(f *rulefield.Field, n *yaml.Node) {
+	r.field(f).Set(r.function(f, n, f.File()))
 }
 
-// function returns the registered function that a text names, or nil after adding what is wrong.
-func function[F any](r *ruleReader, functions map[string]F, n *yaml.Node, label, in string) F {
+// function returns the function that a text names among those that are registered for a field, or
+// the zero value after adding what is wrong.
+func (r *ruleReader) function(f *rulefield.Field, n *yaml.Node, label string) reflect.Value {
+	functions := reflect.ValueOf(r.functions).Elem().FieldByName(f.Functions)
 	if r.anyFunction && n.Value != "" {
-		return madeUp[F]()
+		return madeUp(functions.Type().Elem())
 	}
-	f, why := named(functions, n.Value, in)
-	if why != "" {
-		r.fail(n, valued(label, n), why)
+	found := functions.MapIndex(reflect.ValueOf(n.Value))
+	if !found.IsValid() {
+		r.fail(n, valued(label, n), unregistered(functions, n.Value, f.Functions))
 		r.bad[n] = true
+		return reflect.Zero(functions.Type().Elem())
 	}
-	return f
+	return found
 }
 
 // madeUp returns a function that stands for one of another process. It is never called.
-func madeUp[F any]() F {
-	return reflect.MakeFunc(reflect.TypeFor[F](), func([]reflect.Value) []reflect.Value {
+func madeUp(of reflect.Type) reflect.Value {
+	return reflect.MakeFunc(of, func([]reflect.Value) []reflect.Value {
 		panic("rulefile: a document is checked without its functions")
-	}).Interface().(F)
+	})
 }
+
+func scalarOf(n *yaml.Node) string { return n.Value }
+
+func isTrue(n *yaml.Node) bool { return n.Value == "true" }
 
 func textsOf(n *yaml.Node) (texts []string) {
 	for _, item := range n.Content {
@@ -113,7 +94,7 @@ func plansOf(n *yaml.Node) map[string]core.Limit {
 	return plans
 }
 
-func (r *ruleReader) readBan(n *yaml.Node) {
+func (r *ruleReader) readBan(_ *rulefield.Field, n *yaml.Node) {
 	if r.rule.Ban = banOf(n); r.rule.Ban == (core.Ban{}) {
 		r.fail(n, "ban", "bans nobody: set after and for, or by_hand, or leave it out")
 		r.bad[n] = true
@@ -131,7 +112,7 @@ func banOf(n *yaml.Node) (ban core.Ban) {
 		ban.Max = spanOf(longest.Value)
 	}
 	if byHand := get(n, "by_hand"); byHand != nil {
-		ban.ByHand = byHand.Value == "true"
+		ban.ByHand = isTrue(byHand)
 	}
 	return ban
 }

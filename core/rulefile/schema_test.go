@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/accesslimit/accesslimit/core"
 )
 
 func TestSchemaIsUpToDate(t *testing.T) {
@@ -30,23 +27,6 @@ func TestSchemaIsUpToDate(t *testing.T) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("schema.json is not that of the shapes: run go generate")
-	}
-}
-
-// A field of core.Rule that a file cannot have would be missed only when somebody needs it.
-func TestEveryFieldOfARule(t *testing.T) {
-	var names []string
-	for field := range reflect.TypeFor[core.Rule]().Fields() {
-		names = append(names, snake(field.Name))
-	}
-	slices.Sort(names)
-	if got := slices.Sorted(slices.Values(rule.names())); !slices.Equal(got, names) {
-		t.Errorf("the fields of a file are %v, those of a Rule %v", got, names)
-	}
-	for _, name := range names {
-		if setters[name] == nil {
-			t.Errorf("nothing sets %s", name)
-		}
 	}
 }
 

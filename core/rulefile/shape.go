@@ -4,6 +4,7 @@ import (
 	"regexp"
 
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // shape is the form of a value. Both the loader's checks (shape_check.go) and the JSON Schema
@@ -118,44 +119,22 @@ var document = &shape{
 	},
 }
 
-// rule is the shape of a rule. Each field of core.Rule is here under its name in snake case.
+// rule is the shape of a rule.
 var rule = &shape{
-	kind: mapping, like: "a rule, which is a mapping", isRule: true, required: []string{"name"},
+	kind: mapping, like: "a rule, which is a mapping", isRule: true, required: []string{"name"}, fields: ruleFields(),
 	renamed: map[string]string{
 		"dry_run": "is written mode: dry_run now, and dry_run: false is left out",
 		"soft":    "is written mode: soft now, and soft: false is left out",
 	},
-	fields: []field{
-		{"name", "The name of the rule and its counters.", nameShape()},
-		{"limit", "How many calls pass, such as 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC or 3 at once.", limitShape()},
-		{"seconds", "The span of a sliding window, in place of limit.", numberFrom(1, 366*24*3600)},
-		{"max_count", "The number of calls that pass in any span of seconds; 5 by default.", numberFrom(1, 1_000_000_000_000)},
-		{"also", "Further limits on the same subject.", listOf(limitShape())},
-		{"need_login", "Admit only users who are logged in, and count by user.", trueOrFalse()},
-		{"key", "What to count by: ip, user, host, route, global, header:NAME, query:NAME, param:NAME, " +
-			"value:NAME, a function in Functions.Keys, or a list of these. " +
-			"By default it is the user with need_login, and otherwise the IP.", keyShape()},
-		{"cost", "The function in Functions.Costs that returns how many permits a call takes; 1 by default.", functionShape()},
-		{"plans", "Limits by plan, in place of limit, or unlimited.", plansShape()},
-		{"plan", "The function in Functions.Plans that returns the caller's plan.", functionShape()},
-		{"limit_for", "The function in Functions.LimitFor that computes a limit for each call.", functionShape()},
-		{"count", "The function in Functions.Counts that reports whether a call counts, by its outcome.", functionShape()},
-		{"note", "The function in Functions.Notes that returns the note of a sliding log.", functionShape()},
-		{"ban", "Refuse subjects altogether for a while if they do not stop when they are refused.", banShape()},
-		{"overrides", "Let operators replace the limit for one subject at run time, lift it, or block the subject.", trueOrFalse()},
-		{"mode", "What becomes of calls that do not fit: enforce (the default) refuses them, " +
-			"soft marks them for the handler, and dry_run only counts and reports them.", modeShape()},
-		{"warn", "Fractions of the limit that are reported to Options.OnThreshold when a call reaches them, in ascending order.",
-			&shape{kind: listing, like: "a list of fractions such as [0.8, 1]", item: fractionShape(), most: 4}},
-		{"skip", "The calls that the rule ignores: a function in Functions.Skips, or a mapping.", skipShape()},
-		{"paths", "Patterns of the paths that the rule applies to; by default all.", listOf(pathShape())},
-		{"except", "Patterns of paths that the rule does not apply to.", listOf(pathShape())},
-		{"methods", "The HTTP methods that the rule applies to, in capitals; by default all.", listOf(&shape{kind: text, like: "an HTTP method", wrong: pathmatch.CheckMethod})},
-		{"lease", "How many permits a process may take from Redis in one trip.", numberFrom(1, 1_000_000_000_000)},
-		{"on_store_error", "What happens when Redis does not answer: fail_open (the default), fail_closed, " +
-			"or count_locally with a share, such as count_locally 0.25.", storeShape()},
-		{"message", "The text for refused callers.", &shape{kind: text, like: "a text", quotable: true}},
-	},
+}
+
+// ruleFields returns the fields of a rule in a file.
+func ruleFields() (fields []field) {
+	for i := range rulefield.Table {
+		f := &rulefield.Table[i]
+		fields = append(fields, field{f.File(), f.Doc, forms[f.Form].shape(f)})
+	}
+	return fields
 }
 
 func nameShape() *shape {

@@ -7,20 +7,21 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // readSkip sets Skip, and adds paths to Except. An exception holds only if every reading of a path
 // matches, so no spelling of it avoids the rule.
-func (r *ruleReader) readSkip(n *yaml.Node) {
+func (r *ruleReader) readSkip(f *rulefield.Field, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
-		r.rule.Skip = function(r, r.functions.Skips, n, "skip", "Skips")
+		r.rule.Skip = r.skipFunction(f, n, "skip")
 		return
 	}
 	if paths := r.good(n, "paths"); paths != nil {
 		r.rule.Except = append(r.rule.Except, textsOf(paths)...)
 	}
 	if name := r.good(n, "function"); name != nil {
-		r.rule.Skip = function(r, r.functions.Skips, name, "skip.function", "Skips")
+		r.rule.Skip = r.skipFunction(f, name, "skip.function")
 	}
 	if addresses := r.good(n, "addresses"); addresses != nil {
 		prefixes := prefixesOf(addresses)
@@ -29,6 +30,10 @@ func (r *ruleReader) readSkip(n *yaml.Node) {
 		}
 		r.rule.Skip = skipAddresses(prefixes, r.rule.Skip)
 	}
+}
+
+func (r *ruleReader) skipFunction(f *rulefield.Field, n *yaml.Node, label string) func(core.Request) bool {
+	return r.function(f, n, label).Interface().(func(core.Request) bool)
 }
 
 // good returns the value of a field in a mapping, or nil if it has none or one with an error.

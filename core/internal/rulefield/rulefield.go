@@ -1,0 +1,88 @@
+// Package rulefield has the table of the fields of core.Rule. Whatever has to know all of them reads
+// it: files with rules and their schema, what a change of a file does to the counters, and what
+// Explain and the page show of a rule. It does not import core, so it finds a field by its name.
+//
+// A further field of Rule is declared in core/rule.go and described in table.go. Its check, its
+// meaning and their test are code of its own. The README names it, and go generate in core/rulefile
+// writes it into schema.json. The test of the table says what is missing.
+package rulefield
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Field describes a field of core.Rule.
+type Field struct {
+	Name string // in Go
+	Doc  string // what it is for, in the schema of files
+
+	Form        Form
+	Least, Most int64  // of a Number
+	Functions   string // the field of rulefile.Functions that has the functions which a Function names
+
+	Counters Counters
+	// Words say what a rule with the field does, perhaps with its value, in a list of such words. They
+	// are "" if the field is shown in another way.
+	Words string
+}
+
+// Form is the form of a field's value in a file.
+type Form uint8
+
+// The forms.
+const (
+	Text Form = iota
+	Name
+	Number
+	Truth
+	Fractions
+	Limit
+	Limits
+	Plans
+	Function
+	Key
+	Ban
+	Mode
+	Skip
+	Patterns // of paths
+	Methods  // of HTTP
+	StorePolicy
+)
+
+// Counters say what becomes of the counters of a rule when a field changes.
+type Counters uint8
+
+// What becomes of the counters.
+const (
+	Keep      Counters = iota // they keep their use
+	ByLimit                   // they start empty with another window or algorithm
+	ByResult                  // so they do, if a function returns the limit
+	BySubject                 // they start empty if other subjects are counted
+	ByMode                    // they start empty if the rule was only tried, or is now
+)
+
+// File returns the name of the field in a file.
+func (f *Field) File() string { return Snake(f.Name) }
+
+// InFile returns the field that a file calls so, or nil.
+func InFile(name string) *Field {
+	for i := range Table {
+		if Table[i].File() == name {
+			return &Table[i]
+		}
+	}
+	return nil
+}
+
+// Snake returns a name of Go as files spell it: max_count for MaxCount.
+func Snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

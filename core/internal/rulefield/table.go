@@ -1,0 +1,56 @@
+package rulefield
+
+// The largest numbers that a file can give.
+const (
+	longest = 366 * 24 * 3600 // seconds
+	largest = 1_000_000_000_000
+)
+
+// Table has the fields of core.Rule, in the order of files.
+var Table = []Field{
+	{Name: "Name", Form: Name, Doc: "The name of the rule and its counters."},
+	{Name: "Limit", Form: Limit, Counters: ByLimit,
+		Doc: "How many calls pass, such as 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC or 3 at once."},
+	{Name: "Seconds", Form: Number, Least: 1, Most: longest, Counters: ByLimit,
+		Doc: "The span of a sliding window, in place of limit."},
+	{Name: "MaxCount", Form: Number, Least: 1, Most: largest, Counters: ByLimit,
+		Doc: "The number of calls that pass in any span of seconds; 5 by default."},
+	{Name: "Also", Form: Limits, Counters: ByLimit, Doc: "Further limits on the same subject."},
+	{Name: "NeedLogin", Form: Truth, Counters: BySubject, Words: "needs a login",
+		Doc: "Admit only users who are logged in, and count by user."},
+	{Name: "Key", Form: Key, Functions: "Keys", Counters: BySubject,
+		Doc: "What to count by: ip, user, host, route, global, header:NAME, query:NAME, param:NAME, " +
+			"value:NAME, a function in Functions.Keys, or a list of these. " +
+			"By default it is the user with need_login, and otherwise the IP."},
+	{Name: "Cost", Form: Function, Functions: "Costs", Words: "computes costs",
+		Doc: "The function in Functions.Costs that returns how many permits a call takes; 1 by default."},
+	{Name: "Plans", Form: Plans, Counters: ByLimit, Doc: "Limits by plan, in place of limit, or unlimited."},
+	{Name: "Plan", Form: Function, Functions: "Plans",
+		Doc: "The function in Functions.Plans that returns the caller's plan."},
+	{Name: "LimitFor", Form: Function, Functions: "LimitFor", Counters: ByResult, Words: "computes limits",
+		Doc: "The function in Functions.LimitFor that computes a limit for each call."},
+	{Name: "Count", Form: Function, Functions: "Counts", Words: "counts by outcome",
+		Doc: "The function in Functions.Counts that reports whether a call counts, by its outcome."},
+	{Name: "Note", Form: Function, Functions: "Notes", Words: "keeps notes",
+		Doc: "The function in Functions.Notes that returns the note of a sliding log."},
+	{Name: "Ban", Form: Ban, Words: "bans %s",
+		Doc: "Refuse subjects altogether for a while if they do not stop when they are refused."},
+	{Name: "Overrides", Form: Truth, Words: "overrides",
+		Doc: "Let operators replace the limit for one subject at run time, lift it, or block the subject."},
+	{Name: "Mode", Form: Mode, Counters: ByMode, Words: "%s",
+		Doc: "What becomes of calls that do not fit: enforce (the default) refuses them, " +
+			"soft marks them for the handler, and dry_run only counts and reports them."},
+	{Name: "Warn", Form: Fractions, Most: 4, Words: "warns at %s",
+		Doc: "Fractions of the limit that are reported to Options.OnThreshold when a call reaches them, in ascending order."},
+	{Name: "Skip", Form: Skip, Functions: "Skips", Words: "skips some calls",
+		Doc: "The calls that the rule ignores: a function in Functions.Skips, or a mapping."},
+	{Name: "Paths", Form: Patterns, Doc: "Patterns of the paths that the rule applies to; by default all."},
+	{Name: "Except", Form: Patterns, Doc: "Patterns of paths that the rule does not apply to."},
+	{Name: "Methods", Form: Methods, Doc: "The HTTP methods that the rule applies to, in capitals; by default all."},
+	{Name: "Lease", Form: Number, Least: 1, Most: largest, Words: "leases %s",
+		Doc: "How many permits a process may take from Redis in one trip."},
+	{Name: "OnStoreError", Form: StorePolicy,
+		Doc: "What happens when Redis does not answer: fail_open (the default), fail_closed, " +
+			"or count_locally with a share, such as count_locally 0.25."},
+	{Name: "Message", Form: Text, Words: "says %q", Doc: "The text for refused callers."},
+}
