@@ -3,11 +3,11 @@ package rulefile
 import (
 	"strconv"
 	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
 // validate adds what core refuses about the rule.
@@ -35,7 +35,7 @@ func fieldOf(name string) fieldPath {
 	if open := strings.IndexByte(name, '['); open >= 0 {
 		outer, inner = name[:open], strings.TrimSuffix(name[open+1:], "]")
 	}
-	field.name = snake(outer)
+	field.name = rulefield.Snake(outer)
 	switch plan, err := strconv.Unquote(inner); {
 	case outer == "Limit": // its parts are one text
 	case err == nil:
@@ -44,7 +44,7 @@ func fieldOf(name string) fieldPath {
 		if item, err := strconv.Atoi(inner); err == nil {
 			field.item = item
 		} else {
-			field.key = snake(inner)
+			field.key = rulefield.Snake(inner)
 		}
 	}
 	return field
@@ -56,18 +56,6 @@ func (f fieldPath) String() string {
 		return f.name
 	}
 	return f.name + "." + f.key
-}
-
-// snake returns a name of Go as files spell it: max_count for MaxCount.
-func snake(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if unicode.IsUpper(r) && i > 0 {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
 }
 
 // hasError reports whether an error in the field was added already. Then core's error about the
