@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -256,12 +257,12 @@ func TestTheACLLineForOperators(t *testing.T) {
 			o.Username, o.Password = user, password
 		})})
 		for i := range 2 {
-			if changed, err := limiter.Ban(background, "n", fmt.Sprint(less, i), time.Hour); !changed || err != nil {
+			if changed, err := operate.New(limiter).Ban(background, "n", fmt.Sprint(less, i), time.Hour); !changed || err != nil {
 				t.Errorf("without %q: %v, %v", less, changed, err)
 			}
 		}
 		for range 3 {
-			if entries, err := limiter.Audit(background, "", 10); isRefused(err) != (less == "xrevrange") || err == nil && (len(entries) == 2) != (less == "") {
+			if entries, err := operate.New(limiter).Audit(background, "", 10); isRefused(err) != (less == "xrevrange") || err == nil && (len(entries) == 2) != (less == "") {
 				t.Errorf("without %q: %+v, %v", less, entries, err)
 			}
 		}
@@ -287,7 +288,7 @@ func TestOverridesWithoutARight(t *testing.T) {
 	limit, refused := core.PerMinute(10), make(map[string]bool)
 	for _, less := range append(rights(acl.everybody), "") {
 		permit(t, admin, less, acl.everybody)
-		name, blocked := "n-"+less, core.Override{Blocked: true}
+		name, blocked := "n-"+less, operate.Override{Blocked: true}
 		setting := overridable(t, newLimiter(t, core.Options{Timeout: patient, Redis: admin}), name, limit)
 		limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
 		overrides, counter := overridable(t, limiter, name, limit), limiter.MustCounter(name, limit).WithOverrides()
@@ -466,7 +467,7 @@ func TestTheACLLinesForADocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		next, err := open(acl.publishers).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version)
-		found, errAudit := limiter.Audit(background, "", 100)
+		found, errAudit := operate.New(limiter).Audit(background, "", 100)
 		if errAudit != nil {
 			t.Fatal(errAudit)
 		}
@@ -523,7 +524,7 @@ func TestTheACLLineForReaders(t *testing.T) {
 func TestTheRightsOfAnAuditor(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client(t)
-	if _, err := newLimiter(t, core.Options{Redis: admin, Timeout: patient}).Ban(background, "n", "s", time.Hour); err != nil {
+	if _, err := operate.New(newLimiter(t, core.Options{Redis: admin, Timeout: patient})).Ban(background, "n", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if err := admin.Do(background, "acl", "setuser", "auditor", "on", ">p", "~"+core.AuditKey, "+xrevrange").Err(); err != nil {
@@ -535,7 +536,7 @@ func TestTheRightsOfAnAuditor(t *testing.T) {
 	if entries := auditOf(t, limiter); len(entries) != 1 {
 		t.Errorf("the audit is %+v", entries)
 	}
-	if _, err := limiter.Unban(background, "n", "s"); !isRefused(err) {
+	if _, err := operate.New(limiter).Unban(background, "n", "s"); !isRefused(err) {
 		t.Errorf("an auditor ends bans: %v", err)
 	}
 }

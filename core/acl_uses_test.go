@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // states puts into Redis what a counter would hold if the server's clock had been set back since.
@@ -175,9 +176,9 @@ func (e *everything) slots() {
 
 // bans uses bans by hand, and a rule that checks them.
 func (e *everything) bans() {
-	_, err := e.limiter.Ban(background, "banned", "banned"+e.of, time.Hour)
+	_, err := operate.New(e.limiter).Ban(background, "banned", "banned"+e.of, time.Hour)
 	e.note(err)
-	_, err = e.limiter.Unban(background, "banned", "banned"+e.of)
+	_, err = operate.New(e.limiter).Unban(background, "banned", "banned"+e.of)
 	e.note(err)
 }
 
@@ -185,7 +186,7 @@ func (e *everything) bans() {
 func (e *everything) overrides() {
 	overrides := overridable(e.t, e.limiter, "overridden", core.PerHour(8))
 	subject := "overridden" + e.of
-	e.note(overrides.Set(background, subject, core.Override{Max: 5}))
+	e.note(overrides.Set(background, subject, operate.Override{Max: 5}))
 	_, _, err := overrides.Get(background, subject)
 	e.note(err)
 	_, _, err = overrides.List(background, "", 10)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // Rules has what is attached, with the version and the place, and follows a set.
@@ -69,17 +70,17 @@ func TestResetByName(t *testing.T) {
 			wantStatus(t, others, newView("GET", "/").as(user), 200)
 			wantStatus(t, trial, newView("GET", "/").as(user), 200)
 		}
-		ctx := core.WithActor(background, "ops", "ticket 7")
-		if changed, err := limiter.Reset(ctx, "api", "user:alice"); err != nil || !changed {
+		ctx := operate.WithActor(background, "ops", "ticket 7")
+		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || !changed {
 			t.Fatalf("Reset: %v, %v", changed, err)
 		}
-		if changed, err := limiter.Reset(ctx, "api", "user:alice"); err != nil || changed {
+		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || changed {
 			t.Errorf("Reset again: %v, %v", changed, err)
 		}
 		wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
 		wantStatus(t, again, newView("GET", "/").as("bob"), 429)
 		wantStatus(t, others, newView("GET", "/").as("alice"), 429)
-		if got := auditOf(t, limiter); len(got) != 1 || got[0] != (core.AuditEntry{Act: "reset", Rule: "api", Subject: "user:alice", Author: "ops", Note: "ticket 7"}) {
+		if got := auditOf(t, limiter); len(got) != 1 || got[0] != (operate.AuditEntry{Act: "reset", Rule: "api", Subject: "user:alice", Author: "ops", Note: "ticket 7"}) {
 			t.Errorf("the audit is %+v", got)
 		}
 		runtime.KeepAlive(again)
@@ -92,13 +93,13 @@ func TestResetByNameOfNothing(t *testing.T) {
 	guard := newGuard(t, limiter, byHand)
 	for _, c := range [][2]string{{"", "s"}, {"n", ""}, {"n", "192.0.2.1"}, {"unknown", "s"}} {
 		wrong := new(core.RuleError)
-		if changed, err := limiter.Reset(background, c[0], c[1]); changed || !errors.As(err, &wrong) {
+		if changed, err := operate.New(limiter).Reset(background, c[0], c[1]); changed || !errors.As(err, &wrong) {
 			t.Errorf("Reset(%q, %q): %v, %v", c[0], c[1], changed, err)
 		}
 	}
 	ended, cancel := context.WithCancel(background)
 	cancel()
-	if _, err := limiter.Reset(ended, "n", "s"); !errors.Is(err, context.Canceled) {
+	if _, err := operate.New(limiter).Reset(ended, "n", "s"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 	runtime.KeepAlive(guard)

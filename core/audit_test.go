@@ -20,9 +20,9 @@ import (
 )
 
 // auditOf returns the newest entries without what differs from run to run, oldest first.
-func auditOf(t *testing.T, limiter *core.Limiter) (entries []core.AuditEntry) {
+func auditOf(t *testing.T, limiter *core.Limiter) (entries []operate.AuditEntry) {
 	t.Helper()
-	entries, err := limiter.Audit(background, "", 1000)
+	entries, err := operate.New(limiter).Audit(background, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,17 +48,17 @@ func TestAuditHoldsWhatOperatorsDid(t *testing.T) {
 			_, charged := counter.Allow(ctx, "s")
 			if err := errors.Join(
 				charged, errorOf(counter.Reset(ctx, "s")), errorOf(counter.Reset(ctx, "s")), // the second changes nothing
-				errorOf(limiter.Ban(ctx, "n", "s", time.Hour)), errorOf(limiter.Ban(ctx, "n", "s", time.Minute)),
-				errorOf(limiter.Unban(ctx, "n", "s")), errorOf(limiter.Unban(ctx, "n", "s")), errorOf(guard.Reset(ctx, "s")),
+				errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Hour)), errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Minute)),
+				errorOf(operate.New(limiter).Unban(ctx, "n", "s")), errorOf(operate.New(limiter).Unban(ctx, "n", "s")), errorOf(guard.Reset(ctx, "s")),
 			); err != nil {
 				t.Error(err)
 			}
 		}
 		act(background)
-		act(core.WithActor(background, "bob", "ticket 7"))
-		var want []core.AuditEntry
-		for _, by := range []core.AuditEntry{{}, {Author: "bob", Note: "ticket 7"}} {
-			for _, did := range []core.AuditEntry{{Act: "reset"}, {Act: "ban", After: "banned for 1h0m0s"}, {Act: "unban"}} {
+		act(operate.WithActor(background, "bob", "ticket 7"))
+		var want []operate.AuditEntry
+		for _, by := range []operate.AuditEntry{{}, {Author: "bob", Note: "ticket 7"}} {
+			for _, did := range []operate.AuditEntry{{Act: "reset"}, {Act: "ban", After: "banned for 1h0m0s"}, {Act: "unban"}} {
 				did.Rule, did.Subject, did.Author, did.Note = "n", "s", by.Author, by.Note
 				want = append(want, did)
 			}
@@ -75,13 +75,13 @@ func TestAuditPages(t *testing.T) {
 		limiter := newLimiter(t, options)
 		newGuard(t, limiter, byHand)
 		for i := range 7 {
-			if _, err := limiter.Ban(background, "n", fmt.Sprint("s", i), time.Hour); err != nil {
+			if _, err := operate.New(limiter).Ban(background, "n", fmt.Sprint("s", i), time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var got []string
 		for before := ""; ; {
-			page, err := limiter.Audit(background, before, 3)
+			page, err := operate.New(limiter).Audit(background, before, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestAuditPages(t *testing.T) {
 			n      int
 		}{{"", 0}, {"", 1001}, {"", -1}, {"s1", 1}, {"1", 1}, {"1-", 1}, {"-1-1", 1}, {"(1-1", 1}, {"1-1 ", 1}} {
 			var wrong *core.RuleError
-			if _, err := limiter.Audit(background, call.before, call.n); !errors.As(err, &wrong) {
+			if _, err := operate.New(limiter).Audit(background, call.before, call.n); !errors.As(err, &wrong) {
 				t.Errorf("Audit(%q, %d): %v", call.before, call.n, err)
 			}
 		}
@@ -112,7 +112,7 @@ func TestAuditCutsTexts(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		long := strings.Repeat("é", 10_000)
-		if _, err := limiter.Ban(core.WithActor(background, long, long), long, long, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(operate.WithActor(background, long, long), long, long, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		e := auditOf(t, limiter)[0]
@@ -135,13 +135,13 @@ func TestTheAuditStreamIsBounded(t *testing.T) {
 	if _, err := pipe.Exec(background); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.Ban(background, "n", "s", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if n := client.XLen(background, core.AuditKey).Val(); n < 10_000 || n > 10_200 {
 		t.Errorf("%d entries are kept", n)
 	}
-	if got := auditOf(t, limiter); len(got) != 1000 || got[999].Act != "ban" || got[998] != (core.AuditEntry{}) {
+	if got := auditOf(t, limiter); len(got) != 1000 || got[999].Act != "ban" || got[998] != (operate.AuditEntry{}) {
 		t.Errorf("%d entries, the last ones %+v", len(got), got[max(0, len(got)-2):])
 	}
 }
@@ -154,14 +154,14 @@ func TestAnActDoesNotFailForTheAudit(t *testing.T) {
 	if err := client.Set(background, core.AuditKey, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := limiter.Ban(background, "n", "s", time.Hour); !changed || err != nil {
+	if changed, err := operate.New(limiter).Ban(background, "n", "s", time.Hour); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
 	if log.Count("audit stream", "WRONGTYPE") != 1 {
 		t.Error(log.String())
 	}
 	var failed *core.StoreError
-	if _, err := limiter.Audit(background, "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+	if _, err := operate.New(limiter).Audit(background, "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
 		t.Errorf("%v, want a foreign value", err)
 	}
 }
@@ -171,28 +171,28 @@ func TestAnActDoesNotFailForTheAudit(t *testing.T) {
 func TestAuditOfAnActWithoutAReply(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	if _, err := limiter.Unban(background, "n", "s"); err != nil { // connects
+	if _, err := operate.New(limiter).Unban(background, "n", "s"); err != nil { // connects
 		t.Fatal(err)
 	}
 	other := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient, Prefix: "other"})
-	if _, err := other.Ban(background, "n", "s", time.Hour); err != nil { // so that Redis has the script
+	if _, err := operate.New(other).Ban(background, "n", "s", time.Hour); err != nil { // so that Redis has the script
 		t.Fatal(err)
 	}
 	server.Stop()
 	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
-	_, err := limiter.Ban(ctx, "n", "s", time.Hour)
-	_, ended := limiter.Ban(ctx, "n", "s", time.Hour)
+	_, err := operate.New(limiter).Ban(ctx, "n", "s", time.Hour)
+	_, ended := operate.New(limiter).Ban(ctx, "n", "s", time.Hour)
 	cancel()
 	server.Continue()
 	if !errors.Is(err, context.DeadlineExceeded) || ended == nil {
 		t.Fatalf("%v and %v, want that the context has ended", err, ended)
 	}
 	limiter.Close() // waits for the entry
-	want := []core.AuditEntry{{Act: "ban", Rule: "n", Subject: "s", After: "perhaps: banned for 1h0m0s"}}
+	want := []operate.AuditEntry{{Act: "ban", Rule: "n", Subject: "s", After: "perhaps: banned for 1h0m0s"}}
 	if got := auditOf(t, limiter); !slices.Equal(got, want) {
 		t.Errorf("the audit is %+v, want %+v", got, want)
 	}
-	if page, _, err := limiter.Bans(background, "n", "", 10); err != nil || len(page) != 1 || page[0].Subject != "s" {
+	if page, _, err := operate.New(limiter).Bans(background, "n", "", 10); err != nil || len(page) != 1 || page[0].Subject != "s" {
 		t.Errorf("the ban is listed as %v, %v", page, err)
 	}
 }
@@ -204,7 +204,7 @@ func TestAChangeOfRulesIsWrittenOnce(t *testing.T) {
 	for i := range fleet {
 		fleet[i] = newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	}
-	changes := []core.AuditEntry{
+	changes := []operate.AuditEntry{
 		{After: "1"}, {Before: "1", After: "2"}, {Before: "2", After: "1"}, {Before: "1", After: "2"}, {Before: "2", After: "3"},
 	}
 	for _, c := range changes {
@@ -247,7 +247,7 @@ func TestVersionsOfASetAreAudited(t *testing.T) {
 		core.AwaitAudit(sets[0])
 		runtime.KeepAlive(guards)
 	}
-	want := []core.AuditEntry{{Act: "rules", After: "1"}, {Act: "rules", Before: "1", After: "2"}, {Act: "rules", Before: "2", After: "3"}}
+	want := []operate.AuditEntry{{Act: "rules", After: "1"}, {Act: "rules", Before: "1", After: "2"}, {Act: "rules", Before: "2", After: "3"}}
 	if got := auditOf(t, newLimiter(t, core.Options{Redis: client, Timeout: patient})); !slices.Equal(got, want) {
 		t.Errorf("the audit is %+v, want %+v", got, want)
 	}
@@ -259,7 +259,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rule, limit := core.Rule{Name: "n", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true}, core.PerHour(5)
 	guard, check := newGuard(t, limiter, rule), limiter.MustCheck(rule)
-	overrides, err := limiter.Overrides(rule.Name)
+	overrides, err := operate.New(limiter).Overrides(rule.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,17 +273,17 @@ func TestEveryActIsAudited(t *testing.T) {
 		return errors.Join(charged, reserved, logged, held)
 	}
 	call := func() { wantStatus(t, guard, newView("GET", "/"), 200) }
-	bob := core.WithActor(background, "bob", "ticket 7")
+	bob := operate.WithActor(background, "bob", "ticket 7")
 	acts := []struct {
 		method, act string
 		do          func() (changed bool, err error)
 	}{
 		{"Guard.Reset", "reset", func() (bool, error) { call(); return guard.Reset(bob, subject) }},
 		{"Check.Reset", "reset", func() (bool, error) { call(); return check.Reset(bob, subject) }},
-		{"Limiter.Reset", "reset", func() (bool, error) { call(); return limiter.Reset(bob, rule.Name, subject) }},
-		{"Limiter.Ban", "ban", func() (bool, error) { return limiter.Ban(bob, rule.Name, subject, time.Hour) }},
-		{"Limiter.Unban", "unban", func() (bool, error) { return limiter.Unban(bob, rule.Name, subject) }},
-		{"Overrides.Set", "override", func() (bool, error) { return true, overrides.Set(bob, subject, core.Override{Max: 7}) }},
+		{"Operator.Reset", "reset", func() (bool, error) { call(); return operate.New(limiter).Reset(bob, rule.Name, subject) }},
+		{"Operator.Ban", "ban", func() (bool, error) { return operate.New(limiter).Ban(bob, rule.Name, subject, time.Hour) }},
+		{"Operator.Unban", "unban", func() (bool, error) { return operate.New(limiter).Unban(bob, rule.Name, subject) }},
+		{"Overrides.Set", "override", func() (bool, error) { return true, overrides.Set(bob, subject, operate.Override{Max: 7}) }},
 		{"Overrides.Remove", "override removed", func() (bool, error) { return overrides.Remove(bob, subject) }},
 		{"Counter.Reset", "reset", func() (bool, error) { return counter.Reset(bob, subject) }},
 		{"Pacer.Reset", "reset", func() (bool, error) { return pacer.Reset(bob, subject) }},
@@ -293,7 +293,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
-	tried := strings.Fields("Limiter.Audit Limiter.BanOf Limiter.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Limiter.RecordAttempt Limiter.Refund Operator.Top Guard.OwnLimits " +
+	tried := strings.Fields("Operator.Audit Operator.BanOf Operator.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Operator.RecordAttempt Limiter.Refund Operator.Top Guard.OwnLimits " +
 		"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Peek Log.Allow Log.AllowN Log.Records " +
 		"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek")
 	for _, act := range acts {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // BanOf returns what the page of Bans has, for one subject.
@@ -15,28 +16,28 @@ func TestBanOf(t *testing.T) {
 		limiter := newLimiter(t, options)
 		newGuard(t, limiter, byHand)
 		for _, subject := range []string{"user:alice", "user:bob\x00\xff"} {
-			if _, ok, err := limiter.BanOf(background, "n", subject); ok || err != nil {
+			if _, ok, err := operate.New(limiter).BanOf(background, "n", subject); ok || err != nil {
 				t.Errorf("before the ban: %v, %v", ok, err)
 			}
-			if _, err := limiter.Ban(core.WithActor(background, "bob", "ticket 7"), "n", subject, time.Hour); err != nil {
+			if _, err := operate.New(limiter).Ban(operate.WithActor(background, "bob", "ticket 7"), "n", subject, time.Hour); err != nil {
 				t.Fatal(err)
 			}
-			page, _, err := limiter.Bans(background, "n", "", 10)
+			page, _, err := operate.New(limiter).Bans(background, "n", "", 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ban, ok, err := limiter.BanOf(background, "n", subject)
+			ban, ok, err := operate.New(limiter).BanOf(background, "n", subject)
 			if want := page[len(page)-1]; err != nil || !ok || ban != want || ban.Author != "bob" || ban.Subject != subject {
 				t.Errorf("BanOf returns %+v, %v, %v, want %+v", ban, ok, err, want)
 			}
-			if _, ok, err := limiter.BanOf(background, "other", subject); ok || err != nil {
+			if _, ok, err := operate.New(limiter).BanOf(background, "other", subject); ok || err != nil {
 				t.Errorf("of another rule: %v, %v", ok, err)
 			}
 		}
-		if _, err := limiter.Unban(background, "n", "user:alice"); err != nil {
+		if _, err := operate.New(limiter).Unban(background, "n", "user:alice"); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := limiter.BanOf(background, "n", "user:alice"); ok || err != nil {
+		if _, ok, err := operate.New(limiter).BanOf(background, "n", "user:alice"); ok || err != nil {
 			t.Errorf("after the ban: %v, %v", ok, err)
 		}
 	})
@@ -46,18 +47,18 @@ func TestBanOf(t *testing.T) {
 func TestBanOfFails(t *testing.T) {
 	limiter := newLimiter(t, deadRedis(t))
 	wrong := new(core.RuleError)
-	if _, _, err := limiter.BanOf(background, "", "s"); !errors.As(err, &wrong) {
+	if _, _, err := operate.New(limiter).BanOf(background, "", "s"); !errors.As(err, &wrong) {
 		t.Errorf("without a name: %v", err)
 	}
-	if _, _, err := limiter.BanOf(background, "n", "192.0.2.1"); !errors.As(err, &wrong) {
+	if _, _, err := operate.New(limiter).BanOf(background, "n", "192.0.2.1"); !errors.As(err, &wrong) {
 		t.Errorf("of a bare address: %v", err)
 	}
-	if _, _, err := limiter.BanOf(background, "n", "s"); !errors.Is(err, core.ErrStore) {
+	if _, _, err := operate.New(limiter).BanOf(background, "n", "s"); !errors.Is(err, core.ErrStore) {
 		t.Errorf("without Redis: %v", err)
 	}
 	ended, cancel := context.WithCancel(background)
 	cancel()
-	if _, _, err := limiter.BanOf(ended, "n", "s"); !errors.Is(err, context.Canceled) {
+	if _, _, err := operate.New(limiter).BanOf(ended, "n", "s"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -222,14 +223,14 @@ var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHa
 
 func banFor(t testing.TB, limiter *core.Limiter, subject string, span time.Duration) {
 	t.Helper()
-	if _, err := limiter.Ban(background, "n", subject, span); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", subject, span); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	t.Helper()
-	if _, err := limiter.Unban(background, "n", subject); err != nil {
+	if _, err := operate.New(limiter).Unban(background, "n", subject); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -262,8 +263,8 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 		guard := newGuard(t, limiter, byHand)
 		for _, address := range []string{"192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0"} {
 			for name, err := range map[string]error{
-				"Ban":                errorOf(limiter.Ban(background, "n", address, time.Hour)),
-				"Unban":              errorOf(limiter.Unban(background, "n", address)),
+				"Ban":                errorOf(operate.New(limiter).Ban(background, "n", address, time.Hour)),
+				"Unban":              errorOf(operate.New(limiter).Unban(background, "n", address)),
 				"Reset":              errorOf(resetOf(limiter, background, "n", address, core.PerHour(2))),
 				"Reset of Unlimited": errorOf(resetOf(limiter, background, "n", address, core.Unlimited)),
 			} {
@@ -350,21 +351,21 @@ func TestWrongBans(t *testing.T) {
 		{"a rule that would not see it", "deaf", "s", time.Hour, "deaf", "Ban", "{0 0s 0s false}"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			wantRuleError(t, errorOf(limiter.Ban(background, test.counter, test.subject, test.span)), test.rule, test.field, test.value)
+			wantRuleError(t, errorOf(operate.New(limiter).Ban(background, test.counter, test.subject, test.span)), test.rule, test.field, test.value)
 		})
 	}
-	wantRuleError(t, errorOf(limiter.Unban(background, "", "s")), "", "name", "")
-	wantRuleError(t, errorOf(limiter.Unban(background, "n", "")), "n", "subject", "")
+	wantRuleError(t, errorOf(operate.New(limiter).Unban(background, "", "s")), "", "name", "")
+	wantRuleError(t, errorOf(operate.New(limiter).Unban(background, "n", "")), "n", "subject", "")
 	for _, span := range []time.Duration{time.Millisecond, year} {
 		banFor(t, limiter, "s", span)
 	}
-	if _, err := limiter.Ban(background, "of another process", "s", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "of another process", "s", time.Hour); err != nil {
 		t.Errorf("this limiter has no rules of the name: %v", err)
 	}
 	heeding := core.Rule{Name: "deaf", Seconds: 60, Ban: core.Ban{ByHand: true}}
 	newGuard(t, limiter, heeding)
 	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
-	if _, err := limiter.Ban(background, "deaf", "s", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "deaf", "s", time.Hour); err != nil {
 		t.Errorf("a rule of the name has Ban set now: %v", err)
 	}
 }
@@ -375,19 +376,19 @@ func TestBansWithoutAnAnswer(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, byHand)
-		if _, err := limiter.Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
+		if _, err := operate.New(limiter).Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("Ban: %v", err)
 		}
 		wantServed(t, guard, newView("GET", "/"), ok, 200)
 		banFor(t, limiter, me, time.Hour)
-		if _, err := limiter.Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
+		if _, err := operate.New(limiter).Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
 			t.Errorf("Unban: %v", err)
 		}
 		wantServed(t, guard, newView("GET", "/"), ok, 429)
 	})
 	limiter := newLimiter(t, deadRedis(t))
 	for name, err := range map[string]error{
-		"Ban": errorOf(limiter.Ban(background, "n", "s", time.Hour)), "Unban": errorOf(limiter.Unban(background, "n", "s")),
+		"Ban": errorOf(operate.New(limiter).Ban(background, "n", "s", time.Hour)), "Unban": errorOf(operate.New(limiter).Unban(background, "n", "s")),
 	} {
 		if !errors.Is(err, core.ErrStore) {
 			t.Errorf("%s: %v, want ErrStore", name, err)
@@ -402,7 +403,7 @@ func TestABanFromARoute(t *testing.T) {
 		rule := byHand
 		rule.Name = ""
 		guard := newGuard(t, limiter, rule)
-		if _, err := limiter.Ban(background, "GET /users/:id", me, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "GET /users/:id", me, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		wantServed(t, guard, newView("GET", "/users/:id"), ok, 429)
@@ -426,12 +427,12 @@ func TestOperatorsLearnWhetherAnythingChanged(t *testing.T) {
 			do   func() (bool, error)
 			want bool
 		}{
-			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
-			{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Hour) }, true},
-			{func() (bool, error) { return limiter.Ban(background, "n", "s", time.Minute) }, false},
-			{func() (bool, error) { return limiter.Ban(background, "n", "s", 2*time.Hour) }, true},
-			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, true},
-			{func() (bool, error) { return limiter.Unban(background, "n", "s") }, false},
+			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, false},
+			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", time.Hour) }, true},
+			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", time.Minute) }, false},
+			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", 2*time.Hour) }, true},
+			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, true},
+			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, false},
 			{func() (bool, error) { return counter.Reset(background, "s") }, true},
 			{func() (bool, error) { return counter.Reset(background, "s") }, false},
 			{func() (bool, error) { return slots.Reset(background, "s") }, true},
@@ -452,7 +453,7 @@ func TestWithActor(t *testing.T) {
 	counter := limiter.MustCounter("n", core.PerHour(2))
 	act := func(ctx context.Context) {
 		for _, err := range []error{
-			errorOf(limiter.Ban(ctx, "n", "s", time.Hour)), errorOf(limiter.Unban(ctx, "n", "s")),
+			errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Hour)), errorOf(operate.New(limiter).Unban(ctx, "n", "s")),
 			errorOf(counter.Reset(ctx, "s")), errorOf(guard.Reset(ctx, "s")),
 		} {
 			if err != nil {
@@ -464,20 +465,20 @@ func TestWithActor(t *testing.T) {
 	if log.Count("operator") > 0 {
 		t.Errorf("without an actor: %s", log.String())
 	}
-	ctx := core.WithActor(background, "bob", "ticket 7")
+	ctx := operate.WithActor(background, "bob", "ticket 7")
 	act(ctx)
 	for words, lines := range map[string]int{"act=ban": 1, "act=unban": 1, "act=reset": 2, "changed=true": 2, "": 4} {
 		if got := log.Count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
 			t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.String())
 		}
 	}
-	_, _ = limiter.Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was done
+	_, _ = operate.New(limiter).Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was done
 	if log.Count("operator") != 4 {
 		t.Errorf("%s", log.String())
 	}
 	down := deadRedis(t)
 	down.Logger = log.Logger()
-	if _, err := newLimiter(t, down).Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "changed=false", "error=") != 1 {
+	if _, err := operate.New(newLimiter(t, down)).Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "changed=false", "error=") != 1 {
 		t.Errorf("%v: %s", err, log.String())
 	}
 }

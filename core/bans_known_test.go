@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -101,13 +102,13 @@ func (p *banningProcess) call(rule, subject string) (int, core.Decision) {
 func (p *banningProcess) imposeAll(t *testing.T) {
 	t.Helper()
 	for rule := range banningPolicies {
-		overrides, err := p.limiter.Overrides(rule)
+		overrides, err := operate.New(p.limiter).Overrides(rule)
 		if err == nil && rule != "dry" && rule != "soft" {
-			_, err = p.limiter.Ban(background, rule, "banned", time.Hour)
+			_, err = operate.New(p.limiter).Ban(background, rule, "banned", time.Hour)
 		}
 		err = errors.Join(err,
-			overrides.Set(background, "blocked", core.Override{Blocked: true, Until: time.Now().Add(time.Hour)}),
-			overrides.Set(background, "outcast", core.Override{Blocked: true}))
+			overrides.Set(background, "blocked", operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)}),
+			overrides.Set(background, "outcast", operate.Override{Blocked: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,9 +210,9 @@ func TestLiftedBansAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, rule := range []string{"open", "closed", "local"} {
-			overrides, err := lifting.limiter.Overrides(rule)
-			err = errors.Join(err, errorOf(lifting.limiter.Unban(background, rule, "banned")),
-				errorOf(overrides.Remove(background, "blocked")), overrides.Set(background, "outcast", core.Override{Max: 5}))
+			overrides, err := operate.New(lifting.limiter).Overrides(rule)
+			err = errors.Join(err, errorOf(operate.New(lifting.limiter).Unban(background, rule, "banned")),
+				errorOf(overrides.Remove(background, "blocked")), overrides.Set(background, "outcast", operate.Override{Max: 5}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -232,14 +233,14 @@ func TestLiftingInAnOutageSaysWhoRefuses(t *testing.T) {
 	knowing.imposeAll(t)
 	o.begin()
 	for who, p := range map[string]*banningProcess{"this process, and each other one that knows it, refuses": knowing, "each process that knows it refuses": other} {
-		overrides, err := p.limiter.Overrides("open")
+		overrides, err := operate.New(p.limiter).Overrides("open")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for subject, err := range map[string]error{
-			"banned":  errorOf(p.limiter.Unban(background, "open", "banned")),
+			"banned":  errorOf(operate.New(p.limiter).Unban(background, "open", "banned")),
 			"blocked": errorOf(overrides.Remove(background, "blocked")),
-			"outcast": overrides.Set(background, "outcast", core.Override{Unlimited: true}),
+			"outcast": overrides.Set(background, "outcast", operate.Override{Unlimited: true}),
 		} {
 			var failed *core.StoreError
 			if !errors.As(err, &failed) || !errors.Is(err, core.ErrStore) || !strings.Contains(err.Error(), who+" "+subject+" until Redis answers without it") {
@@ -247,7 +248,7 @@ func TestLiftingInAnOutageSaysWhoRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := knowing.limiter.Unban(background, "open", "somebody"); err == nil || strings.Contains(err.Error(), "this process") {
+	if _, err := operate.New(knowing.limiter).Unban(background, "open", "somebody"); err == nil || strings.Contains(err.Error(), "this process") {
 		t.Errorf("%v says that this process refuses somebody", err)
 	}
 	knowing.wantRefused(t, "after all")
@@ -260,8 +261,8 @@ func TestHandlesObeyBlocksInAnOutage(t *testing.T) {
 		limit, bucket := core.PerHour(50), core.PerHour(50).Bucket(5)
 		counter, pacer := limiter.MustCounter("n", limit).WithOverrides(), limiter.MustPacer("p", bucket).WithOverrides()
 		for _, name := range []string{"n", "p"} {
-			overrides, err := limiter.Overrides(name)
-			if err = errors.Join(err, overrides.Set(background, "blocked", core.Override{Blocked: true})); err != nil {
+			overrides, err := operate.New(limiter).Overrides(name)
+			if err = errors.Join(err, overrides.Set(background, "blocked", operate.Override{Blocked: true})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -300,14 +301,14 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 	}
 	p := &banningProcess{limiter: limiter}
 	for _, subject := range []string{"banned", "blocked", "outcast"} {
-		overrides, err := limiter.Overrides("open")
+		overrides, err := operate.New(limiter).Overrides("open")
 		switch subject {
 		case "banned":
-			err = errors.Join(err, errorOf(p.limiter.Ban(background, "open", subject, time.Hour)))
+			err = errors.Join(err, errorOf(operate.New(p.limiter).Ban(background, "open", subject, time.Hour)))
 		case "blocked":
-			err = errors.Join(err, overrides.Set(background, subject, core.Override{Blocked: true, Until: time.Now().Add(time.Hour)}))
+			err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)}))
 		default:
-			err = errors.Join(err, overrides.Set(background, subject, core.Override{Blocked: true}))
+			err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true}))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -366,7 +367,7 @@ func TestABanOnAShardThatIsDown(t *testing.T) {
 	guard := newGuard(t, limiter,
 		core.Rule{Name: "n", Limit: core.PerHour(50), Ban: core.Ban{ByHand: true}, Key: func(core.Request) (string, error) { return banned, nil }},
 		core.Rule{Name: "shared", Limit: core.PerHour(50), Key: func(core.Request) (string, error) { return shared, nil }})
-	if _, err := limiter.Ban(background, "n", banned, time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", banned, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	ring.Nodes()[0].Kill()
@@ -452,7 +453,7 @@ func TestOnlyListsThatMatterAreRead(t *testing.T) {
 func TestListsAreReadInTheBackground(t *testing.T) {
 	server := redistest.Start(t)
 	options := core.Options{Redis: server.Client(t), Timeout: patient}
-	if _, err := newLimiter(t, options).Ban(background, "open", "s", time.Hour); err != nil {
+	if _, err := operate.New(newLimiter(t, options)).Ban(background, "open", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	attached, following, handling, plain := newLimiter(t, options), newLimiter(t, options), newLimiter(t, options), newLimiter(t, options)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -23,10 +24,10 @@ var strict = core.Rule{
 }
 
 // bansOf returns all bans of a rule, read in pages.
-func bansOf(t *testing.T, limiter *core.Limiter, rule string, page int) (all []core.BanEntry) {
+func bansOf(t *testing.T, limiter *core.Limiter, rule string, page int) (all []operate.BanEntry) {
 	t.Helper()
 	for after, more := "", true; more; more = after != "" {
-		found, next, err := limiter.Bans(background, rule, after, page)
+		found, next, err := operate.New(limiter).Bans(background, rule, after, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,7 @@ func bansOf(t *testing.T, limiter *core.Limiter, rule string, page int) (all []c
 }
 
 // subjectsOf returns the subjects of bans.
-func subjectsOf(bans []core.BanEntry) (subjects []string) {
+func subjectsOf(bans []operate.BanEntry) (subjects []string) {
 	for _, b := range bans {
 		subjects = append(subjects, b.Subject)
 	}
@@ -59,16 +60,16 @@ func TestBansAreListed(t *testing.T) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, strict)
 		refuse(t, guard, "b", "d")
-		bob := core.WithActor(background, "bob", "ticket 7")
+		bob := operate.WithActor(background, "bob", "ticket 7")
 		for _, err := range []error{
-			errorOf(limiter.Ban(bob, "n", "c", 2*time.Hour)),
-			errorOf(limiter.Ban(background, "n", "a", 2*time.Hour)),
-			errorOf(limiter.Ban(background, "other", "x", time.Hour)),
-			errorOf(limiter.Ban(background, "short", "x", 50*time.Second)),
-			errorOf(limiter.Ban(background, "n", "brief", time.Millisecond)),
-			errorOf(limiter.Ban(background, "n", "forgiven", time.Hour)),
-			errorOf(limiter.Unban(background, "n", "forgiven")),
-			errorOf(limiter.Ban(bob, "n", "b", time.Minute)), // changes nothing
+			errorOf(operate.New(limiter).Ban(bob, "n", "c", 2*time.Hour)),
+			errorOf(operate.New(limiter).Ban(background, "n", "a", 2*time.Hour)),
+			errorOf(operate.New(limiter).Ban(background, "other", "x", time.Hour)),
+			errorOf(operate.New(limiter).Ban(background, "short", "x", 50*time.Second)),
+			errorOf(operate.New(limiter).Ban(background, "n", "brief", time.Millisecond)),
+			errorOf(operate.New(limiter).Ban(background, "n", "forgiven", time.Hour)),
+			errorOf(operate.New(limiter).Unban(background, "n", "forgiven")),
+			errorOf(operate.New(limiter).Ban(bob, "n", "b", time.Minute)), // changes nothing
 		} {
 			if err != nil {
 				t.Fatal(err)
@@ -83,7 +84,7 @@ func TestBansAreListed(t *testing.T) {
 			t.Errorf("a ban of less than a minute is listed as %v", got)
 		}
 		refused := "refused in 1 window"
-		want := []core.BanEntry{
+		want := []operate.BanEntry{
 			{Subject: "a", Cause: "by hand"},
 			{Subject: "b", Cause: refused, Bans: 1},
 			{Subject: "c", Cause: "by hand", Author: "bob", Note: "ticket 7"},
@@ -111,7 +112,7 @@ func TestBansAreListed(t *testing.T) {
 		if got := subjectsOf(bansOf(t, limiter, "other", 10)); !slices.Equal(got, []string{"x"}) {
 			t.Errorf("the other rule has %v", got)
 		}
-		if got, next, err := limiter.Bans(background, "no such rule", "", 10); len(got) > 0 || next != "" || err != nil {
+		if got, next, err := operate.New(limiter).Bans(background, "no such rule", "", 10); len(got) > 0 || next != "" || err != nil {
 			t.Errorf("%v, %q, %v", got, next, err)
 		}
 	})
@@ -167,7 +168,7 @@ func TestBansThatAreNotListed(t *testing.T) {
 			wantStatus(t, guard, newView("GET", "/").with("Subject", "s"), 200)
 		}
 		refuse(t, newGuard(t, limiter, strict), long, long[1:])
-		if _, err := limiter.Ban(background, "n", long, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "n", long, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if got := subjectsOf(bansOf(t, limiter, "n", 10)); !slices.Equal(got, []string{long[1:]}) {
@@ -196,7 +197,7 @@ func TestBannedSubjectsOfEveryByte(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		for _, subject := range got {
-			if changed, err := limiter.Unban(background, "n", subject); !changed || err != nil {
+			if changed, err := operate.New(limiter).Unban(background, "n", subject); !changed || err != nil {
 				t.Errorf("%q: %v, %v", subject, changed, err)
 			}
 		}
@@ -213,16 +214,16 @@ func TestArgumentsOfBans(t *testing.T) {
 		n    int
 	}{{"", 1}, {"n", 0}, {"n", 1001}, {"n", -1}} {
 		var wrong *core.RuleError
-		if _, _, err := limiter.Bans(background, call.rule, "", call.n); !errors.As(err, &wrong) {
+		if _, _, err := operate.New(limiter).Bans(background, call.rule, "", call.n); !errors.As(err, &wrong) {
 			t.Errorf("Bans(%q, %d): %v", call.rule, call.n, err)
 		}
 	}
-	if _, _, err := (*core.Limiter)(nil).Bans(background, "n", "", 1); err == nil {
+	if _, _, err := operate.New(nil).Bans(background, "n", "", 1); err == nil {
 		t.Error("a nil limiter lists bans")
 	}
 	ended, end := context.WithCancel(background)
 	end()
-	if _, _, err := limiter.Bans(ended, "n", "", 1); !errors.Is(err, context.Canceled) {
+	if _, _, err := operate.New(limiter).Bans(ended, "n", "", 1); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
@@ -235,7 +236,7 @@ func TestBansWhileRedisHangs(t *testing.T) {
 	refuse(t, guard, "s")
 	server.Stop()
 	began := time.Now()
-	_, _, err := limiter.Bans(background, "n", "", 10)
+	_, _, err := operate.New(limiter).Bans(background, "n", "", 10)
 	took := time.Since(began)
 	server.Continue()
 	var failed *core.StoreError
@@ -245,11 +246,11 @@ func TestBansWhileRedisHangs(t *testing.T) {
 	// The breaker lets the server rest for a while.
 	eventually(t, "the ban is listed", func() bool {
 		guard.Check(newView("GET", "/").with("Subject", "s"))
-		page, _, err := limiter.Bans(background, "n", "", 10)
+		page, _, err := operate.New(limiter).Bans(background, "n", "", 10)
 		return err == nil && len(page) == 1
 	})
 	server.Kill()
-	if _, _, err := limiter.Bans(background, "n", "", 10); !errors.As(err, &failed) {
+	if _, _, err := operate.New(limiter).Bans(background, "n", "", 10); !errors.As(err, &failed) {
 		t.Errorf("after Redis was lost: %v", err)
 	}
 }
@@ -270,20 +271,20 @@ func TestBansWithoutTheRight(t *testing.T) {
 	guard := newGuard(t, limiter, strict)
 	refuse(t, guard, "s1", "s2")
 	for _, subject := range []string{"s3", "s4"} {
-		if changed, err := limiter.Ban(background, "n", subject, time.Hour); !changed || err != nil {
+		if changed, err := operate.New(limiter).Ban(background, "n", subject, time.Hour); !changed || err != nil {
 			t.Errorf("%v, %v", changed, err)
 		}
 	}
-	if changed, err := limiter.Unban(background, "n", "s3"); !changed || err != nil {
+	if changed, err := operate.New(limiter).Unban(background, "n", "s3"); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
-	if _, _, err := limiter.Bans(background, "n", "", 10); !isRefused(err) {
+	if _, _, err := operate.New(limiter).Bans(background, "n", "", 10); !isRefused(err) {
 		t.Errorf("Bans: %v, want that Redis refuses", err)
 	}
 	if err := admin.Do(background, "acl", "setuser", "u", "~*").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.Ban(background, "n", "s5", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", "s5", time.Hour); err != nil {
 		t.Error(err)
 	}
 	if got := bansOf(t, limiter, "n", 10); len(got) > 0 {
@@ -302,7 +303,7 @@ func TestForeignBans(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
 	guard := newGuard(t, limiter, strict)
 	refuse(t, guard, "a", "b", "c", "d")
-	if _, err := limiter.Ban(core.WithActor(background, "bob", ""), "n", "e", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(operate.WithActor(background, "bob", ""), "n", "e", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if got := subjectsOf(bansOf(t, limiter, "n", 10)); len(got) != 5 {
@@ -330,21 +331,21 @@ func TestForeignBans(t *testing.T) {
 	if err := client.Set(background, inOrder, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := limiter.Ban(background, "n", "f", time.Hour); !changed || err != nil {
+	if changed, err := operate.New(limiter).Ban(background, "n", "f", time.Hour); !changed || err != nil {
 		t.Errorf("%v, %v", changed, err)
 	}
 	if log.Count("could not be listed", "WRONGTYPE") != 1 {
 		t.Error(log.String())
 	}
 	var failed *core.StoreError
-	if _, _, err := limiter.Bans(background, "n", "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+	if _, _, err := operate.New(limiter).Bans(background, "n", "", 1); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
 		t.Errorf("%v, want a foreign value", err)
 	}
 }
 
 func TestABanInWords(t *testing.T) {
 	until := time.Date(2026, 11, 22, 15, 3, 7, 0, time.UTC)
-	for want, ban := range map[string]core.BanEntry{
+	for want, ban := range map[string]operate.BanEntry{
 		"n  s  until 2026-11-22T15:03:07Z, refused in 3 windows in a row": {Rule: "n", Subject: "s", Until: until, Cause: "refused in 3 windows in a row"},
 		`n  "\x00"  until 2026-11-22T15:03:07Z, by hand (bob: "a\nb")`:    {Rule: "n", Subject: "\x00", Until: until, Cause: "by hand", Author: "bob", Note: "a\nb"},
 	} {
@@ -360,8 +361,8 @@ func TestAShorterBanKeepsTheAuthor(t *testing.T) {
 		limiter := newLimiter(t, options)
 		newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(1), Ban: core.Ban{ByHand: true}})
 		for i, author := range []string{"alice", "bob"} {
-			ctx := core.WithActor(background, author, "")
-			if changed, err := limiter.Ban(ctx, "n", "user:1", time.Hour>>i); changed != (i == 0) || err != nil {
+			ctx := operate.WithActor(background, author, "")
+			if changed, err := operate.New(limiter).Ban(ctx, "n", "user:1", time.Hour>>i); changed != (i == 0) || err != nil {
 				t.Fatalf("the ban by %s: %t %v", author, changed, err)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -40,8 +41,8 @@ func TestNilLimiterGuardAndCheck(t *testing.T) {
 		field string
 		call  func() error
 	}{
-		"Ban":         {"limiter", func() error { return errorOf(limiter.Ban(background, "api", "s", time.Hour)) }},
-		"Unban":       {"limiter", func() error { return errorOf(limiter.Unban(background, "api", "s")) }},
+		"Ban":         {"limiter", func() error { return errorOf(operate.New(limiter).Ban(background, "api", "s", time.Hour)) }},
+		"Unban":       {"limiter", func() error { return errorOf(operate.New(limiter).Unban(background, "api", "s")) }},
 		"Refund":      {"limiter", func() error { return limiter.Refund(background, core.Decision{}, 1) }},
 		"Stats":       {"limiter", panics(func() { limiter.Stats() })},
 		"IPSubject":   {"limiter", panics(func() { limiter.IPSubject(v.peer) })},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -169,7 +170,7 @@ func TestABanOfRulesInOneCounter(t *testing.T) {
 						t.Errorf("%+v", d)
 					}
 				}
-				if _, err := limiter.Unban(background, "GET /", me); err != nil {
+				if _, err := operate.New(limiter).Unban(background, "GET /", me); err != nil {
 					t.Error(err)
 				}
 				wantLeft(t, limiter, "GET /", me, core.PerHour(2), 0)

@@ -43,11 +43,9 @@
 //   - [Rule].Cost returns how many permits a call takes. [CostBySize] computes them from the
 //     length of the body.
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
-//   - [Rule].Ban bans subjects that keep calling when they are refused. A ban must be arranged
-//     beforehand: [Limiter.Ban] needs a rule with Ban set, at least as Ban{ByHand: true}.
-//     [Limiter.Bans] lists those in force.
-//   - [Rule].Overrides lets an operator change the limit of one subject at run time: see
-//     [Limiter.Overrides]. [Limiter.Audit] returns what operators did.
+//   - [Rule].Ban bans subjects that keep calling when they are refused. For bans by hand, set
+//     it at least to Ban{ByHand: true} beforehand.
+//   - [Rule].Overrides lets an operator change the limit of one subject at run time.
 //   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a fraction of a limit, once
 //     in a whole fleet.
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
@@ -55,11 +53,9 @@
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //   - [Limiter.Explain] reports how the attached rules would decide a call, and why.
 //     [Limiter.Inspect] reports what they have counted for a subject. Neither charges anything.
-//   - [Limiter.Top] returns who is refused most, and who is nearest to a limit.
-//   - [Limiter.Rules] returns the attached rules, and [Limiter.Reset] forgets what a subject has
-//     used of those of a name.
-//   - Package operate has what else an operator asks and does, such as who is refused most. Package
-//     console shows all of this on a web page.
+//   - [Limiter.Rules] returns the attached rules.
+//   - Package operate has what else operators ask and do: bans, overrides, who is refused most, the
+//     audit. Package console is a web page that shows all of this.
 //
 // # Redis
 //
@@ -193,6 +189,6 @@
 //
 // A handle without a StorePolicy returns the failure instead: directCall.failure (handle_decide.go).
 //
-// What operators ask and do (operate.go) takes the parts in operations.go, which know no Limiter:
-// internal/banlist, internal/overrides, internal/audit, internal/toplist.
+// Package operate, where operators ask and act, reaches the parts by the same conversion. What core
+// alone knows of rules, it asks the front.
 package core

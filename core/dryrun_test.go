@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // tried is a rule in DryRun that allows one call an hour.
@@ -162,7 +163,7 @@ func TestDryRunOfABan(t *testing.T) {
 			}
 		}
 		other := newView("GET", "/").from("192.0.2.2")
-		if _, err := limiter.Ban(background, "n", "ip:192.0.2.2", time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "n", "ip:192.0.2.2", time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		heard.last(t, 8)

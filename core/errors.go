@@ -28,8 +28,6 @@ var (
 	errNoLimiter = &RuleError{Field: "limiter", Why: service.NeverMade}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
-	// errZeroOverrides is the error of Overrides that no Limiter made.
-	errZeroOverrides = &RuleError{Field: "overrides", Value: "zero", Why: "must be made by Limiter.Overrides"}
 	// errZeroGuard is the error of a Guard or a Check that no Limiter made. Methods that return no
 	// error panic with it.
 	errZeroGuard = &RuleError{Field: "guard", Why: "was never made: check the error of Limiter.Guard or Limiter.Check"}

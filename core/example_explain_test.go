@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -45,11 +46,11 @@ func ExampleLimiter_Inspect() {
 	call.Header.Set("User", "42")
 	nethttplimit.With(reply)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), call)
 
-	overrides, err := limiter.Overrides("reply")
+	overrides, err := operate.New(limiter).Overrides("reply")
 	if err != nil {
 		panic(err)
 	}
-	if err := overrides.Set(call.Context(), "user:42", core.Override{Max: 20, Note: "contract 17"}); err != nil {
+	if err := overrides.Set(call.Context(), "user:42", operate.Override{Max: 20, Note: "contract 17"}); err != nil {
 		panic(err)
 	}
 	x, err := limiter.Inspect(call.Context(), "user:42")

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -104,7 +105,7 @@ func ExampleRule_limitFor() {
 
 // Callers who go on when refused are banned for a day, and in the end for a week. Operators ban and
 // unban by hand.
-func ExampleLimiter_Ban() {
+func ExampleBan() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
 
@@ -112,19 +113,19 @@ func ExampleLimiter_Ban() {
 	service := nethttplimit.New(limiter, core.Rule{
 		Name: "api", Seconds: 3600, MaxCount: 100, Ban: core.Ban{After: 5, For: day, Max: 7 * day},
 	})(hello)
-	ctx := context.Background()
+	operator, ctx := operate.New(limiter), context.Background()
 
 	fmt.Println(get(service, "/").StatusCode)
-	if _, err := limiter.Ban(ctx, "api", "ip:192.0.2.1", day); err != nil {
+	if _, err := operator.Ban(ctx, "api", "ip:192.0.2.1", day); err != nil {
 		panic(err)
 	}
 	fmt.Println(get(service, "/").StatusCode)
-	bans, _, err := limiter.Bans(ctx, "api", "", 100)
+	bans, _, err := operator.Bans(ctx, "api", "", 100)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(len(bans), bans[0].Subject, bans[0].Cause)
-	if _, err := limiter.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
+	if _, err := operator.Unban(ctx, "api", "ip:192.0.2.1"); err != nil {
 		panic(err)
 	}
 	fmt.Println(get(service, "/").StatusCode)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -49,7 +50,7 @@ func TestEveryKeyHasATimeToLive(t *testing.T) {
 	}
 	wantAllToDie("a slot was taken", 1)
 	release()
-	if _, err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", "user:a", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := limiter.MustPacer("n", core.PerMinute(1).Bucket(1)).Reserve(background, "user:a", 3); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // An explanation says what the next call gets, by any rules: the reason, the rule and the wait.
@@ -78,7 +79,7 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		}
 		guard := attach(t, limiter, test.rules...)
 		if first.Ban.ByHand {
-			if _, err := limiter.Ban(background, first.Name, me, time.Hour); err != nil {
+			if _, err := operate.New(limiter).Ban(background, first.Name, me, time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -195,18 +196,18 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
 	subject := []string{"ip:192.0.2.1", "user:alice"}[random.IntN(2)]
 	if r.Ban != (core.Ban{}) {
-		if _, err := limiter.Ban(background, r.Name, subject, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, r.Name, subject, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !r.Overrides {
 		return
 	}
-	overrides, err := limiter.Overrides(r.Name)
+	overrides, err := operate.New(limiter).Overrides(r.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := []core.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
+	o := []operate.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
 	if err := overrides.Set(background, subject, o); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // A report says once of a ban that it holds, in the verdict if the ban is what refuses.
@@ -13,7 +14,7 @@ func TestABanIsReportedOnce(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true})
-		if _, err := limiter.Ban(background, "login", "ip:192.0.2.7", time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "login", "ip:192.0.2.7", time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
@@ -26,9 +27,9 @@ func TestABanIsReportedOnce(t *testing.T) {
 		until := ruleOf(t, inspect(t, limiter, "ip:192.0.2.7"), "login").BannedUntil.Format(time.RFC3339)
 		wantOnce(inspect(t, limiter, "ip:192.0.2.7").String(), ", until "+until+"\n")
 		wantOnce(explain(t, limiter, call).String(), ", until "+until+"  <- refuses the call\n")
-		overrides, err := limiter.Overrides("login")
+		overrides, err := operate.New(limiter).Overrides("login")
 		if err == nil {
-			err = overrides.Set(background, "ip:192.0.2.7", core.Override{Blocked: true})
+			err = overrides.Set(background, "ip:192.0.2.7", operate.Override{Blocked: true})
 		}
 		if err != nil {
 			t.Fatal(err)

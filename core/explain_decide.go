@@ -30,7 +30,7 @@ const maxExplained = maxAttached
 
 // newExplanation returns an Explanation of the call that v shows.
 func (f *front) newExplanation(v adapter.View, unlisted int) *explanation {
-	x := &explanation{front: f, answers: knownAnswers{memory: f.Memory, redis: f.Redis, known: f.operations.known}, room: maxExplained}
+	x := &explanation{front: f, answers: knownAnswers{memory: f.Memory, redis: f.Redis, known: f.Known}, room: maxExplained}
 	x.NotListed = unlisted
 	x.engine = engine.Engine{Store: &x.answers, KeyHead: f.KeyHead}
 	// It is not from the pool, because the functions of rules may panic.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -51,7 +52,7 @@ func TestExplainWithFewCommands(t *testing.T) {
 	if last := x.Rules[len(x.Rules)-1]; x.Reason != "" || len(x.Rules) != 200 || x.Rules[0].Reason != core.Allowed || last.Reason != "" || len(last.Errors) != 1 {
 		t.Errorf("of %d rules: %q, the last %+v", len(x.Rules), x.Reason, last)
 	}
-	if _, err := limiter.Ban(background, "rule-000", "ip:192.0.2.7", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "rule-000", "ip:192.0.2.7", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if x := explained(); x.Reason != core.Banned || x.Rule != "rule-000" {

@@ -58,7 +58,7 @@ func RulesChanged(l *Limiter, before, now string) {
 func AwaitAudit(s *RuleSet) { <-s.inside().audits }
 
 // SetMaxOverrides sets the largest number of overrides.
-func SetMaxOverrides(l *Limiter, most int) { l.front().operations.overrides.Most = most }
+func SetMaxOverrides(l *Limiter, most int) { l.front().Overrides.Most = most }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
@@ -191,7 +191,7 @@ func PutOverride(l *Limiter, name, subject, text string) error {
 	}
 	o, err := algorithm.ReadOverride(text)
 	if err == nil {
-		_, _, err = f.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, f.operations.overrides.Most)
+		_, _, err = f.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, f.Overrides.Most)
 	}
 	return err
 }
@@ -241,8 +241,8 @@ func WatchedBans(l *Limiter) (banned, overridden []string) { return l.front().Ob
 
 // KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
 func KnowsBan(l *Limiter, name, subject string) bool {
-	o := l.front().operations
-	return o.known.Lasts(o.banKey(name, subject)) > 0
+	f := l.front()
+	return f.Known.Lasts(rediskey.Append(nil, f.KeyHead, subject, rediskey.BanTail(name, false))) > 0
 }
 
 // WatchesBans reports whether a process reads the lists of bans and overrides in the background.

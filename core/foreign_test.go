@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -136,7 +137,7 @@ func TestForeignValuesOfRules(t *testing.T) {
 
 func TestForeignValuesInPlaceOfABan(t *testing.T) {
 	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logtest.Log) {
-		wantForeign(t, "Ban", errorOf(limiter.Ban(background, "n", "s", time.Hour)))
+		wantForeign(t, "Ban", errorOf(operate.New(limiter).Ban(background, "n", "s", time.Hour)))
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key("s"), Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed}
 		wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 503, 503)
 		wantLeft(t, limiter, "n", "s", core.PerHour(1), 1)
@@ -149,7 +150,7 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	client.Set(background, core.CounterKey("accesslimit", "s", "n", core.PerHour(1)), "hello", 0)
 	client.Set(background, banKey, "hello", 0)
-	if err := errors.Join(errorOf(resetOf(limiter, background, "n", "s", core.PerHour(1))), errorOf(limiter.Unban(background, "n", "s"))); err != nil {
+	if err := errors.Join(errorOf(resetOf(limiter, background, "n", "s", core.PerHour(1))), errorOf(operate.New(limiter).Unban(background, "n", "s"))); err != nil {
 		t.Error(err)
 	}
 	if keys := counterKeys(client); len(keys) > 0 {

@@ -9,10 +9,9 @@ import (
 type front struct {
 	*service.Parts
 	callParts
-	calls      callPool
-	directs    directPool
-	registry   registry
-	operations *operations
+	calls    callPool
+	directs  directPool
+	registry registry
 }
 
 // front returns the front of a limiter, or nil if New did not make it.
@@ -38,3 +37,9 @@ func (f *front) CheckSubject(name, subject string) error { return checkSubject(n
 
 // Failed implements service.Front.
 func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
+
+// IgnoresBans implements service.Front.
+func (f *front) IgnoresBans(name string) bool { return f.registry.names.ignoresBans(name) }
+
+// BanAfter implements service.Front.
+func (f *front) BanAfter(name string) int { return f.registry.names.banAfter(name) }

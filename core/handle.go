@@ -210,7 +210,7 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 	if q.handle == nil {
 		return false, errZeroHandle
 	}
-	if err := q.front.operations.check(q.named.name, q.subject); err != nil {
+	if err := checkSubject(q.named.name, q.subject); err != nil {
 		return false, err
 	}
 	if err := q.check(ctx); err != nil {
@@ -222,5 +222,5 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 			keys = append(keys, q.key(i))
 		}
 	}
-	return q.front.operations.reset(ctx, audit.Reset, q.named.name, q.subject, keys...)
+	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.Failed, keys...)
 }

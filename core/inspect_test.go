@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -78,24 +79,24 @@ POST /a enforce: 5/h rule 1+4; allowed`
 // operated checks what Inspect says of overrides and bans.
 func operated(t *testing.T, limiter *core.Limiter, guard *core.Guard) {
 	t.Helper()
-	overrides, err := limiter.Overrides("overridden")
+	overrides, err := operate.New(limiter).Overrides("overridden")
 	if err != nil {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Microsecond)
 	source := "override until " + until.Format(time.RFC3339Nano)
 	for _, test := range []struct {
-		override core.Override
+		override operate.Override
 		limits   string
 		reason   core.Reason
 	}{
-		{core.Override{Max: 9, Until: until}, "9/24h burst 9 " + source + " 1+8", core.Allowed},
-		{core.Override{Max: 9, Burst: 3}, "9/24h burst 3 override 1+2", core.Allowed},
-		{core.Override{Max: 1}, "1/24h burst 1 override 1+0", core.LimitExceeded},
-		{core.Override{Unlimited: true}, "unlimited override", core.Allowed},
-		{core.Override{Blocked: true, Until: until}, "5/24h burst 5 rule 1+4", core.Blocked},
+		{operate.Override{Max: 9, Until: until}, "9/24h burst 9 " + source + " 1+8", core.Allowed},
+		{operate.Override{Max: 9, Burst: 3}, "9/24h burst 3 override 1+2", core.Allowed},
+		{operate.Override{Max: 1}, "1/24h burst 1 override 1+0", core.LimitExceeded},
+		{operate.Override{Unlimited: true}, "unlimited override", core.Allowed},
+		{operate.Override{Blocked: true, Until: until}, "5/24h burst 5 rule 1+4", core.Blocked},
 	} {
-		if err := overrides.Set(core.WithActor(background, "carol", "because"), "user:alice", test.override); err != nil {
+		if err := overrides.Set(operate.WithActor(background, "carol", "because"), "user:alice", test.override); err != nil {
 			t.Fatal(err)
 		}
 		r := ruleOf(t, inspect(t, limiter, "user:alice"), "overridden")
@@ -114,7 +115,7 @@ func operated(t *testing.T, limiter *core.Limiter, guard *core.Guard) {
 	if limitsText(r) != "5/24h burst 5 rule 1+4" || r.Reason != core.Allowed || !strings.Contains(r.Override.Ignored, "another window") {
 		t.Errorf("%s; %s, %+v", limitsText(r), r.Reason, r.Override)
 	}
-	if _, err := limiter.Ban(background, "overridden", "user:alice", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "overridden", "user:alice", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	r = ruleOf(t, inspect(t, limiter, "user:alice"), "overridden")
@@ -165,7 +166,7 @@ func TestInspectShowsTheBanOfAnotherRule(t *testing.T) {
 	attach(t, limiter, rule)
 	rule.Ban = core.Ban{ByHand: true}
 	attach(t, limiter, rule)
-	if _, err := limiter.Ban(background, "api", "user:alice", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "api", "user:alice", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if r := ruleOf(t, inspect(t, limiter, "user:alice"), "api"); r.Reason != core.Banned || r.BannedUntil.IsZero() {

@@ -153,7 +153,7 @@ func ipSubject(r Request) string {
 }
 
 // IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64,
-// or ip:unknown for the zero Addr. Operators pass it to [Limiter.Ban] or [Guard.Reset]. A [KeyFunc]
+// or ip:unknown for the zero Addr. Operators pass it to Ban of package operate, or to [Guard.Reset]. A [KeyFunc]
 // uses it for an address from elsewhere; [ByIP] counts by the client's.
 //
 // IPv6 addresses are grouped by /64, as rules do unless ClientIP.IPv6Prefix is set. If it is set,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -122,7 +123,7 @@ func TestOnlyKeysArePassedAsKeys(t *testing.T) {
 	release()
 	_, _ = limiter.MustPacer("n", bucket).Reserve(background, "user:a", 1)
 	_, _ = limiter.MustLog("n", log).Records(background, "user:a")
-	if _, err := limiter.Ban(background, "n", "user:a", time.Hour); err != nil || calls.Load() < 8 {
+	if _, err := operate.New(limiter).Ban(background, "n", "user:a", time.Hour); err != nil || calls.Load() < 8 {
 		t.Errorf("%v after %d scripts, want at least 8", err, calls.Load())
 	}
 }

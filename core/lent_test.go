@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // lender lends strings as a framework does that uses one buffer for all requests of a connection.
@@ -253,21 +254,21 @@ func TestNothingLentIsKept(t *testing.T) {
 		_, _ = resetOf(limiter, background, name(), subject(), limit())
 		check("Reset")
 		for _, rule := range []string{"rule", "elsewhere"} {
-			_, _ = limiter.Ban(core.WithActor(background, lent.lend("bob"), lent.lend("scraper")), lent.lend(rule), subject(), time.Hour)
+			_, _ = operate.New(limiter).Ban(operate.WithActor(background, lent.lend("bob"), lent.lend("scraper")), lent.lend(rule), subject(), time.Hour)
 			check("Ban")
 		}
-		_, _, _ = limiter.Bans(background, lent.lend("rule"), lent.lend("user:"), 10)
+		_, _, _ = operate.New(limiter).Bans(background, lent.lend("rule"), lent.lend("user:"), 10)
 		check("Bans")
-		_, _ = limiter.Unban(background, lent.lend("rule"), subject())
+		_, _ = operate.New(limiter).Unban(background, lent.lend("rule"), subject())
 		check("Unban")
 		newGuard(t, limiter, core.Rule{Name: lent.lend("overridden"), Seconds: 60, Overrides: true})
-		overrides, err := limiter.Overrides(lent.lend("overridden"))
+		overrides, err := operate.New(limiter).Overrides(lent.lend("overridden"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		check("Overrides")
-		actor := core.WithActor(background, lent.lend("bob"), lent.lend("ticket 7"))
-		_ = overrides.Set(actor, subject(), core.Override{Max: 5, Note: lent.lend("contract 17")})
+		actor := operate.WithActor(background, lent.lend("bob"), lent.lend("ticket 7"))
+		_ = overrides.Set(actor, subject(), operate.Override{Max: 5, Note: lent.lend("contract 17")})
 		check("Set")
 		_, _, _ = overrides.Get(background, subject())
 		_, _, _ = overrides.List(background, lent.lend("user:"), 10)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"reflect"
 
-	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
@@ -43,11 +42,6 @@ func (f *front) assemble() {
 	f.takeParts()
 	f.calls.New = func() any { return newCall(&f.callParts) }
 	f.directs.New = func() any { return newDirectCall(&f.callParts) }
-	f.operations = &operations{
-		store: f.Store, keyHead: f.KeyHead, names: &f.registry.names, failures: f.failures, log: f.Log, tasks: f.Tasks(),
-		audits: f.Audits, bans: f.Bans, known: f.Known, thresholds: f.thresholds,
-		overrides: overrides.Tables{Redis: f.Redis, KeyHead: f.KeyHead, Memory: f.Memory, Most: overrides.Most},
-	}
 	r := &f.registry
 	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.options.Identify != nil, f.options.OnThreshold != nil
 	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged

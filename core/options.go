@@ -63,7 +63,7 @@ type Options struct {
 	Reply func(Request, Refusal) Refusal
 	// ReferenceKeys, if set, give each refusal a reference: an encrypted text that says when, by
 	// which rule and why the call was refused, and about whom. A caller quotes it to you, and
-	// [Limiter.ExplainReference] reads it, in any process with the same keys. Nothing is stored.
+	// ExplainReference of package operate reads it, in any process with the same keys. Nothing is stored.
 	// There are at most ten keys, each of at least 32 random bytes, which [ParseReferenceKeys] reads
 	// from a text. The first key makes references, and all of them read references. To replace a
 	// key, add the new one as the last in all processes, then put it first, and later remove the old

@@ -10,7 +10,7 @@ import (
 )
 
 // Override is what applies to one subject in place of a rule's own limit: exactly one of Max,
-// Unlimited and Blocked. See [Limiter.Overrides] and Rule.Overrides.
+// Unlimited and Blocked. See Rule.Overrides.
 type Override struct {
 	// Max is the number of permits in the Window of the rule's own limit, counted by its Algorithm.
 	// It has the same bounds as Limit.Max.
@@ -24,14 +24,14 @@ type Override struct {
 	Blocked bool `json:"blocked,omitzero"`
 	// Until is when the override ends, by the clock of Redis. Unset, it holds until it is removed.
 	Until time.Time `json:"until,omitzero"`
-	// Note says why, in at most 1024 bytes. Unset, it is the note of [WithActor].
+	// Note says why, in at most 1024 bytes. Unset, it is the note of operate.WithActor.
 	Note string `json:"note,omitzero"`
 
 	// The fields below are filled in by Get and List. Set ignores them.
 
 	// Subject is the subject that the override is for.
 	Subject string `json:"subject,omitzero"`
-	// Author is that of [WithActor]. Since is when the override was set, by the clock of Redis.
+	// Author is that of operate.WithActor. Since is when the override was set, by the clock of Redis.
 	Author string    `json:"author,omitzero"`
 	Since  time.Time `json:"since,omitzero"`
 	// Ignored says why the override does not apply, or is empty: it was made for another Window or
@@ -61,67 +61,43 @@ func (o Override) String() string {
 	return text
 }
 
-// compile checks the override for a limit and converts it into its stored form.
-func (o *Override) compile(own Limit) (algorithm.Override, *RuleError) {
-	wrong := func(field string, value any, why string) (algorithm.Override, *RuleError) {
-		return algorithm.Override{}, &RuleError{Field: field, Value: value, Why: why}
+// Overridable implements service.Front.
+func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {
+	limit, err := f.overridable(name)
+	if err != nil {
+		return nil, err
 	}
-	kinds := 0
-	for _, is := range [...]bool{o.Max != 0, o.Unlimited, o.Blocked} {
-		if is {
-			kinds++
-		}
-	}
-	switch {
-	case kinds != 1:
-		return wrong("Override", *o, "must have exactly one of Max, Unlimited and Blocked")
-	case o.Burst != 0 && o.Max == 0:
-		return wrong("Override.Burst", o.Burst, "goes with Max only")
-	case len(o.Note) > algorithm.MaxOverrideNote:
-		return wrong("Override.Note", strconv.Itoa(len(o.Note))+" bytes", "must have at most 1024 bytes")
-	case !o.Until.IsZero() && o.Until.UnixMicro() <= 0:
-		return wrong("Override.Until", o.Until, overAlready)
-	case o.Until.UnixMicro() >= maxOverrideEnd:
-		return wrong("Override.Until", o.Until, "must be before the year 2255, or unset")
-	}
-	stored, bad := o.compileLimit(own)
-	if bad != nil {
-		return stored, bad
-	}
-	if !o.Until.IsZero() {
-		stored.Ends = o.Until.UnixMicro()
-	}
-	stored.Note = o.Note
-	return stored, nil
+	return &prepare(limit).compiled, nil
 }
 
-const (
-	overAlready = "is over already, by the clock of Redis"
-	// maxOverrideEnd is the first time, in microseconds, that is not stored.
-	maxOverrideEnd = 1 << 53
-)
+// overridable returns the rule's own limit.
+func (f *front) overridable(name string) (own Limit, err error) {
+	own, ok := f.registry.names.overridable(name)
+	if !ok {
+		return Limit{}, &RuleError{
+			Rule: name, Field: "Overrides", Value: false,
+			Why: "must be set in a rule of this name that is attached to this Limiter, or by WithOverrides of a handle",
+		}
+	}
+	return own, nil
+}
 
-// compileLimit returns the stored form for a limit without the texts and the end.
-func (o *Override) compileLimit(own Limit) (algorithm.Override, *RuleError) {
-	compiled, err := own.compile()
+// Override implements service.Front.
+func (f *front) Override(name string, permits, burst int) (algorithm.Override, error) {
+	own, err := f.overridable(name)
 	if err != nil {
-		return algorithm.Override{}, err.(*RuleError)
+		return algorithm.Override{}, err
 	}
-	switch {
-	case o.Unlimited:
-		return algorithm.Override{What: algorithm.OverrideUnlimited, Span: compiled.Span()}, nil
-	case o.Blocked:
-		return algorithm.Override{What: algorithm.OverrideBlocked, Span: compiled.Span()}, nil
-	}
-	own.Max, own.Burst = o.Max, o.Burst
+	compiled := &prepare(own).compiled
+	own.Max, own.Burst = permits, burst
 	if _, err := own.compile(); err != nil {
-		bad := *err.(*RuleError)
-		bad.Field = "Override." + bad.Field
-		return algorithm.Override{}, &bad
+		wrong := *err.(*RuleError)
+		wrong.Rule, wrong.Field = name, "Override."+wrong.Field
+		return algorithm.Override{}, &wrong
 	}
-	stored, err := compiled.Override(int64(o.Max), int64(o.Burst))
+	stored, err := compiled.Override(int64(permits), int64(burst))
 	if err != nil {
-		return stored, &RuleError{Field: "Override.Max", Value: o.Max, Why: err.Error()}
+		return stored, &RuleError{Rule: name, Field: "Override.Max", Value: permits, Why: err.Error()}
 	}
 	return stored, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -277,7 +278,7 @@ func TestOrderOfOverridesAndPlans(t *testing.T) {
 		o.block("user:staff-4", time.Time{})
 		wantServed(t, guard, by("staff-4"), ok, 429)
 		o.lift("user:none")
-		if _, err := limiter.Ban(background, "api", "user:none", time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "api", "user:none", time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if answer := wantStatus(t, guard, by("none"), 429); answer.Refusal.Decision.Reason != core.Banned {

@@ -14,14 +14,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // overridable returns the overrides of a rule with this limit.
-func overridable(t *testing.T, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) core.Overrides {
+func overridable(t *testing.T, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) operate.Overrides {
 	t.Helper()
 	newGuard(t, limiter, core.Rule{Name: name, Limit: limit, Also: also, Overrides: true})
-	overrides, err := limiter.Overrides(name)
+	overrides, err := operate.New(limiter).Overrides(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func overridable(t *testing.T, limiter *core.Limiter, name string, limit core.Li
 }
 
 // listOf returns all overrides, read in pages.
-func listOf(t *testing.T, overrides core.Overrides, page int) (all []core.Override) {
+func listOf(t *testing.T, overrides operate.Overrides, page int) (all []operate.Override) {
 	t.Helper()
 	for after, more := "", true; more; more = after != "" {
 		found, next, err := overrides.List(background, after, page)
@@ -47,27 +48,27 @@ func TestOverridesAreManaged(t *testing.T) {
 		limiter := newLimiter(t, options)
 		overrides := overridable(t, limiter, "api", core.PerMinute(10).Bucket(20))
 		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
-		bob := core.WithActor(background, "bob", "ticket 7")
+		bob := operate.WithActor(background, "bob", "ticket 7")
 		for _, set := range []struct {
 			ctx      context.Context
 			subject  string
-			override core.Override
+			override operate.Override
 		}{
-			{background, "user:b", core.Override{Max: 1}},
-			{background, "user:b", core.Override{Max: 500, Burst: 700, Until: until, Note: "contract 17"}},
-			{bob, "user:c", core.Override{Unlimited: true}},
-			{bob, "user:a", core.Override{Blocked: true, Note: "abuse", Subject: "ignored", Author: "ignored", Ignored: "ignored"}},
+			{background, "user:b", operate.Override{Max: 1}},
+			{background, "user:b", operate.Override{Max: 500, Burst: 700, Until: until, Note: "contract 17"}},
+			{bob, "user:c", operate.Override{Unlimited: true}},
+			{bob, "user:a", operate.Override{Blocked: true, Note: "abuse", Subject: "ignored", Author: "ignored", Ignored: "ignored"}},
 		} {
 			if err := overrides.Set(set.ctx, set.subject, set.override); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := []core.Override{
+		want := []operate.Override{
 			{Subject: "user:a", Blocked: true, Author: "bob", Note: "abuse"},
 			{Subject: "user:b", Max: 500, Burst: 700, Until: until, Note: "contract 17"},
 			{Subject: "user:c", Unlimited: true, Author: "bob", Note: "ticket 7"},
 		}
-		sinceNow := func(o core.Override) core.Override {
+		sinceNow := func(o operate.Override) operate.Override {
 			if time.Since(o.Since).Abs() > time.Minute {
 				t.Errorf("set at %v", o.Since)
 			}
@@ -90,7 +91,7 @@ func TestOverridesAreManaged(t *testing.T) {
 			if got, err := overrides.Remove(background, "user:b"); err != nil || got != existed {
 				t.Errorf("%v, %v; want %v", got, err, existed)
 			}
-			if got, ok, err := overrides.Get(background, "user:b"); err != nil || ok || got != (core.Override{}) {
+			if got, ok, err := overrides.Get(background, "user:b"); err != nil || ok || got != (operate.Override{}) {
 				t.Errorf("after it was removed: %+v, %v, %v", got, ok, err)
 			}
 		}
@@ -98,7 +99,7 @@ func TestOverridesAreManaged(t *testing.T) {
 			t.Errorf("after one was removed: %+v", list)
 		}
 		ends := until.Format(time.RFC3339Nano)
-		wantAudit := []core.AuditEntry{
+		wantAudit := []operate.AuditEntry{
 			{Act: "override", Subject: "user:b", After: "1 burst 1"},
 			{Act: "override", Subject: "user:b", Before: "1 burst 1", After: "500 burst 700 until " + ends, Note: "contract 17"},
 			{Act: "override", Subject: "user:c", After: "unlimited", Author: "bob", Note: "ticket 7"},
@@ -125,20 +126,20 @@ func TestTheNextCallObeysAnOverride(t *testing.T) {
 		}
 		guard := newGuard(t, other, rule)
 		overrides := overridable(t, limiter, "n", core.PerHour(2), core.PerDay(4))
-		set := func(o core.Override) {
+		set := func(o operate.Override) {
 			t.Helper()
 			if err := overrides.Set(background, "s", o); err != nil {
 				t.Fatal(err)
 			}
 		}
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
-		set(core.Override{Max: 3})
+		set(operate.Override{Max: 3})
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
-		set(core.Override{Blocked: true})
+		set(operate.Override{Blocked: true})
 		if answer := wantStatus(t, guard, newView("GET", "/"), 429); answer.Refusal.Decision.Reason != core.Blocked {
 			t.Errorf("%+v", answer.Refusal.Decision)
 		}
-		set(core.Override{Unlimited: true})
+		set(operate.Override{Unlimited: true})
 		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 200)
 		if _, err := overrides.Remove(background, "s"); err != nil {
 			t.Fatal(err)
@@ -154,7 +155,7 @@ func TestOverridesWhileASlotMoves(t *testing.T) {
 	overrides := overridable(t, limiter, "n", core.PerHour(2))
 	want := []string{moving(t, cluster), "user:a", "user:b", "user:c"}
 	for _, subject := range want {
-		if err := overrides.Set(background, subject, core.Override{Max: 3}); err != nil {
+		if err := overrides.Set(background, subject, operate.Override{Max: 3}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -174,36 +175,36 @@ func TestWrongOverrides(t *testing.T) {
 		limits := map[string]core.Limit{
 			"window": core.PerMinute(10), "log": core.PerMinute(10).Log(), "bucket": core.PerMinute(10).Bucket(20), "slots": core.InFlight(3),
 		}
-		of := make(map[string]core.Overrides)
+		of := make(map[string]operate.Overrides)
 		for name, limit := range limits {
 			of[name] = overridable(t, limiter, name, limit)
 		}
 		hour := time.Now().Add(time.Hour)
 		for _, test := range []struct {
 			rule, subject string
-			override      core.Override
+			override      operate.Override
 			field         string
 		}{
-			{"window", "s", core.Override{}, "Override"},
-			{"window", "s", core.Override{Until: hour, Note: "none"}, "Override"},
-			{"window", "s", core.Override{Max: 1, Blocked: true}, "Override"},
-			{"window", "s", core.Override{Max: 1, Unlimited: true}, "Override"},
-			{"window", "s", core.Override{Unlimited: true, Blocked: true}, "Override"},
-			{"window", "s", core.Override{Max: -1}, "Override.Max"},
-			{"window", "s", core.Override{Max: noMax()}, "Override.Max"},
-			{"window", "s", core.Override{Max: 5, Burst: 5}, "Override.Burst"},
-			{"bucket", "s", core.Override{Burst: 5, Blocked: true}, "Override.Burst"},
-			{"bucket", "s", core.Override{Max: 5, Burst: -5}, "Override.Burst"},
-			{"bucket", "s", core.Override{Max: 7, Burst: mostPermits}, "Override.Burst"},
-			{"log", "s", core.Override{Max: 10_001}, "Override.Max"},
-			{"slots", "s", core.Override{Max: 10_001}, "Override.Max"},
-			{"window", "s", core.Override{Max: 5, Until: time.Now().Add(-time.Second)}, "Override.Until"},
-			{"window", "s", core.Override{Max: 5, Until: time.Unix(-1, 0)}, "Override.Until"},
-			{"window", "s", core.Override{Max: 5, Until: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, "Override.Until"},
-			{"window", "s", core.Override{Max: 5, Note: strings.Repeat("n", 1025)}, "Override.Note"},
-			{"window", "", core.Override{Max: 5}, "subject"},
-			{"window", "192.0.2.1", core.Override{Max: 5}, "subject"},
-			{"window", strings.Repeat("s", 1025), core.Override{Max: 5}, "subject"},
+			{"window", "s", operate.Override{}, "Override"},
+			{"window", "s", operate.Override{Until: hour, Note: "none"}, "Override"},
+			{"window", "s", operate.Override{Max: 1, Blocked: true}, "Override"},
+			{"window", "s", operate.Override{Max: 1, Unlimited: true}, "Override"},
+			{"window", "s", operate.Override{Unlimited: true, Blocked: true}, "Override"},
+			{"window", "s", operate.Override{Max: -1}, "Override.Max"},
+			{"window", "s", operate.Override{Max: noMax()}, "Override.Max"},
+			{"window", "s", operate.Override{Max: 5, Burst: 5}, "Override.Burst"},
+			{"bucket", "s", operate.Override{Burst: 5, Blocked: true}, "Override.Burst"},
+			{"bucket", "s", operate.Override{Max: 5, Burst: -5}, "Override.Burst"},
+			{"bucket", "s", operate.Override{Max: 7, Burst: mostPermits}, "Override.Burst"},
+			{"log", "s", operate.Override{Max: 10_001}, "Override.Max"},
+			{"slots", "s", operate.Override{Max: 10_001}, "Override.Max"},
+			{"window", "s", operate.Override{Max: 5, Until: time.Now().Add(-time.Second)}, "Override.Until"},
+			{"window", "s", operate.Override{Max: 5, Until: time.Unix(-1, 0)}, "Override.Until"},
+			{"window", "s", operate.Override{Max: 5, Until: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, "Override.Until"},
+			{"window", "s", operate.Override{Max: 5, Note: strings.Repeat("n", 1025)}, "Override.Note"},
+			{"window", "", operate.Override{Max: 5}, "subject"},
+			{"window", "192.0.2.1", operate.Override{Max: 5}, "subject"},
+			{"window", strings.Repeat("s", 1025), operate.Override{Max: 5}, "subject"},
 		} {
 			var wrong *core.RuleError
 			if err := of[test.rule].Set(background, test.subject, test.override); !errors.As(err, &wrong) || wrong.Field != test.field || wrong.Rule != test.rule {
@@ -226,11 +227,11 @@ func TestWrongOverrides(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(background)
 		cancel()
-		if err := of["window"].Set(ended, "s", core.Override{Max: 5}); !errors.Is(err, context.Canceled) {
+		if err := of["window"].Set(ended, "s", operate.Override{Max: 5}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		// The largest of everything.
-		if err := of["log"].Set(background, strings.Repeat("s", 1024), core.Override{Max: 10_000, Note: strings.Repeat("n", 1024)}); err != nil {
+		if err := of["log"].Set(background, strings.Repeat("s", 1024), operate.Override{Max: 10_000, Note: strings.Repeat("n", 1024)}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -243,25 +244,25 @@ func TestOverridesNeedARule(t *testing.T) {
 	newGuard(t, limiter, core.Rule{Name: "dry", Seconds: 1, Mode: core.DryRun, Overrides: true})
 	for _, name := range []string{"", "without", "unknown", "dr"} {
 		var wrong *core.RuleError
-		if _, err := limiter.Overrides(name); !errors.As(err, &wrong) {
+		if _, err := operate.New(limiter).Overrides(name); !errors.As(err, &wrong) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	limiter.MustCounter("handle", core.PerMinute(5)).WithOverrides()
 	for _, name := range []string{"dry", "handle"} { // a rule in DryRun obeys the overrides of its name
-		overrides, err := limiter.Overrides(name)
-		if err = errors.Join(err, overrides.Set(background, "s", core.Override{Max: 7})); err != nil {
+		overrides, err := operate.New(limiter).Overrides(name)
+		if err = errors.Join(err, overrides.Set(background, "s", operate.Override{Max: 7})); err != nil {
 			t.Error(err)
 		}
 	}
 	var none *core.Limiter
-	if _, err := none.Overrides("n"); err == nil {
+	if _, err := operate.New(none).Overrides("n"); err == nil {
 		t.Error("a nil Limiter has overrides")
 	}
-	var zero core.Overrides
+	var zero operate.Overrides
 	_, _, errGet := zero.Get(background, "s")
 	_, _, errList := zero.List(background, "", 1)
-	for _, err := range []error{zero.Set(background, "s", core.Override{Max: 1}), errGet, errorOf(zero.Remove(background, "s")), errList} {
+	for _, err := range []error{zero.Set(background, "s", operate.Override{Max: 1}), errGet, errorOf(zero.Remove(background, "s")), errList} {
 		if err == nil {
 			t.Error("zero Overrides work")
 		}
@@ -275,7 +276,7 @@ func TestOverridesThatEnd(t *testing.T) {
 		overrides := overridable(t, limiter, "n", core.PerMinute(10))
 		// On a busy machine, a moment that ends soon may be over before it is set.
 		eventually(t, "it is set", func() bool {
-			return overrides.Set(background, "s", core.Override{Blocked: true, Until: time.Now().Add(50 * time.Millisecond)}) == nil
+			return overrides.Set(background, "s", operate.Override{Blocked: true, Until: time.Now().Add(50 * time.Millisecond)}) == nil
 		})
 		if !redistest.WaitUntil(func() bool { _, ok, err := overrides.Get(background, "s"); return err == nil && !ok }, patient) {
 			t.Error("it does not end")
@@ -301,13 +302,13 @@ func TestOverridesOfAnotherProgram(t *testing.T) {
 	if err := client.Eval(background, write, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
-	want := core.Override{
+	want := operate.Override{
 		Subject: "user:alice", Max: 500, Burst: 1000, Author: "bob", Note: "note", Since: time.UnixMicro(1795209600123456).UTC(),
 	}
 	if list := listOf(t, overrides, 10); len(list) != 1 || list[0] != want {
 		t.Errorf("%+v, want %+v", list, want)
 	}
-	if err := overrides.Set(background, "user:bob", core.Override{Max: 5}); err != nil {
+	if err := overrides.Set(background, "user:bob", operate.Override{Max: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if got := client.ZRange(background, keys[1], 0, -1).Val(); !slices.Equal(got, []string{"user:alice", "user:bob"}) {
@@ -323,7 +324,7 @@ func TestOverridesThatAreIgnored(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	overrides := overridable(t, limiter, "n", core.PerMinute(10))
 	for _, subject := range []string{"a", "b", "c"} {
-		if err := older.Set(background, subject, core.Override{Max: 500}); err != nil {
+		if err := older.Set(background, subject, operate.Override{Max: 500}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -339,14 +340,14 @@ func TestOverridesThatAreIgnored(t *testing.T) {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
 	var failed *core.StoreError
-	if err := overrides.Set(background, "c", core.Override{Max: 5}); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
+	if err := overrides.Set(background, "c", operate.Override{Max: 5}); !errors.As(err, &failed) || failed.Class != core.StoreForeignValue {
 		t.Errorf("%v, want a foreign value, which is left as it is", err)
 	}
 	if existed, err := overrides.Remove(background, "c"); !existed || err != nil {
 		t.Errorf("%v, %v", existed, err)
 	}
 	for _, subject := range []string{"a", "b", "c"} {
-		if err := overrides.Set(background, subject, core.Override{Max: 5}); err != nil {
+		if err := overrides.Set(background, subject, operate.Override{Max: 5}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -368,15 +369,15 @@ func TestOverridesAreBounded(t *testing.T) {
 		core.SetMaxOverrides(limiter, 3)
 		overrides := overridable(t, limiter, "n", core.PerMinute(10))
 		for i := range 3 {
-			if err := overrides.Set(background, fmt.Sprint("s", i), core.Override{Max: 5}); err != nil {
+			if err := overrides.Set(background, fmt.Sprint("s", i), operate.Override{Max: 5}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var wrong *core.RuleError
-		if err := overrides.Set(background, "s3", core.Override{Max: 5}); !errors.As(err, &wrong) || wrong.Value != 3 {
+		if err := overrides.Set(background, "s3", operate.Override{Max: 5}); !errors.As(err, &wrong) || wrong.Value != 3 {
 			t.Errorf("%v", err)
 		}
-		if err := overrides.Set(background, "s1", core.Override{Max: 6}); err != nil {
+		if err := overrides.Set(background, "s1", operate.Override{Max: 6}); err != nil {
 			t.Error(err)
 		}
 		if list := listOf(t, overrides, 2); len(list) != 3 || list[1].Max != 6 {
@@ -386,7 +387,7 @@ func TestOverridesAreBounded(t *testing.T) {
 }
 
 // differenceOf describes a difference between the list and 20 overrides, or returns "".
-func differenceOf(t *testing.T, overrides core.Overrides) string {
+func differenceOf(t *testing.T, overrides operate.Overrides) string {
 	t.Helper()
 	listed := make(map[string]bool)
 	for _, o := range listOf(t, overrides, 7) {
@@ -406,7 +407,7 @@ func TestConcurrentOverridesAreAllListed(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		overrides := overridable(t, limiter, "n", core.PerMinute(10))
-		if err := overrides.Set(background, "subject:stays", core.Override{Max: 5}); err != nil {
+		if err := overrides.Set(background, "subject:stays", operate.Override{Max: 5}); err != nil {
 			t.Fatal(err)
 		}
 		var all sync.WaitGroup
@@ -417,12 +418,12 @@ func TestConcurrentOverridesAreAllListed(t *testing.T) {
 					subject := fmt.Sprint("subject:", rand.IntN(20))
 					switch rand.IntN(3) {
 					case 0:
-						_ = overrides.Set(ctx, subject, core.Override{Max: 5})
+						_ = overrides.Set(ctx, subject, operate.Override{Max: 5})
 					case 1:
 						_, _ = overrides.Remove(ctx, subject)
 					default:
 						if page, _, err := overrides.List(ctx, "subject:9", 1000); err == nil &&
-							!slices.ContainsFunc(page, func(o core.Override) bool { return o.Subject == "subject:stays" }) {
+							!slices.ContainsFunc(page, func(o operate.Override) bool { return o.Subject == "subject:stays" }) {
 							t.Errorf("the list misses one: %+v", page)
 						}
 					}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // An int of a process on 32 bits cannot hold all numbers that others store. It then shows the
@@ -26,7 +27,7 @@ func TestOverridesAboveAnInt(t *testing.T) {
 			if d := seen.last(t, 3); d.Limit.Max != most || d.Remaining < int(min(stored-3, math.MaxInt)) {
 				t.Errorf("%+v, want a Max of %d", d, most)
 			}
-			overrides, err := limiter.Overrides(rule.Name)
+			overrides, err := operate.New(limiter).Overrides(rule.Name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -102,7 +103,7 @@ func TestOwnLimitsChargeNothing(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		}
-		if changed, err := limiter.Ban(background, "api", "ip:192.0.2.1", 2*time.Hour); !changed || err != nil {
+		if changed, err := operate.New(limiter).Ban(background, "api", "ip:192.0.2.1", 2*time.Hour); !changed || err != nil {
 			t.Fatal(changed, err)
 		}
 		if d := ask("api  of 2/h log, api III of 3/24h, slot II of 2 at once").Limits[0]; d.Reason != core.Banned || d.RetryAfter <= time.Hour {

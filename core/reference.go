@@ -3,7 +3,6 @@ package core
 import (
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -11,87 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 )
 
-// Reference describes a refusal. If Options.ReferenceKeys is set, a refusal carries it as an
-// encrypted text, which [Limiter.ExplainReference] reads.
-type Reference struct {
-	// Time is when the call was refused, by the clock of the process that refused it.
-	Time time.Time
-	// Rule is the Decision's Rule, or the first 64 bytes of it.
-	Rule string
-	// Reason is why the call was refused.
-	Reason Reason
-	// Limit is the limit that decided.
-	Limit Limit
-	// Remaining is the number of permits that were left. It is 0 if no counter was asked.
-	Remaining int
-	// Wait is how long the caller was told to wait, rounded up to the millisecond, or 0.
-	Wait time.Duration
-	// Digest is a keyed digest of the subject in hex, or "" if the subject was not known. It is the
-	// same in all references about one subject that were made with one key.
-	Digest string
-
-	key *reference.Key // what made the Digest
-}
-
-// About reports whether the reference is about this subject, such as user:alice or the result of
-// [Limiter.IPSubject]. If the subject was not known, as when a login is missing, it is about
-// nobody.
-func (r Reference) About(subject string) bool {
-	return r.key != nil && r.Digest != "" && r.Digest == digestText(r.key.Digest(subject))
-}
-
-func digestText(digest [8]byte) string { return hex.EncodeToString(digest[:]) }
-
-// String returns the reference in words:
-//
-//	refused by "reply" at 2026-11-22T14:03:07.123456Z: limit_exceeded, 0 left of 5/m, wait 12.5s
-func (r Reference) String() string {
-	text := fmt.Appendf(nil, "refused by %q at %s: %s, ", r.Rule, r.Time.UTC().Format(time.RFC3339Nano), r.Reason)
-	if r.Reason == LimitExceeded {
-		text = fmt.Appendf(text, "%d left of ", r.Remaining)
-	}
-	text = append(text, r.Limit.String()...)
-	if r.Wait > 0 {
-		text = fmt.Appendf(text, ", wait %v", r.Wait)
-	}
-	return string(text)
-}
-
-// references makes and reads the references of refusals.
+// references makes the references of refusals.
 type references struct{ keys reference.Keys } // none unless refusals have references
-
-// open is [Limiter.ExplainReference].
-func (s references) open(text string) (Reference, error) {
-	wrong := func(why string) (Reference, error) {
-		return Reference{}, &RuleError{Field: "reference", Value: fmt.Sprintf("%.300s", text), Why: why}
-	}
-	if len(s.keys) == 0 {
-		return wrong("cannot be read without Options.ReferenceKeys")
-	}
-	c, key, err := s.keys.Open(text)
-	if err != nil {
-		return wrong(err.Error())
-	}
-	limit, err := ParseLimit(c.Limit)
-	if err != nil || int(c.Reason) >= len(referenceReasons) {
-		return wrong("was made by a later version of the library, which knows more limits and reasons")
-	}
-	r := Reference{
-		Time: time.UnixMicro(c.Time), Rule: c.Rule, Reason: referenceReasons[c.Reason], Limit: limit,
-		Remaining: permitsOf(c.Remaining), Wait: time.Duration(c.Wait) * time.Millisecond, key: key,
-	}
-	if c.Digest != [8]byte{} {
-		r.Digest = digestText(c.Digest)
-	}
-	return r, nil
-}
-
-// referenceReasons are the reasons of refusals. The index of each stands for it in references, and
-// never changes its meaning.
-var referenceReasons = [...]Reason{
-	0: "", 1: LimitExceeded, 2: Banned, 3: NotLoggedIn, 4: IdentifyFailed, 5: StoreFailClosed, 6: ContextEnded, 7: CostTooHigh,
-	8: Blocked,
-}
 
 // of returns the text of the reference of a refusal by a decision, or "" if there are no keys. The
 // caller was told to wait for so long.
@@ -100,7 +20,7 @@ func (s references) of(d *Decision, wait time.Duration) string {
 		return ""
 	}
 	return s.keys.Seal(&reference.Content{
-		Time: time.Now().UnixMicro(), Reason: byte(max(0, slices.Index(referenceReasons[:], d.Reason))), Remaining: int64(d.Remaining),
+		Time: time.Now().UnixMicro(), Reason: reference.NumberOf(string(d.Reason)), Remaining: int64(d.Remaining),
 		Wait: int64((wait + time.Millisecond - 1) / time.Millisecond), Limit: d.Limit.String(), Rule: d.Rule,
 	}, d.Key)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // referenceKey returns one of several keys.
@@ -91,7 +92,7 @@ func TestReferences(t *testing.T) {
 		if refusal == nil {
 			t.Fatalf("%s: allowed", test.rule.Name)
 		}
-		got, err := elsewhere.ExplainReference(referenceIn(t, refusal))
+		got, err := operate.New(elsewhere).ExplainReference(referenceIn(t, refusal))
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", test.rule.Name, err)
@@ -103,7 +104,7 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%s: the digest %q is about %q: %v", test.rule.Name, got.Digest, test.subject, got.About(test.subject))
 		}
 	}
-	if (core.Reference{}).About("") {
+	if (operate.Reference{}).About("") {
 		t.Error("the zero Reference is about somebody")
 	}
 }
@@ -113,7 +114,7 @@ func TestEveryReasonHasAReference(t *testing.T) {
 	for _, reason := range core.RefusingReasons() {
 		limiter := newLimiter(t, keyed(1))
 		text := core.ReferenceOf(limiter, core.Decision{Reason: reason, Rule: "n", Limit: core.PerMinute(5)})
-		if got, err := limiter.ExplainReference(text); err != nil || got.Reason != reason {
+		if got, err := operate.New(limiter).ExplainReference(text); err != nil || got.Reason != reason {
 			t.Errorf("%q is read as %+v, %v", reason, got, err)
 		}
 	}
@@ -122,12 +123,12 @@ func TestEveryReasonHasAReference(t *testing.T) {
 func TestReferenceText(t *testing.T) {
 	at := time.Date(2026, 11, 22, 14, 3, 7, 123456000, time.UTC)
 	for _, test := range []struct {
-		r    core.Reference
+		r    operate.Reference
 		want string
 	}{
-		{core.Reference{Time: at, Rule: "reply", Reason: core.LimitExceeded, Limit: core.PerMinute(5), Wait: 12500 * time.Millisecond},
+		{operate.Reference{Time: at, Rule: "reply", Reason: core.LimitExceeded, Limit: core.PerMinute(5), Wait: 12500 * time.Millisecond},
 			`refused by "reply" at 2026-11-22T14:03:07.123456Z: limit_exceeded, 0 left of 5/m, wait 12.5s`},
-		{core.Reference{Time: at.Truncate(time.Second), Rule: "reply", Reason: core.NotLoggedIn, Limit: core.PerMinute(5)},
+		{operate.Reference{Time: at.Truncate(time.Second), Rule: "reply", Reason: core.NotLoggedIn, Limit: core.PerMinute(5)},
 			`refused by "reply" at 2026-11-22T14:03:07Z: not_logged_in, 5/m`},
 	} {
 		if got := test.r.String(); got != test.want {
@@ -143,14 +144,14 @@ func TestReferenceKeysRotate(t *testing.T) {
 	for i, makes := range steps {
 		text := core.ReferenceOf(newLimiter(t, keyed(makes...)), core.Decision{Reason: core.LimitExceeded, Rule: "n", Key: "s", Limit: core.PerMinute(5)})
 		for j, reads := range steps {
-			got, err := newLimiter(t, keyed(reads...)).ExplainReference(text)
+			got, err := operate.New(newLimiter(t, keyed(reads...))).ExplainReference(text)
 			if read := err == nil && got.About("s"); read != bytes.Contains(reads, makes[:1]) {
 				t.Errorf("step %d reads a reference of step %d: %v, %v", j, i, read, err)
 			}
 		}
 	}
 	without := newLimiter(t, core.Options{})
-	_, err := without.ExplainReference("x")
+	_, err := operate.New(without).ExplainReference("x")
 	wantRuleError(t, err, "", "reference", "x")
 	if text := core.ReferenceOf(without, core.Decision{Reason: core.LimitExceeded}); text != "" {
 		t.Error(text)
@@ -181,11 +182,11 @@ func TestWrongReferences(t *testing.T) {
 	limiter := newLimiter(t, options)
 	clear(options.ReferenceKeys[0])
 	text := core.ReferenceOf(limiter, core.Decision{Reason: core.Banned, Rule: "n", Limit: core.PerMinute(5)})
-	if _, err := newLimiter(t, keyed(1)).ExplainReference(text); err != nil {
+	if _, err := operate.New(newLimiter(t, keyed(1))).ExplainReference(text); err != nil {
 		t.Error(err)
 	}
 	for _, wrong := range []string{"", text[:20], text[1:], strings.Repeat("x", 1_000_000)} {
-		_, err := limiter.ExplainReference(wrong)
+		_, err := operate.New(limiter).ExplainReference(wrong)
 		wantRuleError(t, err, "", "reference", fmt.Sprintf("%.300s", wrong))
 		if len(err.Error()) > 500 {
 			t.Errorf("the error has %d bytes", len(err.Error()))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 func done() (status int) { return 200 }
@@ -94,7 +95,7 @@ func TestBanAppliesToCallsThatCostNothing(t *testing.T) {
 		free := newView("GET", "/")
 		free.size = 0
 		wantStatus(t, guard, free, 200)
-		if _, err := limiter.Ban(background, "n", me, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(background, "n", me, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, guard, free, 429)
@@ -116,7 +117,7 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 		t.Fatalf("the first ban lasts %v", wait)
 	}
 	clock += (2 * time.Minute).Microseconds()
-	if _, err := limiter.Ban(background, "n", me, time.Millisecond); err != nil {
+	if _, err := operate.New(limiter).Ban(background, "n", me, time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	clock += (10 * time.Minute).Microseconds()

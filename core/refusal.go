@@ -30,7 +30,7 @@ type Refusal struct {
 	// Decision is the decision that refused the call.
 	Decision Decision
 	// Reference is an encrypted text that says what the refusal was about, or "" without
-	// Options.ReferenceKeys. See [Limiter.ExplainReference]. It is in the Body. SetHeader sets it
+	// Options.ReferenceKeys. ExplainReference of package operate reads it. It is in the Body. SetHeader sets it
 	// too, so it reaches the caller even if Options.Reply replaces the body.
 	Reference string
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -67,7 +68,7 @@ func TestABlockGoesBeforeACost(t *testing.T) {
 				}
 				guard := attach(t, limiter, rules...)
 				if strings.HasPrefix(name, "a ban") {
-					if _, err := limiter.Ban(background, "banned", "banned", time.Hour); err != nil {
+					if _, err := operate.New(limiter).Ban(background, "banned", "banned", time.Hour); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -113,8 +114,8 @@ func TestCostsInAnOutage(t *testing.T) {
 		for name := range banningPolicies {
 			limiter := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
 			limiters[name], guards[name] = limiter, attach(t, limiter, plainRule, banningRule(name))
-			overrides, err := limiter.Overrides(name)
-			if err = errors.Join(err, overrides.Set(background, "blocked", core.Override{Blocked: true})); err != nil {
+			overrides, err := operate.New(limiter).Overrides(name)
+			if err = errors.Join(err, overrides.Set(background, "blocked", operate.Override{Blocked: true})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,8 +146,8 @@ func TestABlockOnAShardThatIsDown(t *testing.T) {
 	guards := []*core.Guard{
 		attach(t, limiter, counted, blocked, costly), attach(t, limiter, plainRule, blocked, costly), attach(t, limiter, plainRule, costly, blocked),
 	}
-	overrides, err := limiter.Overrides("blocked")
-	if err = errors.Join(err, overrides.Set(background, subject, core.Override{Blocked: true})); err != nil {
+	overrides, err := operate.New(limiter).Overrides("blocked")
+	if err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true})); err != nil {
 		t.Fatal(err)
 	}
 	ring.Nodes()[0].Kill()

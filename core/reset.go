@@ -12,7 +12,7 @@ import (
 // Reset forgets what a subject used of all limits of the guard's rules, including those of Also and
 // Plans, as if it had never called. It reports whether there was anything to forget. For a rule
 // without a Name it resets the routes that this process has been called for. It neither ends a ban
-// (see [Limiter.Unban]) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
+// (see package operate) nor resets limits from LimitFor. Errors are those of [Counter.Reset].
 func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	if !g.made() {
 		return false, errZeroGuard
@@ -28,25 +28,17 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 			forget.add(g.front.KeyHead, rule, named, subject)
 		}
 	}
-	return g.front.operations.resetRules(ctx, name, subject, forget)
+	return g.front.reset(ctx, name, subject, forget)
 }
 
-// Reset forgets what a subject has used of the attached rules of a name, as [Guard.Reset] does for
-// the rules of a Guard. It covers a rule's own limit, Also and Plans. It neither resets limits from
-// LimitFor nor ends a ban (see [Limiter.Unban]). It reports whether there was anything to forget.
-//
-// The error is a *[RuleError] if no attached rule counts by this name. The counters of handles have
-// a Reset of their own. Other errors are those of [Limiter.Ban].
-func (l *Limiter) Reset(ctx context.Context, name, subject string) (changed bool, err error) {
-	if err := l.operator().check(name, subject); err != nil {
-		return false, err
+// ResetRules implements service.Front.
+func (f *front) ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error) {
+	forget, known := f.registry.attached.forget(f.KeyHead, name, subject)
+	if !known {
+		return false, false, nil
 	}
-	f := l.front()
-	forget, ok := f.registry.attached.forget(f.KeyHead, name, subject)
-	if !ok {
-		return false, &RuleError{Rule: name, Field: "name", Value: name, Why: "must be the name of a rule that is attached to this Limiter"}
-	}
-	return f.operations.resetRules(ctx, name, subject, forget)
+	changed, err = f.reset(ctx, name, subject, forget)
+	return changed, true, err
 }
 
 // forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
@@ -87,12 +79,13 @@ func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subj
 	return keys
 }
 
-// resetRules forgets these keys of a subject.
-func (o *operations) resetRules(ctx context.Context, name, subject string, f forgotten) (changed bool, err error) {
-	if len(f.notices) > 0 {
-		defer o.thresholds.Forget(f.notices...)
+// reset forgets these keys of a subject.
+func (f *front) reset(ctx context.Context, name, subject string, forget forgotten) (changed bool, err error) {
+	if len(forget.notices) > 0 {
+		defer f.thresholds.Forget(forget.notices...)
 	}
-	keys := append(f.counters, f.notices...)
+	keys := append(forget.counters, forget.notices...)
 	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
-	return o.reset(ctx, audit.Reset, name, subject, slices.CompactFunc(keys, bytes.Equal)...)
+	keys = slices.CompactFunc(keys, bytes.Equal)
+	return f.Reset(ctx, audit.Act{What: audit.Reset, Rule: name, Subject: subject}, f.Failed, keys...)
 }

@@ -102,10 +102,10 @@ type Rule struct {
 	// place for secrets.
 	Note func(Request) string
 	// Ban, if set, refuses callers altogether for a while if they do not stop when they are
-	// refused. It must be set beforehand for Limiter.Ban too, at least as Ban{ByHand: true}.
+	// refused. It must be set beforehand for bans by hand too, at least as Ban{ByHand: true}.
 	Ban Ban
 	// Overrides lets an operator replace the rule's own limit for one subject at run time, lift it,
-	// or block the subject: see [Limiter.Overrides]. The next call in any process obeys. The rule
+	// or block the subject: see Overrides of package operate. The next call in any process obeys. The rule
 	// needs a Name. Its Plans, and what LimitFor returns, must have the Window and the Algorithm of
 	// its own limit, because an override is made for those. Every call of such a rule asks the
 	// store, even if the caller's plan is Unlimited, so the rule cannot have a Lease.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -376,7 +377,7 @@ func TestBanAppliesToUnlimitedCallers(t *testing.T) {
 			LimitFor: func(core.Request) (core.Limit, error) { return core.Unlimited, nil },
 		})
 		wantStatus(t, guard, newView("GET", "/"), 200)
-		if _, err := limiter.Ban(context.Background(), "api", "ip:192.0.2.1", time.Minute); err != nil {
+		if _, err := operate.New(limiter).Ban(context.Background(), "api", "ip:192.0.2.1", time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		call := newView("GET", "/")

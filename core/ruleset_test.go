@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -256,13 +257,13 @@ func TestBansFollowTheSet(t *testing.T) {
 	with.Ban = core.Ban{ByHand: true}
 	set := newRuleSet(t, limiter, without)
 	guard := set.MustGuard("api")
-	if _, err := limiter.Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err == nil {
+	if _, err := operate.New(limiter).Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err == nil {
 		t.Error("a ban that nobody sees was accepted")
 	}
 	if err := set.Replace("2", with); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := limiter.Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err != nil {
 		t.Error(err)
 	}
 	wantStatus(t, guard, newView("GET", "/"), 429)
@@ -285,15 +286,15 @@ func TestOverridesFollowTheSet(t *testing.T) {
 		set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
 		guard := set.MustGuard("api")
 		defer runtime.KeepAlive(guard)
-		if _, err := limiter.Overrides("api"); err == nil {
+		if _, err := operate.New(limiter).Overrides("api"); err == nil {
 			t.Error("overrides of a rule that has none")
 		}
 		mustReplace(t, set, with(core.PerHour(1)))
-		overrides, err := limiter.Overrides("api")
+		overrides, err := operate.New(limiter).Overrides("api")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := overrides.Set(t.Context(), me, core.Override{Max: 3}); err != nil {
+		if err := overrides.Set(t.Context(), me, operate.Override{Max: 3}); err != nil {
 			t.Fatal(err)
 		}
 		call := func(want ...int) {
@@ -309,7 +310,7 @@ func TestOverridesFollowTheSet(t *testing.T) {
 		call(200, 429)
 		mustReplace(t, set, named("api", core.PerHour(4)))
 		call(200, 429)
-		if _, err := limiter.Overrides("api"); err == nil {
+		if _, err := operate.New(limiter).Overrides("api"); err == nil {
 			t.Error("overrides of a rule that has none any more")
 		}
 		limiter.MustCounter("api", core.PerDay(5)).WithOverrides() // an override cannot hold for both

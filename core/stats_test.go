@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -255,9 +256,9 @@ func TestStatsOfCallsNearALimit(t *testing.T) {
 func TestStatsOfCallsNearAnOverride(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Name: "r", Seconds: 3600, MaxCount: 10, Key: core.Global, Overrides: true})
-	overrides, err := limiter.Overrides("r")
+	overrides, err := operate.New(limiter).Overrides("r")
 	if err == nil {
-		err = overrides.Set(background, "r", core.Override{Max: 100})
+		err = overrides.Set(background, "r", operate.Override{Max: 100})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // storeFailures counts and logs that the store did not answer.
@@ -32,16 +31,6 @@ func (f *storeFailures) errorOf(name string, err error) error {
 		return err
 	}
 	f.failed(name, handlePolicy, err)
-	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
-}
-
-// errorOfOptional is errorOf for what an operator reads with an optional right. If that is missing,
-// the store has not failed, and off logs it once.
-func (f *storeFailures) errorOfOptional(name string, err error, off func(error)) error {
-	if !redisstore.IsNoPermission(err) {
-		return f.errorOf(name, err)
-	}
-	off(err)
 	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -124,7 +125,7 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 		}
 		other := core.Rule{Name: "other", Limit: core.PerHour(8), Key: rule.Key}
 		guard := newGuard(t, limiter, rule, other)
-		overrides, err := limiter.Overrides("n")
+		overrides, err := operate.New(limiter).Overrides("n")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +134,7 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 		if _, err := limiter.MustCounter("n", core.PerDay(4)).Reset(background, me); err != nil {
 			t.Fatal(err)
 		}
-		if err := overrides.Set(background, me, core.Override{Max: 8}); err != nil {
+		if err := overrides.Set(background, me, operate.Override{Max: 8}); err != nil {
 			t.Fatal(err)
 		}
 		wantStatus(t, guard, newView("GET", "/"), 200)
@@ -668,7 +669,7 @@ func changeLimits(t *testing.T, limiter *core.Limiter, name string, limits [2]co
 		t.Fatal(err)
 	}
 	guard := set.MustGuard(name)
-	overrides, err := limiter.Overrides(name)
+	overrides, err := operate.New(limiter).Overrides(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -678,7 +679,7 @@ func changeLimits(t *testing.T, limiter *core.Limiter, name string, limits [2]co
 		func() error { return set.Replace("lowered", rule) },
 		func() error { plan = "pro"; return nil },
 		func() error {
-			return overrides.Set(background, me, core.Override{Max: 6, Burst: min(6, limits[0].Burst*6)})
+			return overrides.Set(background, me, operate.Override{Max: 6, Burst: min(6, limits[0].Burst*6)})
 		},
 		func() error { plan = "free"; _, err := overrides.Remove(background, me); return err },
 	}

@@ -127,11 +127,11 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 		for i, r := range rules {
 			guards[i] = newGuard(t, limiter, r)
 		}
-		overrides, err := limiter.Overrides("blocked")
+		overrides, err := operate.New(limiter).Overrides("blocked")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := overrides.Set(background, "a", core.Override{Blocked: true}); err != nil {
+		if err := overrides.Set(background, "a", operate.Override{Blocked: true}); err != nil {
 			t.Fatal(err)
 		}
 		for range 11 { // in Redis, most refusals are remembered

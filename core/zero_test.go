@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // argument returns a value to call a method with: one that does nothing, or else the zero one.
@@ -59,10 +60,11 @@ func callZero(method reflect.Value) (err error) {
 func TestLimiterThatWasNeverMade(t *testing.T) {
 	const want = "core: limiter = <nil>: was never made: use core.New, and check its error"
 	for name, limiter := range map[string]*core.Limiter{"nil": nil, "zero": new(core.Limiter)} {
-		of := reflect.ValueOf(limiter)
-		for i := range of.NumMethod() {
-			if err := callZero(of.Method(i)); err == nil || err.Error() != want {
-				t.Errorf("%s of the %s Limiter: %v, want %s", of.Type().Method(i).Name, name, err, want)
+		for _, of := range []reflect.Value{reflect.ValueOf(limiter), reflect.ValueOf(operate.New(limiter))} {
+			for i := range of.NumMethod() {
+				if err := callZero(of.Method(i)); err == nil || err.Error() != want {
+					t.Errorf("%s of the %s Limiter: %v, want %s", of.Type().Method(i).Name, name, err, want)
+				}
 			}
 		}
 	}
@@ -71,10 +73,10 @@ func TestLimiterThatWasNeverMade(t *testing.T) {
 // No method of a zero value dereferences nil.
 func TestZeroValues(t *testing.T) {
 	for _, zero := range []any{
-		core.Counter{}, core.Pacer{}, core.Log{}, core.Slots{}, core.Overrides{}, new(core.Guard), (*core.Guard)(nil), new(core.Check),
+		core.Counter{}, core.Pacer{}, core.Log{}, core.Slots{}, operate.Overrides{}, new(core.Guard), (*core.Guard)(nil), new(core.Check),
 		(*core.Check)(nil), new(core.RuleSet), (*core.RuleSet)(nil), core.Answer{}, core.OwnLimits{}, core.Explanation{},
 		core.Limit{}, core.Calendar{}, core.Rule{}, core.StorePolicy{}, core.Histogram{}, core.Stats{}, core.Options{}, core.ClientIP{},
-		new(core.Refusal), new(adapter.Response), new(core.StoreError), new(core.RuleError), core.Override{}, core.Reference{}, core.Threshold{},
+		new(core.Refusal), new(adapter.Response), new(core.StoreError), new(core.RuleError), operate.Override{}, operate.Reference{}, core.Threshold{},
 	} {
 		of := reflect.ValueOf(zero)
 		for i := range of.NumMethod() {

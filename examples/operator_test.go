@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/examples/internal/example"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -134,7 +135,7 @@ func TestOperatorsPagesOfBans(t *testing.T) {
 
 func mustBan(t *testing.T, limiter *core.Limiter, subject string) {
 	t.Helper()
-	if _, err := limiter.Ban(t.Context(), "api", subject, time.Hour); err != nil {
+	if _, err := operate.New(limiter).Ban(t.Context(), "api", subject, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 }

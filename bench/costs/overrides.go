@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // workload is a number of callers, and of subjects that they share.
@@ -35,14 +36,14 @@ func (s *server) overrides(ctx context.Context) (string, error) {
 	limit := core.PerHour(1_000_000_000)
 	plain := limiter.MustCounter("plain", limit)
 	none, some := limiter.MustCounter("none", limit).WithOverrides(), limiter.MustCounter("some", limit).WithOverrides()
-	set, err := limiter.Overrides("some")
+	set, err := operate.New(limiter).Overrides("some")
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
 	for _, w := range []workload{{"1 caller", 1, 1}, {"256 callers, one subject", 256, 1}, {"256 callers, 10,000 subjects", 256, 10_000}} {
 		for i := range w.subjects {
-			if err := set.Set(ctx, subject(i), core.Override{Max: limit.Max - 1}); err != nil {
+			if err := set.Set(ctx, subject(i), operate.Override{Max: limit.Max - 1}); err != nil {
 				return "", err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // ruleScenarios are about the other fields of a rule.
@@ -88,7 +89,7 @@ func banned(t *testing.T, s *site) {
 	if !strings.Contains(reply.Body, "Calls are refused") || !slices.Equal(reply.Violated, []string{"shop"}) {
 		t.Errorf("the reply is %+v", reply)
 	}
-	if _, err := limiter.Unban(context.Background(), "shop", "ip:127.0.0.1"); err != nil {
+	if _, err := operate.New(limiter).Unban(context.Background(), "shop", "ip:127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := limiter.MustCounter("shop", core.Limit{Max: 1, Window: 10 * time.Minute}).Reset(context.Background(), "ip:127.0.0.1"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // wireScenarios are about the replies that a caller gets.
@@ -194,7 +195,7 @@ func refusalReference(t *testing.T, s *site) {
 		if text := s.want(t, 200, "/shop/list").Header.Get("Refusal-Reference"); text != "" {
 			t.Errorf("an allowed call has the reference %q", text)
 		}
-		got, err := limiter.ExplainReference(s.want(t, 429, "/shop/list").Header.Get("Refusal-Reference"))
+		got, err := operate.New(limiter).ExplainReference(s.want(t, 429, "/shop/list").Header.Get("Refusal-Reference"))
 		if err != nil || got.Rule != "shop" || got.Reason != core.LimitExceeded || !got.About("ip:127.0.0.1") {
 			t.Errorf("the reference says %v, %v", got, err)
 		}

@@ -9,29 +9,30 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // act is something that operators can do to a subject.
 type act struct {
-	name   string   // as in core.AuditEntry
+	name   string   // as in operate.AuditEntry
 	fields []string // those that it takes beside commonFields
-	do     func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error)
+	do     func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error)
 }
 
 // acts are the acts by the last words of their paths.
 var acts = map[string]act{
-	"ban": {"ban", []string{"for"}, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
+	"ban": {"ban", []string{"for"}, func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
 		span, err := a.span("for")
 		if err != nil {
 			return false, err
 		}
-		return limiter.Ban(ctx, a.rule, a.subject, span)
+		return operator.Ban(ctx, a.rule, a.subject, span)
 	}},
-	"unban": {"unban", nil, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
-		return limiter.Unban(ctx, a.rule, a.subject)
+	"unban": {"unban", nil, func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
+		return operator.Unban(ctx, a.rule, a.subject)
 	}},
-	"reset": {"reset", nil, func(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
-		return limiter.Reset(ctx, a.rule, a.subject)
+	"reset": {"reset", nil, func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
+		return operator.Reset(ctx, a.rule, a.subject)
 	}},
 	"override":        {"override", []string{"kind", "max", "burst", "for"}, setOverride},
 	"remove-override": {"override removed", nil, removeOverride},
@@ -48,8 +49,8 @@ var notices = map[string]string{
 	"nothing":         "Nothing changed, because it was so already.",
 }
 
-func setOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
-	overrides, err := limiter.Overrides(a.rule)
+func setOverride(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
+	overrides, err := operator.Overrides(a.rule)
 	if err != nil {
 		return false, err
 	}
@@ -61,8 +62,8 @@ func setOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed
 	return err == nil, err
 }
 
-func removeOverride(ctx context.Context, limiter *core.Limiter, a *action) (changed bool, err error) {
-	overrides, err := limiter.Overrides(a.rule)
+func removeOverride(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
+	overrides, err := operator.Overrides(a.rule)
 	if err != nil {
 		return false, err
 	}
@@ -81,7 +82,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, wh
 		h.refuse(w, r, who, status, sentence(err), "")
 		return
 	}
-	ctx := core.WithActor(steady(r), who.Name, a.note)
+	ctx := operate.WithActor(steady(r), who.Name, a.note)
 	back := "subject?subject=" + url.QueryEscape(show(a.subject))
 	if why := h.forbids(r, where.api, who, a); why != "" {
 		if d, err := h.forbidden.Allow(ctx, "name:"+who.Name); err == nil && d.Allowed {
@@ -142,7 +143,7 @@ func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, er
 	if a.note == "" {
 		err = errors.New("the note must say why, because the audit shows it")
 	} else {
-		changed, err = act.do(ctx, h.limiter, a)
+		changed, err = act.do(ctx, h.operator, a)
 	}
 	store := new(core.StoreError)
 	switch {
@@ -157,7 +158,7 @@ func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, er
 
 // record writes an act that was not done into the audit.
 func (h *Handler) record(ctx context.Context, act act, a *action, why string) {
-	h.limiter.RecordAttempt(ctx, core.AuditEntry{Act: act.name, Rule: a.rule, Subject: a.subject, After: "not done: " + why})
+	h.operator.RecordAttempt(ctx, operate.AuditEntry{Act: act.name, Rule: a.rule, Subject: a.subject, After: "not done: " + why})
 }
 
 // refuse sends why an act was not done.

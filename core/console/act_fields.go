@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // action is an act that somebody tries.
@@ -103,7 +103,7 @@ func (a *action) span(name string) (time.Duration, error) {
 }
 
 // override returns the override that the fields describe.
-func (a *action) override(now time.Time) (o core.Override, err error) {
+func (a *action) override(now time.Time) (o operate.Override, err error) {
 	o.Note = a.note
 	switch kind := a.fields.Get("kind"); kind {
 	case "unlimited":

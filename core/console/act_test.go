@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // steered is a rule that all acts are about.
@@ -36,8 +37,8 @@ func TestActs(t *testing.T) {
 		act("override", "kind", "max", "max", "500")
 		act("override", "kind", "blocked")
 		act("remove-override")
-		by := core.AuditEntry{Rule: "api", Subject: "user:bob", Author: "alice", Note: "ticket 7"}
-		var want []core.AuditEntry
+		by := operate.AuditEntry{Rule: "api", Subject: "user:bob", Author: "alice", Note: "ticket 7"}
+		var want []operate.AuditEntry
 		for _, did := range [][3]string{
 			{"ban", "", "banned for 2h0m0s"}, {"unban"}, {"override", "", "500"}, {"override", "500", "blocked"}, {"override removed", "blocked"},
 		} {
@@ -148,20 +149,20 @@ func TestForbiddenActs(t *testing.T) {
 			got := somebody.send("ban", http.StatusForbidden, fields(
 				"rule", "api", "subject", "user:bob", "for", "1h", "note", "mine", "token", operator.token()))
 			last := audit(t, limiter)
-			if want := (core.AuditEntry{Act: "ban", Rule: "api", Subject: "user:bob", Author: c.author, Note: "mine"}); !sameAct(last[len(last)-1], want) {
+			if want := (operate.AuditEntry{Act: "ban", Rule: "api", Subject: "user:bob", Author: c.author, Note: "mine"}); !sameAct(last[len(last)-1], want) {
 				t.Errorf("the audit ends with %+v", last[len(last)-1])
 			}
 			if !strings.Contains(got.body, c.says) || !strings.Contains(last[len(last)-1].After, c.says) {
 				t.Errorf("the page says %q, and the audit %q, want %q", got.body, last[len(last)-1].After, c.says)
 			}
 		}
-		if changed, err := limiter.Unban(t.Context(), "api", "user:bob"); err != nil || changed {
+		if changed, err := operate.New(limiter).Unban(t.Context(), "api", "user:bob"); err != nil || changed {
 			t.Errorf("the subject was banned: %v, %v", changed, err)
 		}
 	})
 }
 
-func sameAct(got, want core.AuditEntry) bool {
+func sameAct(got, want operate.AuditEntry) bool {
 	got.After, got.Before = "", ""
 	return got == want
 }
@@ -257,7 +258,7 @@ func TestForgedForms(t *testing.T) {
 	operator := as(t, "operator", page)
 	operator.cookies = []*http.Cookie{{Name: "accesslimit-console", Value: "AAAA"}} // no page has made it
 	operator.send("ban", http.StatusForbidden, short)
-	if changed, err := limiter.Unban(context.Background(), "api", "user:bob"); err != nil || changed {
+	if changed, err := operate.New(limiter).Unban(context.Background(), "api", "user:bob"); err != nil || changed {
 		t.Errorf("a forged form has banned: %v, %v", changed, err)
 	}
 	// Over plain HTTP, browsers send the origin only.
@@ -383,7 +384,7 @@ func TestActsInJSON(t *testing.T) {
 // wantUntil checks that the override of a subject ends between two times.
 func wantUntil(t *testing.T, limiter *core.Limiter, subject string, from, to time.Time) {
 	t.Helper()
-	overrides, err := limiter.Overrides("api")
+	overrides, err := operate.New(limiter).Overrides("api")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +405,7 @@ func TestActsOfBrowsersThatLeave(t *testing.T) {
 		if got := operator.do(form.WithContext(gone)); got.StatusCode != http.StatusSeeOther {
 			t.Errorf("status %d: %s", got.StatusCode, got.body)
 		}
-		if ban, ok, err := limiter.BanOf(t.Context(), "api", "user:bob"); err != nil || !ok || ban.Author != "alice" {
+		if ban, ok, err := operate.New(limiter).BanOf(t.Context(), "api", "user:bob"); err != nil || !ok || ban.Author != "alice" {
 			t.Errorf("the ban is %v, %t, %v", ban, ok, err)
 		}
 		if entries := audit(t, limiter); len(entries) != 1 || entries[0].Act != "ban" || entries[0].Author != "alice" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -51,7 +52,7 @@ func attachHuge(t *testing.T, limiter *core.Limiter, called bool) {
 		}
 		guard.Check(callView{method: "GET", route: "/"})
 		if i < 20 {
-			if _, err := limiter.Ban(t.Context(), hugeRule(i).Name, "ip:198.51.100.7", time.Hour); err != nil {
+			if _, err := operate.New(limiter).Ban(t.Context(), hugeRule(i).Name, "ip:198.51.100.7", time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -162,7 +162,7 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation,
 		left--
 		asked.Go(panics.Guard(func() {
 			name, _ := parse(rule.Name)
-			if ban, ok, err := h.limiter.BanOf(ctx, name, x.Subject); ok && err == nil {
+			if ban, ok, err := h.operator.BanOf(ctx, name, x.Subject); ok && err == nil {
 				line := h.banLine(who, ban)
 				rule.Ban = &line
 			}

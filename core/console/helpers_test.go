@@ -18,6 +18,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -226,9 +227,9 @@ func (b *browser) json(path string, into any) {
 }
 
 // audit returns the entries of the audit, oldest first, without what differs from run to run.
-func audit(t testing.TB, limiter *core.Limiter) (entries []core.AuditEntry) {
+func audit(t testing.TB, limiter *core.Limiter) (entries []operate.AuditEntry) {
 	t.Helper()
-	found, err := limiter.Audit(t.Context(), "", 1000)
+	found, err := operate.New(limiter).Audit(t.Context(), "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

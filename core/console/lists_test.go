@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -133,7 +134,7 @@ func TestBansArePaged(t *testing.T) {
 		page := newPage(t, limiter, console.Options{RedactSubjects: true})
 		const n = 250
 		for i := range n {
-			if _, err := limiter.Ban(core.WithActor(t.Context(), "bob", "ticket 7"), "api", fmt.Sprintf("user:&%d\xff", i), 36*time.Hour+30*time.Minute); err != nil {
+			if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "bob", "ticket 7"), "api", fmt.Sprintf("user:&%d\xff", i), 36*time.Hour+30*time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,7 +169,7 @@ func TestTheAuditIsPaged(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		const n = 205
 		for i := range n {
-			limiter.RecordAttempt(context.Background(), core.AuditEntry{Act: "ban", Rule: "api", Subject: fmt.Sprint("user:", i)})
+			operate.New(limiter).RecordAttempt(context.Background(), operate.AuditEntry{Act: "ban", Rule: "api", Subject: fmt.Sprint("user:", i)})
 		}
 		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 		found, pages := viewer.follow("audit", regexp.MustCompile(`>user:(\d+)<`))
@@ -196,7 +197,7 @@ func TestHostileTexts(t *testing.T) {
 		limiter := after(t, options, func(limiter *core.Limiter) {
 			for _, text := range hostile {
 				refuse(t, limiter.MustCounter(text, core.PerHour(1)), text, 1)
-				if _, err := limiter.Ban(core.WithActor(t.Context(), text, text), "api", text, time.Hour); err != nil {
+				if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), text, text), "api", text, time.Hour); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -216,7 +217,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 			// The forms on the page of a subject are about that subject.
 			operator.send("unban", 303, fields("rule", "api", "subject", show(text), "note", text))
-			if changed, err := limiter.Unban(t.Context(), "api", text); err != nil || changed {
+			if changed, err := operate.New(limiter).Unban(t.Context(), "api", text); err != nil || changed {
 				t.Errorf("%q was not unbanned by its form: %v", text, err)
 			}
 		}
@@ -241,7 +242,7 @@ func TestLinksLeadToTheirSubjects(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	attach(t, limiter, steered)
 	for _, text := range hostile {
-		if _, err := limiter.Ban(t.Context(), "api", text, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(t.Context(), "api", text, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ type auditLine struct {
 }
 
 func (h *Handler) loadAudit(q *query) (any, error) {
-	found, err := h.limiter.Audit(q.ctx, q.get("before"), pageSize)
+	found, err := h.operator.Audit(q.ctx, q.get("before"), pageSize)
 	if isWrong(err) {
 		return nil, err
 	}

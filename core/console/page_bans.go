@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // bansPage is what the page about the bans of a rule shows.
@@ -49,7 +50,7 @@ func (h *Handler) loadBans(q *query) (any, error) {
 		}
 		rule, _ = parse(shown.Rules[0])
 	}
-	found, next, err := h.limiter.Bans(q.ctx, rule, after, pageSize)
+	found, next, err := h.operator.Bans(q.ctx, rule, after, pageSize)
 	if isWrong(err) {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (h *Handler) loadBans(q *query) (any, error) {
 	return shown, nil
 }
 
-func (h *Handler) banLine(who Identity, e core.BanEntry) banLine {
+func (h *Handler) banLine(who Identity, e operate.BanEntry) banLine {
 	return banLine{
 		Subject: h.subject(who, e.Subject), Link: !h.redacts(who), Until: e.Until, Left: waitOf(time.Until(e.Until)),
 		Cause: e.Cause, Bans: e.Bans, Author: shownName(e.Author), Note: h.about(who, e.Subject, e.Note),

@@ -67,7 +67,7 @@ func (h *Handler) explainReference(q *query, shown *explainPage) error {
 	if err != nil {
 		return err
 	}
-	r, err := h.limiter.ExplainReference(shown.Text)
+	r, err := h.operator.ExplainReference(shown.Text)
 	if err != nil {
 		return err
 	}

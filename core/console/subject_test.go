@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // callView is a call to a route of the service.
@@ -95,7 +96,7 @@ func TestManyBansOfASubject(t *testing.T) {
 		for i := range 9 {
 			name := "rule " + strconv.Itoa(i)
 			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(4), Ban: core.Ban{ByHand: true}})
-			if _, err := limiter.Ban(core.WithActor(t.Context(), "alice", name), name, "user:bob", time.Hour); err != nil {
+			if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "alice", name), name, "user:bob", time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -227,17 +228,17 @@ func TestRedaction(t *testing.T) {
 		})
 		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Overrides: true, Key: func(core.Request) (string, error) { return secret, nil }},
 			core.Rule{Name: "wrong", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return "", errors.New("of " + secret) }})
-		if _, err := limiter.Ban(core.WithActor(t.Context(), "bob", "again "+secret), "api", secret, time.Hour); err != nil {
+		if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "bob", "again "+secret), "api", secret, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		overrides, err := limiter.Overrides("login")
+		overrides, err := operate.New(limiter).Overrides("login")
 		if err == nil {
-			err = overrides.Set(t.Context(), secret, core.Override{Max: 7, Note: "for " + secret})
+			err = overrides.Set(t.Context(), secret, operate.Override{Max: 7, Note: "for " + secret})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		limiter.RecordAttempt(t.Context(), core.AuditEntry{Act: "ban", Subject: secret, After: `not done: "` + secret + `"`})
+		operate.New(limiter).RecordAttempt(t.Context(), operate.AuditEntry{Act: "ban", Subject: secret, After: `not done: "` + secret + `"`})
 		page := newPage(t, limiter, console.Options{RedactSubjects: true})
 		viewer, operator := as(t, "viewer", page), as(t, "operator", page)
 		for _, path := range []string{"", "offenders", "bans", "audit", "rules", "explain?path=/"} {

@@ -7,6 +7,8 @@
 package operate
 
 import (
+	"context"
+
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
@@ -37,6 +39,20 @@ func (o *Operator) made() error {
 		return &core.RuleError{Field: "limiter", Why: service.NeverMade}
 	}
 	return nil
+}
+
+// check returns what is wrong with a call about a subject, or nil.
+func (o *Operator) check(ctx context.Context, name, subject string) error {
+	if err := o.made(); err != nil {
+		return err
+	}
+	if name == "" {
+		return &core.RuleError{Field: "name", Value: name, Why: "must say what is limited"}
+	}
+	if err := o.front.CheckSubject(name, subject); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // failedOptional returns the error for an operator who reads something with an optional right. If

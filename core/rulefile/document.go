@@ -59,7 +59,7 @@ type Version struct {
 	// Number is 1 for the first version, and grows by one with each further one. It is 0 if there
 	// is no document.
 	Number int64
-	// Author and Note are those of [core.WithActor], at most 255 bytes each.
+	// Author and Note are those of operate.WithActor, at most 255 bytes each.
 	Author, Note string
 	// Time is when the version was written, by Redis's clock.
 	Time time.Time
@@ -122,7 +122,7 @@ func (d *Document) Read(ctx context.Context) (Version, error) {
 
 // Write publishes a text as the version that follows after, and returns it. after is the version
 // that [Document.Read] returned, or the zero Version if there was no document. Author and note are
-// those of [core.WithActor]. To roll back, write the older text as a new version.
+// those of operate.WithActor. To roll back, write the older text as a new version.
 //
 // The text has the form of a rules file, in YAML or JSON. It is checked as by [Load], except for
 // the names of functions, which only the services know. If anything is wrong, nothing is written,

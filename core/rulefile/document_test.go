@@ -19,6 +19,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -47,7 +48,7 @@ func newDocument(t testing.TB, client redis.UniversalClient) *Document {
 // publish writes a text as the version after another one.
 func publish(t testing.TB, d *Document, text string, after Version) Version {
 	t.Helper()
-	v, err := d.Write(core.WithActor(background, "alice", "for the test"), text, after)
+	v, err := d.Write(operate.WithActor(background, "alice", "for the test"), text, after)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestTwoAuthors(t *testing.T) {
 		var lost []error
 		for i := range 8 {
 			all.Go(func() {
-				v, err := d.Write(core.WithActor(background, fmt.Sprint("author ", i), ""), limitText("1/s"), read)
+				v, err := d.Write(operate.WithActor(background, fmt.Sprint("author ", i), ""), limitText("1/s"), read)
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -106,7 +107,7 @@ func ExampleDocument_Write() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	ctx := core.WithActor(context.Background(), "ci", "commit "+os.Getenv("COMMIT"))
+	ctx := operate.WithActor(context.Background(), "ci", "commit "+os.Getenv("COMMIT"))
 	next, err := document.Write(ctx, string(text), now)
 	var conflict *rulefile.ConflictError
 	if errors.As(err, &conflict) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -499,11 +500,11 @@ func TestAuditOfADocument(t *testing.T) {
 	limiter.Close() // waits for what is being written
 	reader := must(core.New(core.Options{Redis: client, Timeout: patient, Logger: slog.New(slog.DiscardHandler)}))
 	defer reader.Close()
-	entries := must(reader.Audit(background, "", 10))
+	entries := must(operate.New(reader).Audit(background, "", 10))
 	if len(entries) != 2 {
 		t.Fatalf("the audit has %+v", entries)
 	}
-	for i, want := range []core.AuditEntry{
+	for i, want := range []operate.AuditEntry{
 		{Before: first.id(), After: second.id()},
 		{After: first.id()},
 	} {

@@ -183,7 +183,7 @@ func banShape() *shape {
 		{"after", "The number of consecutive windows in which a subject must be refused.", numberFrom(1, 1000)},
 		{"for", "The duration of the first ban.", spanShape()},
 		{"max", "The longest duration of a ban.", spanShape()},
-		{"by_hand", "Ban only the subjects that Limiter.Ban names.", trueOrFalse()},
+		{"by_hand", "Ban only the subjects that an operator bans.", trueOrFalse()},
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -62,12 +63,12 @@ func (o *operation) banAndBlock(operator *core.Limiter) {
 		}
 		rule.Key = byCaller
 		operator.MustGuard(rule)
-		overrides, err := operator.Overrides(rule.Name)
+		overrides, err := operate.New(operator).Overrides(rule.Name)
 		if err == nil {
-			err = overrides.Set(context.Background(), "blocked", core.Override{Blocked: true})
+			err = overrides.Set(context.Background(), "blocked", operate.Override{Blocked: true})
 		}
 		if err == nil {
-			_, err = operator.Ban(context.Background(), rule.Name, "banned", time.Hour)
+			_, err = operate.New(operator).Ban(context.Background(), rule.Name, "banned", time.Hour)
 		}
 		if err != nil {
 			o.t.Fatal(err)

@@ -74,7 +74,7 @@ func (f *fleet) loseMembers(judge *core.Limiter, atOnce bool) (off float64) {
 		p.result()
 	}
 	soon(f.t, "all bans are listed", func() bool {
-		page, _, err := judge.Bans(context.Background(), "strict", "", 1000)
+		page, _, err := operate.New(judge).Bans(context.Background(), "strict", "", 1000)
 		return err == nil && len(page) == fleetSubjects
 	})
 	f.processes = []*process{second, third}

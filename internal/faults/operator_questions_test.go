@@ -21,9 +21,9 @@ type operator struct {
 	t         *testing.T
 	limiter   *core.Limiter
 	page      *console.Handler
-	overrides core.Overrides // of the rule that fails closed
-	phase     string         // ends the names of all subjects
-	sure      bool           // what was acknowledged must hold
+	overrides operate.Overrides // of the rule that fails closed
+	phase     string            // ends the names of all subjects
+	sure      bool              // what was acknowledged must hold
 	acts      int
 	// set is the last acknowledged override of a subject, and mayBeSet those that were not
 	// acknowledged.
@@ -36,7 +36,7 @@ func newOperator(t *testing.T, limiter *core.Limiter) *operator {
 	t.Helper()
 	o := &operator{t: t, limiter: limiter}
 	var err error
-	if o.overrides, err = limiter.Overrides("closed"); err != nil {
+	if o.overrides, err = operate.New(limiter).Overrides("closed"); err != nil {
 		t.Fatal(err)
 	}
 	o.page, err = console.New(limiter, console.Options{
@@ -64,11 +64,11 @@ var questions = []question{
 		return nil, err
 	}},
 	{"Bans", func(o *operator, ctx context.Context) (any, error) {
-		page, _, err := o.limiter.Bans(ctx, "closed", "", 1000)
-		return wrongIf(!slices.ContainsFunc(page, func(b core.BanEntry) bool { return b.Subject == o.of("banned") }), page), err
+		page, _, err := operate.New(o.limiter).Bans(ctx, "closed", "", 1000)
+		return wrongIf(!slices.ContainsFunc(page, func(b operate.BanEntry) bool { return b.Subject == o.of("banned") }), page), err
 	}},
 	{"BanOf", func(o *operator, ctx context.Context) (any, error) {
-		_, ok, err := o.limiter.BanOf(ctx, "closed", o.of("banned"))
+		_, ok, err := operate.New(o.limiter).BanOf(ctx, "closed", o.of("banned"))
 		return wrongIf(!ok, "no ban"), err
 	}},
 	{"Explain", func(o *operator, ctx context.Context) (any, error) {
@@ -85,7 +85,7 @@ var questions = []question{
 		return wrongIf(!explains(x, core.Blocked), x), err
 	}},
 	{"Audit", func(o *operator, ctx context.Context) (any, error) {
-		_, err := o.limiter.Audit(ctx, "", 100)
+		_, err := operate.New(o.limiter).Audit(ctx, "", 100)
 		return nil, err
 	}},
 	{"Overrides.Get", func(o *operator, ctx context.Context) (any, error) {
@@ -94,11 +94,11 @@ var questions = []question{
 	}},
 	{"Overrides.List", func(o *operator, ctx context.Context) (any, error) {
 		page, _, err := o.overrides.List(ctx, "", 1000)
-		return wrongIf(!slices.ContainsFunc(page, func(x core.Override) bool { return x.Subject == o.of("blocked") && x.Blocked }), page), err
+		return wrongIf(!slices.ContainsFunc(page, func(x operate.Override) bool { return x.Subject == o.of("blocked") && x.Blocked }), page), err
 	}},
 	{"Overrides.Set", func(o *operator, ctx context.Context) (any, error) {
 		o.acts++
-		err := o.overrides.Set(ctx, o.of("changing"), core.Override{Max: o.acts})
+		err := o.overrides.Set(ctx, o.of("changing"), operate.Override{Max: o.acts})
 		o.noteSet(o.acts, err)
 		return nil, err
 	}},
@@ -109,16 +109,16 @@ var questions = []question{
 	{"Ban", func(o *operator, ctx context.Context) (any, error) {
 		o.acts++
 		subject := o.of(fmt.Sprint("ban", o.acts))
-		_, err := o.limiter.Ban(ctx, "closed", subject, time.Hour)
+		_, err := operate.New(o.limiter).Ban(ctx, "closed", subject, time.Hour)
 		o.noteBan(subject, err)
 		return nil, err
 	}},
 	{"Unban", func(o *operator, ctx context.Context) (any, error) {
-		_, err := o.limiter.Unban(ctx, "closed", o.of("nobody"))
+		_, err := operate.New(o.limiter).Unban(ctx, "closed", o.of("nobody"))
 		return nil, err
 	}},
 	{"Reset", func(o *operator, ctx context.Context) (any, error) {
-		_, err := o.limiter.Reset(ctx, "closed", o.of("nobody"))
+		_, err := operate.New(o.limiter).Reset(ctx, "closed", o.of("nobody"))
 		return nil, err
 	}},
 	page(""), page("offenders"), page("subject?subject=alice"), page("explain?method=GET&path=/"), page("rules"), page("bans"), page("audit"),

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -89,15 +90,15 @@ func (v *visitation) begin(phase string, sure bool) {
 	v.phase, v.sure, v.set, v.mayBeSet, v.banned, v.met = phase, sure, 0, nil, make(map[string]bool), make(map[core.StoreErrorClass]int)
 	ctx := context.Background()
 	for _, rule := range steered {
-		overrides, err := v.limiter.Overrides(rule)
+		overrides, err := operate.New(v.limiter).Overrides(rule)
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		for subject, override := range map[string]core.Override{"vip": {Max: 1_000_000}, "blocked": {Blocked: true}} {
+		for subject, override := range map[string]operate.Override{"vip": {Max: 1_000_000}, "blocked": {Blocked: true}} {
 			soon(v.t, "an override is set", func() bool { return overrides.Set(ctx, v.of(subject), override) == nil })
 		}
 		soon(v.t, "a subject is banned", func() bool {
-			_, err := v.limiter.Ban(ctx, rule, v.of("banned"), 24*time.Hour)
+			_, err := operate.New(v.limiter).Ban(ctx, rule, v.of("banned"), 24*time.Hour)
 			return err == nil
 		})
 	}
@@ -191,7 +192,7 @@ func (v *visitation) wantKept() {
 	if !v.sure {
 		return
 	}
-	var found core.Override
+	var found operate.Override
 	var err error
 	ctx := context.Background()
 	soon(v.t, "the override can be read", func() bool {
@@ -203,7 +204,7 @@ func (v *visitation) wantKept() {
 	}
 	for subject, banned := range v.banned {
 		soon(v.t, "the ban can be read", func() bool {
-			_, ok, err := v.limiter.BanOf(ctx, "closed", subject)
+			_, ok, err := operate.New(v.limiter).BanOf(ctx, "closed", subject)
 			if err == nil && ok != banned {
 				v.t.Errorf("%s: %s is banned: %t, want %t", v.phase, subject, ok, banned)
 			}

@@ -1,4 +1,4 @@
-// Package audit records what operators did, for [core.Limiter.Audit]: in a stream of Redis for all
+// Package audit records what operators did, for operators: in a stream of Redis for all
 // processes, or in this process. Both keep a bounded number of entries, and forget the oldest.
 package audit
 
@@ -29,7 +29,7 @@ const (
 	maxVersions = 1_000
 )
 
-// Entry is one act. The fields are those of core.AuditEntry.
+// Entry is one act. The fields are those of operate.AuditEntry.
 type Entry struct {
 	ID            string // "" before it is written
 	Time          time.Time

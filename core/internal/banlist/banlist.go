@@ -1,4 +1,4 @@
-// Package banlist lists the subjects that are banned, for [core.Limiter.Bans]. A ban itself lies
+// Package banlist lists the subjects that are banned, for operators. A ban itself lies
 // beside the counters of its subject, where the deciding scripts read it. The list only says where
 // to look: each entry of a page is checked against the ban.
 //

@@ -6,7 +6,12 @@
 // The parts do not know what a rule is. What core alone knows is behind [Front].
 package service
 
-import "github.com/accesslimit/accesslimit/core/internal/operatorlog"
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+)
 
 // Limiter has the parts of a limiter, and its front. The zero Limiter has neither.
 type Limiter struct {
@@ -26,6 +31,20 @@ type Front interface {
 	// Failed counts and logs that the store did not answer whoever asked about a name, and returns
 	// the error to return. That is err itself if it is nil, or the caller's own context ended.
 	Failed(name string, err error) error
+	// IgnoresBans reports whether rules of the name are known, and none of them obeys bans.
+	IgnoresBans(name string) bool
+	// BanAfter returns in how many windows in a row the rules of the name refuse a subject before
+	// they ban it, or 0 if that is not known.
+	BanAfter(name string) int
+	// Overridable returns the limit of the rules or handles of a name, in whose place overrides apply.
+	// The error says that there are none that obey overrides.
+	Overridable(name string) (own *algorithm.Limit, err error)
+	// Override returns an override of that limit in its stored form. The error says what is wrong with
+	// the number of permits or the burst.
+	Override(name string, permits, burst int) (algorithm.Override, error)
+	// ResetRules forgets what a subject has used of the attached rules of a name. known reports
+	// whether there are any.
+	ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error)
 }
 
 // New returns a Limiter. It connects to nothing.

@@ -20,6 +20,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
@@ -60,12 +61,13 @@ type Parts struct {
 	Refunds  refund.Ledger
 	Failures failure.Counts // of the store to answer
 
-	Board    notices.Board // for the thresholds that were reached
-	Tops     *toplist.Table
-	Bans     *banlist.Bans
-	Known    *knownbans.Table // nil without Redis
-	BanWatch *banwatch.Watch  // nil without Redis
-	Audits   *audit.Recorder
+	Board     notices.Board // for the thresholds that were reached
+	Tops      *toplist.Table
+	Bans      *banlist.Bans
+	Known     *knownbans.Table // nil without Redis
+	BanWatch  *banwatch.Watch  // nil without Redis
+	Audits    *audit.Recorder
+	Overrides overrides.Tables
 }
 
 // Assemble makes the store and what depends on it.
@@ -75,6 +77,7 @@ func (p *Parts) Assemble(front Front) {
 	} else {
 		p.countInRedis(front)
 	}
+	p.Overrides = overrides.Tables{Redis: p.Redis, KeyHead: p.KeyHead, Memory: p.Memory, Most: overrides.Most}
 }
 
 func (p *Parts) countInProcess() {

@@ -19,12 +19,15 @@ import (
 
 // operator answers the questions of whoever has OPERATOR_TOKEN. r.FormValue reads a parameter of
 // the URL or of the body.
-type operator struct{ limiter *core.Limiter }
+type operator struct {
+	*operate.Operator
+	limiter *core.Limiter
+}
 
 // Operator returns the handler of all routes under /operator/. It finds none if OPERATOR_TOKEN is
 // not set.
 func Operator(limiter *core.Limiter) http.Handler {
-	o, mux, token := operator{limiter}, http.NewServeMux(), os.Getenv("OPERATOR_TOKEN")
+	o, mux, token := operator{operate.New(limiter), limiter}, http.NewServeMux(), os.Getenv("OPERATOR_TOKEN")
 	if token == "" {
 		return mux
 	}
@@ -67,12 +70,12 @@ func shown(answer func(*http.Request) (any, error)) http.HandlerFunc {
 // top returns the subjects that were refused most, and those nearest to their limits.
 func (o operator) top(r *http.Request) (any, error) {
 	span, _ := time.ParseDuration(cmp.Or(r.FormValue("span"), "10m")) // Top refuses any other than 1m, 10m and 1h
-	return operate.New(o.limiter).Top(r.Context(), r.FormValue("rule"), span)
+	return o.Top(r.Context(), r.FormValue("rule"), span)
 }
 
 // why returns what the reference of a refusal says.
 func (o operator) why(r *http.Request) (any, error) {
-	return o.limiter.ExplainReference(r.FormValue("reference"))
+	return o.ExplainReference(r.FormValue("reference"))
 }
 
 // subject returns what a subject has used of all limits.
@@ -100,7 +103,7 @@ func (o operator) refused(*http.Request) (any, error) {
 
 // bans returns the bans of a rule.
 func (o operator) bans(r *http.Request) (any, error) {
-	bans, next, err := o.limiter.Bans(r.Context(), r.FormValue("rule"), r.FormValue("after"), 100)
+	bans, next, err := o.Bans(r.Context(), r.FormValue("rule"), r.FormValue("after"), 100)
 	var text strings.Builder
 	for _, ban := range bans {
 		fmt.Fprintln(&text, ban)
@@ -113,7 +116,7 @@ func (o operator) bans(r *http.Request) (any, error) {
 
 // audit returns the latest acts of operators.
 func (o operator) audit(r *http.Request) (any, error) {
-	acts, err := o.limiter.Audit(r.Context(), "", 100)
+	acts, err := o.Audit(r.Context(), "", 100)
 	var text strings.Builder
 	for _, a := range acts {
 		fmt.Fprintf(&text, "%s  %s  %q  %q  by %q: %q  %s\n", a.Time.Format(time.RFC3339), a.Act, a.Rule, a.Subject, a.Author, a.Note, a.After)
@@ -124,19 +127,19 @@ func (o operator) audit(r *http.Request) (any, error) {
 // ban bans a subject.
 func (o operator) ban(r *http.Request) (any, error) {
 	span, _ := time.ParseDuration(r.FormValue("span")) // Ban refuses 0
-	changed, err := o.limiter.Ban(acting(r), r.FormValue("rule"), o.subjectOf(r), span)
+	changed, err := o.Ban(acting(r), r.FormValue("rule"), o.subjectOf(r), span)
 	return fmt.Sprintf("banned: %v", changed), err
 }
 
 // unban ends the ban of a subject.
 func (o operator) unban(r *http.Request) (any, error) {
-	changed, err := o.limiter.Unban(acting(r), r.FormValue("rule"), o.subjectOf(r))
+	changed, err := o.Unban(acting(r), r.FormValue("rule"), o.subjectOf(r))
 	return fmt.Sprintf("unbanned: %v", changed), err
 }
 
 // acting returns a context that names who acts, for the audit.
 func acting(r *http.Request) context.Context {
-	return core.WithActor(r.Context(), "operator", r.FormValue("note"))
+	return operate.WithActor(r.Context(), "operator", r.FormValue("note"))
 }
 
 // subjectOf returns the subject that an operator means: that of an address, or the text itself.

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // A part of an admin tool: it gives one tenant more, blocks another, and prints what holds.
-func ExampleLimiter_Overrides() {
+func ExampleOperator_Overrides() {
 	limiter, _ := core.New(core.Options{}) // with Redis, all processes obey
 	defer limiter.Close()
 	_ = limiter.MustGuard(core.Rule{
@@ -17,14 +18,14 @@ func ExampleLimiter_Overrides() {
 		Key: core.ByHeader("X-Tenant"),
 	})
 
-	overrides, err := limiter.Overrides("api")
+	overrides, err := operate.New(limiter).Overrides("api")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx := core.WithActor(context.Background(), "bob@ops", "ticket 7")
+	ctx := operate.WithActor(context.Background(), "bob@ops", "ticket 7")
 	monthEnd := time.Date(2099, time.January, 1, 0, 0, 0, 0, time.UTC)
-	for subject, override := range map[string]core.Override{
+	for subject, override := range map[string]operate.Override{
 		"X-Tenant:acme":  {Max: 500, Until: monthEnd, Note: "contract 17"},
 		"X-Tenant:crawl": {Blocked: true},
 	} {
@@ -52,18 +53,19 @@ func ExampleLimiter_Overrides() {
 }
 
 // What operators did, newest first.
-func ExampleLimiter_Audit() {
+func ExampleOperator_Audit() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()
-	ctx := core.WithActor(context.Background(), "bob@ops", "scraper")
-	if _, err := limiter.Ban(ctx, "search", "user:mallory", time.Hour); err != nil {
+	operator := operate.New(limiter)
+	ctx := operate.WithActor(context.Background(), "bob@ops", "scraper")
+	if _, err := operator.Ban(ctx, "search", "user:mallory", time.Hour); err != nil {
 		fmt.Println(err)
 	}
-	if _, err := limiter.Unban(ctx, "search", "user:mallory"); err != nil {
+	if _, err := operator.Unban(ctx, "search", "user:mallory"); err != nil {
 		fmt.Println(err)
 	}
 
-	entries, err := limiter.Audit(ctx, "", 10)
+	entries, err := operator.Audit(ctx, "", 10)
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -1,4 +1,4 @@
-package core
+package operate
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 // WithActor returns a context that names the operator who acts, with a note that gives the reason.
 // With this context, Ban, Unban, Reset, and Set and Remove of [Overrides] write a line to
 // Options.Logger, with the author, the note and the subject, and with the error if there was one.
-// [Limiter.Audit] returns the author and the note too. Each is cut at 255 bytes.
+// [Operator.Audit] returns the author and the note too. Each is cut at 255 bytes.
 func WithActor(ctx context.Context, author, note string) context.Context {
 	return actor.With(ctx, author, note)
 }

@@ -1,0 +1,99 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// Ban bans a subject from every rule of this name that has Ban set, for a span of 1 ms to 366 days
+// from now. It reports whether that changed anything. Nothing changes if the present ban lasts
+// longer.
+//
+// A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
+// Ban set, the error is a *[core.RuleError]. Handles do not look at bans. A bare address as the subject
+// is a *[core.RuleError]: use [core.IPSubject]. Other errors are those of [core.Counter]. See [WithActor] and
+// [Operator.Bans].
+func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
+	began := time.Now()
+	if err := o.checkBan(ctx, name, subject, span); err != nil {
+		return false, err
+	}
+	ends, changed, err := o.parts.Store.Ban(ctx, o.banKey(name, subject), span.Microseconds())
+	perhaps := failure.MayHaveActed(err)
+	if perhaps {
+		ends = began.Add(span).UnixMicro()
+	}
+	if err == nil || perhaps {
+		listed := o.parts.Bans.Imposed(ctx, banlist.Sighting{Rule: name, Subject: subject, Ends: ends}, changed || perhaps)
+		defer o.parts.Tasks().Await(ctx, began, listed)
+	}
+	o.parts.Audits.Acted(ctx, audit.Act{
+		Began: began, What: audit.Ban, Rule: name, Subject: subject, After: "banned for " + span.String(),
+	}, changed, err)
+	return changed, o.front.Failed(name, err)
+}
+
+// longestBan is the longest span of a ban.
+const longestBan = algorithm.MaxWindow * time.Microsecond
+
+// checkBan returns what is wrong with a ban, or nil.
+func (o *Operator) checkBan(ctx context.Context, name, subject string, span time.Duration) error {
+	if err := o.check(ctx, name, subject); err != nil {
+		return err
+	}
+	switch {
+	case span < time.Millisecond || span > longestBan:
+		return &core.RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
+	case o.front.IgnoresBans(name):
+		return &core.RuleError{Rule: name, Field: "Ban", Value: core.Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}, or in a file ban: {by_hand: true}"}
+	}
+	return nil
+}
+
+// Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
+// Errors are those of [Operator.Ban]. If Redis does not answer, the error says who still refuses the
+// subject.
+func (o *Operator) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
+	began := time.Now()
+	if err := o.check(ctx, name, subject); err != nil {
+		return false, err
+	}
+	key := o.banKey(name, subject)
+	changed, err = o.parts.Reset(ctx, audit.Act{What: audit.Unban, Rule: name, Subject: subject}, o.front.Failed, key)
+	if err == nil {
+		o.parts.Known.Lift(key)
+	}
+	if err == nil || failure.MayHaveActed(err) {
+		o.parts.Tasks().Await(ctx, began, o.parts.Bans.Lifted(ctx, name, subject))
+	}
+	return changed, o.stillHolds(err, "the ban", subject, key)
+}
+
+func (o *Operator) banKey(name, subject string) []byte {
+	return rediskey.Append(nil, o.parts.KeyHead, subject, rediskey.BanTail(name, false))
+}
+
+// stillHolds returns the error of an attempt to lift a ban or a block that may still hold. If that
+// is because the store did not answer, the error says who still refuses the subject.
+func (o *Operator) stillHolds(err error, what, subject string, key []byte) error {
+	var failed *core.StoreError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	who := "each process that knows it"
+	if o.parts.Known.Lasts(key) > 0 {
+		who = "this process, and each other one that knows it,"
+	}
+	return &core.StoreError{Class: failed.Class, Err: fmt.Errorf("%w: %s may still be in force: %s refuses %s until Redis answers without it",
+		failed.Err, what, who, quote.Unprintable(subject))}
+}
