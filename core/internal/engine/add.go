@@ -90,7 +90,8 @@ func (a *Applied) cost() int64 {
 // all.
 func (a *Applied) above(cost int64) (n int) {
 	for n := range a.Rule.Limits {
-		if limit := a.limit(n); a.tooCostly(limit.CostOf(cost), limit.Compiled) {
+		limit := a.limit(n).Compiled
+		if a.tooCostly(cost, limit) && !limit.Properties().Slots { // every call takes one slot
 			return n
 		}
 	}
