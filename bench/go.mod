@@ -75,7 +75,7 @@ require (
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/redis/rueidis v1.0.79
-	github.com/sethvargo/go-limiter v0.7.1
+	github.com/sethvargo/go-limiter v1.1.0
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/ulule/limiter/v3 v3.11.2
 	github.com/valyala/fasthttp v1.70.0

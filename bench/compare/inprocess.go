@@ -16,10 +16,13 @@ type local struct {
 	refused       float64 // of a hundred calls, all of which the limit allows
 }
 
-// inThisProcess measures the limiters that count in the process, called from all cores.
+// inThisProcess measures the limiters that count in the process, called from all cores. The first
+// call on each key comes with another copy of its text, as in a service: a limiter that finds the
+// very string that it stored need not read it. With the same copy, go-limiter takes 0.75 to 0.8 of
+// this time on 100,000 keys.
 func (b *bench) inThisProcess() error {
 	for _, n := range []int{1, b.manyKeys} {
-		keys, picks := harness.NewKeys("key", n), harness.One()
+		first, keys, picks := harness.NewKeys("key", n), harness.NewKeys("key", n), harness.One()
 		if n > 1 {
 			picks = harness.Uniform(n)
 		}
@@ -27,7 +30,7 @@ func (b *bench) inThisProcess() error {
 			for _, i := range harness.Shuffled(len(rivals.InThisProcess)) {
 				r := rivals.InThisProcess[i]
 				c := cell{workload: keysInProcess(n), rival: r.Name}
-				b.local[c] = append(b.local[c], b.runInProcess(r, keys, picks))
+				b.local[c] = append(b.local[c], b.runInProcess(r, first, keys, picks))
 			}
 		}
 	}
@@ -37,15 +40,15 @@ func (b *bench) inThisProcess() error {
 // keysInProcess returns the name of the workload with n keys.
 func keysInProcess(n int) string { return fmt.Sprintf("in process, %d keys", n) }
 
-func (b *bench) runInProcess(r rivals.InProcess, keys harness.Keys, picks []uint32) local {
+func (b *bench) runInProcess(r rivals.InProcess, first, keys harness.Keys, picks []uint32) local {
 	limit := rivals.Roomy
 	if keys.Len() == 1 {
 		limit = rivals.RoomyHot
 	}
 	allow, closeIt := r.Open(limit, keys.Len())
 	defer closeIt()
-	for i := range keys.Len() {
-		allow(keys.At(i))
+	for i := range first.Len() {
+		allow(first.At(i))
 	}
 	runtime.GC() // frees the last limiter
 	var refused atomic.Int64

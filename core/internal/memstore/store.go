@@ -21,6 +21,8 @@
 //     each key, but one or two cache misses more.
 //   - a spin lock in place of the mutex, and a spin before it: slower on a busy key. Handing over
 //     the cache line costs more than deciding, and a mutex lets its holder go on.
+//   - no lock at all, which bounds what a table gains that is read without one: 0.98 of the time with
+//     100,000 keys on one processor, and no gain on two. A call waits for the memory of its entry.
 //
 // bench/tables shows the whole limiter beside them.
 package memstore
