@@ -1,13 +1,9 @@
 package adapter
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-
-	"github.com/felixge/httpsnoop"
 )
 
 // Response follows the reply of a handler under rules with Count or Concurrency, for frameworks on
@@ -28,7 +24,7 @@ type Response struct {
 // holdLast is set, the last byte of a body of declared length is held back until Finish.
 func Follow(w http.ResponseWriter, holdLast bool) (followed http.ResponseWriter, reply *Response) {
 	s := &Response{w: w, holds: holdLast, left: -1}
-	return httpsnoop.Wrap(w, s.hooks()), s
+	return s.writer(), s
 }
 
 // Status returns the status that was sent: the first final one, or 0 if the handler sent nothing.
@@ -53,38 +49,6 @@ func (s *Response) Finish() {
 	if s != nil && s.held {
 		s.held = false
 		_, _ = s.w.Write(s.last[:]) // a caller who has left needs no end
-	}
-}
-
-// hooks returns the wrappers of the methods of the server's writer. Its other methods stay as they
-// are.
-func (s *Response) hooks() httpsnoop.Hooks {
-	return httpsnoop.Hooks{
-		WriteHeader: func(do httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			// do comes first, because it panics if the code is not a status.
-			return func(code int) { do(code); s.sent(code) }
-		},
-		Write: func(do httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) { s.sent(http.StatusOK); return writeTo(s, b, do) }
-		},
-		WriteString: func(do httpsnoop.WriteStringFunc) httpsnoop.WriteStringFunc {
-			return func(text string) (int, error) { s.sent(http.StatusOK); return writeTo(s, text, do) }
-		},
-		ReadFrom: func(do httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(from io.Reader) (n int64, err error) {
-				// Otherwise nothing was sent, and a handler may still make a 502 of it.
-				if n, err = s.readFrom(from, do); n > 0 {
-					s.sent(http.StatusOK)
-				}
-				return n, err
-			}
-		},
-		Flush: func(do httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() { s.sent(http.StatusOK); s.Finish(); do() }
-		},
-		Hijack: func(do httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) { s.sent(http.StatusOK); s.Finish(); return do() }
-		},
 	}
 }
 
@@ -134,13 +98,13 @@ func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n in
 }
 
 // readFrom lets the server copy all but the last byte, as fast as it can.
-func (s *Response) readFrom(from io.Reader, do func(io.Reader) (int64, error)) (n int64, err error) {
+func (s *Response) readFrom(from io.Reader) (n int64, err error) {
 	s.begin()
 	if s.left < 0 {
-		return do(from)
+		return s.copyFrom(from)
 	}
 	if s.left > 1 {
-		if n, err = s.copyLimited(from, s.left-1, do); err != nil || s.left > 1 {
+		if n, err = s.copyLimited(from, s.left-1); err != nil || s.left > 1 {
 			return n, err
 		}
 	}
@@ -160,13 +124,13 @@ func (s *Response) readFrom(from io.Reader, do func(io.Reader) (int64, error)) (
 
 // copyLimited copies up to so many bytes, through a single io.LimitedReader: the server sends a
 // file by sendfile behind one, but not behind two.
-func (s *Response) copyLimited(from io.Reader, most int64, do func(io.Reader) (int64, error)) (n int64, err error) {
+func (s *Response) copyLimited(from io.Reader, most int64) (n int64, err error) {
 	limited := &io.LimitedReader{R: from, N: most}
 	if outer, ok := from.(*io.LimitedReader); ok {
 		limited = &io.LimitedReader{R: outer.R, N: min(most, outer.N)}
 		defer func(before int64) { outer.N -= before - limited.N }(limited.N)
 	}
-	n, err = do(limited)
+	n, err = s.copyFrom(limited)
 	s.left -= n
 	return n, err
 }

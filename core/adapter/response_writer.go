@@ -1,0 +1,123 @@
+package adapter
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// writer is what the handler writes to. Its methods are those that do no harm if the server's writer
+// has none: they then write the usual way, or say that they are not supported. The others would
+// double the number of types each. Deadlines are set on the server's writer itself, which
+// http.ResponseController finds by Unwrap.
+type writer struct{ s *Response }
+
+func (w writer) Header() http.Header         { return w.s.w.Header() }
+func (w writer) Unwrap() http.ResponseWriter { return w.s.w }
+
+// WriteHeader implements http.ResponseWriter. The server panics if the code is not a status.
+func (w writer) WriteHeader(code int) { w.s.w.WriteHeader(code); w.s.sent(code) }
+
+// Write implements io.Writer.
+func (w writer) Write(b []byte) (int, error) {
+	w.s.sent(http.StatusOK)
+	return writeTo(w.s, b, w.s.w.Write)
+}
+
+// WriteString implements io.StringWriter.
+func (w writer) WriteString(text string) (int, error) {
+	w.s.sent(http.StatusOK)
+	return writeTo(w.s, text, w.s.writeString)
+}
+
+// ReadFrom implements io.ReaderFrom.
+func (w writer) ReadFrom(from io.Reader) (n int64, err error) {
+	// If nothing was read, nothing was sent, and a handler may still make a 502 of it.
+	if n, err = w.s.readFrom(from); n > 0 {
+		w.s.sent(http.StatusOK)
+	}
+	return n, err
+}
+
+// Push implements http.Pusher.
+func (w writer) Push(target string, options *http.PushOptions) error {
+	if pusher, ok := w.s.w.(http.Pusher); ok {
+		return pusher.Push(target, options)
+	}
+	return http.ErrNotSupported
+}
+
+// CloseNotify implements http.CloseNotifier, for old handlers.
+func (w writer) CloseNotify() <-chan bool {
+	if notifier, ok := w.s.w.(interface{ CloseNotify() <-chan bool }); ok {
+		return notifier.CloseNotify()
+	}
+	return nil
+}
+
+// flusher and hijacker have the methods by which handlers find out what their server can do.
+type (
+	flusher  struct{ s *Response }
+	hijacker struct{ s *Response }
+)
+
+// Flush implements http.Flusher.
+func (f flusher) Flush() { _ = f.FlushError() }
+
+// FlushError does the same for http.ResponseController.
+func (f flusher) FlushError() error {
+	f.s.sent(http.StatusOK)
+	f.s.Finish()
+	return http.NewResponseController(f.s.w).Flush()
+}
+
+// Hijack implements http.Hijacker.
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	h.s.sent(http.StatusOK)
+	h.s.Finish()
+	return h.s.w.(http.Hijacker).Hijack()
+}
+
+type (
+	flushingWriter struct {
+		writer
+		flusher
+	}
+	hijackingWriter struct {
+		writer
+		hijacker
+	}
+	fullWriter struct {
+		writer
+		flusher
+		hijacker
+	}
+)
+
+// writer returns a writer that flushes, and can be taken over, if the server's writer does.
+func (s *Response) writer() http.ResponseWriter {
+	_, flushes := s.w.(http.Flusher)
+	_, hijacks := s.w.(http.Hijacker)
+	switch w, f, h := (writer{s}), (flusher{s}), (hijacker{s}); {
+	case flushes && hijacks:
+		return fullWriter{w, f, h}
+	case flushes:
+		return flushingWriter{w, f}
+	case hijacks:
+		return hijackingWriter{w, h}
+	default:
+		return w
+	}
+}
+
+// writeString writes a text to the server's writer.
+func (s *Response) writeString(text string) (int, error) { return io.WriteString(s.w, text) }
+
+// copyFrom copies to the server's writer, as fast as that can.
+func (s *Response) copyFrom(from io.Reader) (int64, error) {
+	if fast, ok := s.w.(io.ReaderFrom); ok {
+		return fast.ReadFrom(from)
+	}
+	return io.Copy(struct{ io.Writer }{s.w}, from)
+}
