@@ -19,23 +19,16 @@ func (c *call) rule(subject string) ruling {
 	if c.refusedForEveryone(subject) {
 		return c.ruleByVerdicts()
 	}
-	needLogin, anonymous := c.needLogin(), false
-	if needLogin != nil {
-		user, err := c.User()
-		if err != nil {
-			return c.ruleUnidentified(needLogin, err, subject)
-		}
-		anonymous = user == ""
-	}
-	if stopped, err := c.addRules(anonymous, subject); stopped != nil {
+	needsLogin, stopped, err := c.addCaller(subject)
+	if stopped != nil {
 		return c.ruleUnidentified(stopped, err, subject)
 	}
-	if !c.ask(!anonymous) {
+	if !c.ask(needsLogin == nil) {
 		return c.ruleCostly()
 	}
 	switch {
-	case anonymous && !c.OverLimit() && c.Ended() == nil:
-		return ruleBy(NotLoggedIn, needLogin, nil)
+	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
+		return ruleBy(NotLoggedIn, needsLogin, nil)
 	case c.Len() == 0: // the call costs nothing, or has no limit
 		return ruleBy(Allowed, &c.rules[0], nil)
 	}
@@ -52,10 +45,8 @@ func (c *call) ruleCostly() ruling {
 // store policy of its rule decides.
 func (c *call) ruleByVerdicts() ruling {
 	if !c.Passed() {
-		for i := range c.Len() {
-			if ended := c.Verdict(i).Ended; ended != nil {
-				return ruling{reason: ContextEnded, by: c.ruleOf(i), limit: c.limitAt(i), cause: ended}
-			}
+		if i := c.Ended(); i >= 0 {
+			return ruling{reason: ContextEnded, by: c.ruleOf(i), limit: c.limitAt(i), cause: c.Verdict(i).Ended}
 		}
 		c.ReportBans()
 	}

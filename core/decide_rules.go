@@ -25,9 +25,10 @@ func (c *call) needLogin() *appliedRule {
 	return nil
 }
 
-func (c *call) applyRule(rule *boundRule, named *namedRule) {
-	a, _ := c.apply(&named.counted)
+func (c *call) applyRule(rule *boundRule, named *namedRule) (*appliedRule, *engine.Applied) {
+	a, in := c.apply(&named.counted)
 	a.rule, a.named, a.own = rule, named, nil
+	return a, in
 }
 
 // skips reports whether the rule's Skip ignores the call.
@@ -35,6 +36,23 @@ func (c *call) skips(rule *boundRule) bool {
 	c.deciding = rule.namedFor(c.View, c.log)
 	defer func() { c.deciding = nil }()
 	return rule.Skip(c)
+}
+
+// addCaller adds the counters of the rules that apply, for the caller, whom it identifies if a rule
+// needs that. If the caller is not logged in, it returns the first rule that needs a login. It stops at
+// a rule whose subject cannot be found, and returns that.
+func (c *call) addCaller(subject string) (needsLogin, stopped *appliedRule, err error) {
+	if needsLogin = c.needLogin(); needsLogin != nil {
+		user, err := c.User()
+		if err != nil {
+			return nil, needsLogin, err
+		}
+		if user != "" {
+			needsLogin = nil
+		}
+	}
+	stopped, err = c.addRules(needsLogin != nil, subject)
+	return needsLogin, stopped, err
 }
 
 // addRules adds the counters of the rules that apply. It leaves out rules that need a login for

@@ -47,7 +47,7 @@ func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) rul
 	c.noteUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
-		if c.ask(false) && c.OverLimit() && c.Ended() == nil {
+		if c.ask(false) && c.OverLimit() && c.Ended() < 0 {
 			return c.ruleByVerdicts()
 		}
 	}

@@ -58,6 +58,12 @@ func (c *decider) apply(rule *engine.Rule) (*appliedRule, *engine.Applied) {
 	return a, c.Apply(rule)
 }
 
+// unapply removes the rule that was applied last.
+func (c *decider) unapply() {
+	c.rules = c.rules[:len(c.rules)-1]
+	c.Unapply()
+}
+
 // ruleOf returns the rule of the limit at i.
 func (c *decider) ruleOf(i int) *appliedRule { return &c.rules[c.Limit(i).At] }
 

@@ -104,8 +104,8 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 // failure returns the error of a call whose caller's context has ended, or for which the store did
 // not answer and the handle has no store policy; otherwise nil.
 func (c *directCall) failure(q *handleCall) error {
-	if err := c.Ended(); err != nil {
-		return err
+	if at := c.Ended(); at >= 0 {
+		return c.Verdict(at).Ended
 	}
 	if q.policy.mode != storeUnset {
 		return nil

@@ -58,11 +58,13 @@ const jsonType = "application/json"
 //   - rules whose Key, Plan or LimitFor read the call's route or path, or a parameter that its
 //     route does not have, because what they return here is not what they return for a limited call
 //   - rules with NeedLogin, if the caller is not logged in
+//   - soft rules, if the caller or the rule's subject could not be identified
 //   - if the caller is blocked from one of the rules, all others
 //
-// The Refusal is a 401 if the caller is not logged in and only rules with NeedLogin could be shown.
-// It is a 503 if the caller or a subject could not be identified, if the context has ended, or if
-// Redis did not answer, the rule does not CountLocally, and the process knows of no ban or block.
+// The Refusal is a 401 if the caller is not logged in and only rules that refuse such calls could be
+// shown. It is a 503 if the caller or the subject of a rule that refuses calls could not be identified,
+// if the context has ended, or if Redis did not answer, the rule does not CountLocally, and the process
+// knows of no ban or block.
 //
 // Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
 func (g *Guard) OwnLimits(v adapter.View) OwnLimits {
@@ -110,11 +112,13 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if c.parts.options.Identify != nil {
 		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
 	}
-	if refusal := c.applyOwn(rules); refusal != nil {
-		return OwnLimits{Refusal: refusal}
-	}
-	if refusal := c.addOwn(v); refusal != nil {
-		return OwnLimits{Refusal: refusal}
+	c.applyOwn(rules, v)
+	needsLogin, stopped, err := c.addCaller("")
+	switch {
+	case stopped != nil:
+		return OwnLimits{Refusal: c.refuseOwn(IdentifyFailed, stopped.rule, err)}
+	case needsLogin != nil && c.Len() == 0:
+		return OwnLimits{Refusal: c.refuseOwn(NotLoggedIn, needsLogin.rule, nil)}
 	}
 	c.Ask(c.Context()) // a cost of one is never too much
 	if c.MayBeOverridden() {
@@ -123,61 +127,36 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	return c.showOwn()
 }
 
-// applyOwn finds the rules to show. If there is none to show to this caller, or the caller cannot
-// be identified, it returns the refusal.
-func (c *call) applyOwn(rules []*boundRule) *Refusal {
-	var needLogin *boundRule
+// applyOwn applies the rules to show, for calls of one permit each.
+func (c *call) applyOwn(rules []*boundRule, v *askingView) {
+	c.LookOnly(true)
+	defer func() { c.deciding = nil }()
 	for _, rule := range rules {
 		if rule.fixed == nil || rule.Mode == DryRun || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		if rule.NeedLogin {
-			switch user, err := c.User(); {
-			case err != nil:
-				return c.refuseOwn(IdentifyFailed, rule, err)
-			case user == "":
-				needLogin = rule
-				continue
-			}
-		}
-		c.applyRule(rule, rule.fixed)
-	}
-	if needLogin != nil && len(c.rules) == 0 {
-		return c.refuseOwn(NotLoggedIn, needLogin, nil)
-	}
-	return nil
-}
-
-// addOwn adds the counters of the rules to show, each with a cost of one.
-func (c *call) addOwn(v *askingView) *Refusal {
-	c.LookOnly(true)
-	defer func() { c.deciding = nil }()
-	for i := range c.rules {
-		a := &c.rules[i]
-		c.deciding, v.readsRoute = a.named, false
-		err := c.prepareAt(a, &c.Applied()[i], 1, "")
-		a.known = true
-		switch {
-		case v.readsRoute:
+		a, in := c.applyRule(rule, rule.fixed)
+		if rule.NeedLogin && c.user == "" { // its functions expect callers who are logged in
 			continue
-		case err != nil:
-			return c.refuseOwn(IdentifyFailed, a.rule, err)
 		}
-		c.Add(i)
+		c.deciding, v.readsRoute = rule.fixed, false
+		if a.err, a.known = c.prepareAt(a, in, 1, ""), true; v.readsRoute {
+			c.unapply()
+		}
 	}
-	return nil
 }
 
 // showOwn returns the store's verdicts as a reply.
 func (c *call) showOwn() (own OwnLimits) {
 	own.body = append(own.body, `{"limits":[`...)
+	if i := c.Ended(); i >= 0 {
+		return OwnLimits{Refusal: c.refuseOwn(ContextEnded, c.ruleOf(i).rule, c.Verdict(i).Ended)}
+	}
 	for i := range c.Len() {
-		v, rule := c.Verdict(i), c.ruleOf(i).rule
+		v := c.Verdict(i)
 		switch {
-		case v.Ended != nil:
-			return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rule, v.Ended)}
 		case v.Err != nil:
-			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, rule, v.Err)}
+			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, c.ruleOf(i).rule, v.Err)}
 		case !c.IsTold(i):
 			continue
 		}

@@ -234,6 +234,8 @@ func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 	identified, dead := newLimiter(t, core.Options{Identify: whoSays}), deadRedis(t)
 	failing := newLimiter(t, core.Options{Identify: func(core.Request) (string, error) { return "", errVerify }})
 	login, byIP := core.Rule{Name: "login", Seconds: 60, NeedLogin: true}, core.Rule{Name: "ip", Seconds: 60}
+	unknown := core.Rule{Name: "n", Seconds: 60, Key: func(core.Request) (string, error) { return "", errVerify }}
+	soft := func(r core.Rule) core.Rule { r.Name, r.Mode = "soft "+r.Name, core.Soft; return r }
 	local := byIP
 	local.OnStoreError = core.CountLocally(1)
 	ended, end := context.WithCancel(background)
@@ -252,8 +254,11 @@ func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 		{"nobody, by IP", identified, newView("GET", "/"), []core.Rule{login, byIP}, 200, "ip IIIII of 5/m"},
 		{"alice", identified, newView("GET", "/").as("alice"), []core.Rule{login, byIP}, 200, "login IIIII of 5/m, ip IIIII of 5/m"},
 		{"who is not known", failing, newView("GET", "/"), []core.Rule{byIP, login}, 503, ""},
+		{"who is not known, softly", failing, newView("GET", "/"), []core.Rule{byIP, soft(login)}, 200, "ip IIIII of 5/m"},
+		{"nobody, softly", identified, newView("GET", "/"), []core.Rule{soft(login)}, 200, ""},
+		{"whom to count softly is not known", identified, newView("GET", "/"), []core.Rule{byIP, soft(unknown)}, 200, "ip IIIII of 5/m"},
 		{"by IP it does not matter", failing, newView("GET", "/"), []core.Rule{byIP}, 200, "ip IIIII of 5/m"},
-		{"whom to count is not known", identified, newView("GET", "/"), []core.Rule{{Name: "n", Seconds: 60, Key: func(core.Request) (string, error) { return "", errVerify }}}, 503, ""},
+		{"whom to count is not known", identified, newView("GET", "/"), []core.Rule{unknown}, 503, ""},
 		{"no Redis", newLimiter(t, dead), newView("GET", "/"), []core.Rule{byIP}, 503, ""},
 		{"no Redis, counted here", newLimiter(t, dead), newView("GET", "/"), []core.Rule{local}, 200, "ip IIIII of 5/m"},
 		{"left", identified, left, []core.Rule{byIP}, 503, ""},

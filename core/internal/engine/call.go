@@ -152,6 +152,9 @@ func (c *Call) Apply(r *Rule) *Applied {
 	return a
 }
 
+// Unapply removes the rule that was applied last, before it is added.
+func (c *Call) Unapply() { c.applied = c.applied[:len(c.applied)-1] }
+
 // LookOnly says whether nothing will be charged by the counters that are added from now on, until
 // Clear. Then they need neither a note nor the name of a holder.
 func (c *Call) LookOnly(on bool) { c.looksOnly = on }

@@ -176,12 +176,13 @@ func (c *Call) OverLimit() bool {
 	return false
 }
 
-// Ended returns the error of the caller's own context if that ended while the store was asked.
-func (c *Call) Ended() error {
+// Ended returns the place of the first limit for which the store did not answer because the caller's own
+// context ended, or -1.
+func (c *Call) Ended() (at int) {
 	for i := range c.verdicts {
 		if c.verdicts[i].Ended != nil {
-			return c.verdicts[i].Ended
+			return i
 		}
 	}
-	return nil
+	return -1
 }

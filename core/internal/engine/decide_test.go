@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,8 +221,9 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%+v: passed %t", test.answers, c.Passed())
 		}
 		want(t, fmt.Sprint(test.answers), w.take(), test.noticed)
-		if ended := c.Ended(); (ended != nil) != (test.answers[3].Ended != nil) {
-			t.Errorf("ended by %v", ended)
+		wantEnded := slices.IndexFunc(test.answers, func(v algorithm.Verdict) bool { return v.Ended != nil })
+		if at := c.Ended(); at != wantEnded {
+			t.Errorf("%+v: ended at %d, want %d", test.answers, at, wantEnded)
 		}
 	}
 	w.store.answers = []algorithm.Verdict{failed}
