@@ -17,9 +17,6 @@ import (
 
 // Internals that the tests of this package reach and users cannot.
 
-// MaxRoutes is the number of routes that an unnamed rule counts separately.
-const MaxRoutes = maxRoutes
-
 // CounterKey is the Redis key of a counter.
 func CounterKey(prefix, subject, name string, limit Limit) string {
 	compiled, err := limit.compile()

@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -24,7 +25,7 @@ type boundRule struct {
 	tallies *tally.Table
 	suffix  string     // tells rules of one name on one guard apart in headers
 	fixed   *namedRule // of a rule whose name does not depend on the call
-	routes  routeRules
+	routes  route.Table[*namedRule]
 	// inHandler is set for the rules of a Check, which does not learn how a call ends.
 	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.

@@ -1,9 +1,6 @@
 package core
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
@@ -22,25 +19,16 @@ func (b *boundRule) namedByRoute(v adapter.View, log *operatorlog.Log) *namedRul
 	if pattern == "" && !b.unrouted.Load() {
 		b.lookForRoute(v, log)
 	}
-	return b.routes.of(route.Of(v.Method(), pattern), b.meet)
+	return b.routes.Of(route.Of(v.Method(), pattern), b.meet)
 }
 
 // knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
 // nothing of a route that was not called.
 func (b *boundRule) knownAs(method, pattern string) *namedRule {
-	key := route.Of(method, pattern)
-	switch p, known := b.routes.known.Get(key); {
-	case b.fixed != nil:
+	if b.fixed != nil {
 		return b.fixed
-	case known:
-		return p
-	case key != route.Key{} && !b.routes.full.Load():
-		return b.newNamed(key.Clone().Name())
 	}
-	if p, known := b.routes.known.Get(route.Key{}); known {
-		return p
-	}
-	return b.newNamed(route.None)
+	return b.routes.Peek(route.Of(method, pattern), b.newNamed)
 }
 
 // lookForRoute warns if there is no route because it is not known yet.
@@ -65,5 +53,5 @@ func (b *boundRule) namedRules() []*namedRule {
 	if b.fixed != nil {
 		return []*namedRule{b.fixed}
 	}
-	return slices.Collect(maps.Values(b.routes.known.All()))
+	return b.routes.All()
 }
