@@ -218,7 +218,7 @@ func (e *everything) rules() {
 			}
 			answer.Run(func() int { return 200 })
 		}
-		_, err := e.limiter.Inspect(background, "rules"+e.of)
+		_, err := operate.New(e.limiter).Inspect(background, "rules"+e.of)
 		e.note(err)
 		runtime.KeepAlive(guard)
 	}

@@ -316,11 +316,11 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 	}
 	o.begin()
 	for subject, reason := range imposed {
-		x, err := limiter.ExplainView(of(subject))
+		x, err := operate.New(limiter).ExplainView(of(subject))
 		if !errors.Is(err, core.ErrStore) || x.Reason != reason || x.Rule != "open" || (subject != "outcast") != (x.RetryAfter > 59*time.Minute) {
 			t.Errorf("%s: %v\n%v", subject, err, x)
 		}
-		x, err = limiter.Inspect(background, subject)
+		x, err = operate.New(limiter).Inspect(background, subject)
 		r := ruleOf(t, x, "open")
 		if !errors.Is(err, core.ErrStore) || r.Reason != reason || (subject == "banned") == r.BannedUntil.IsZero() || (subject == "banned") != (r.Override == nil) {
 			t.Errorf("%s: %v\n%v", subject, err, x)
@@ -329,11 +329,11 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 	costly := banningRule("open")
 	costly.Name, costly.Cost = "costly", func(core.Request) int { return 51 }
 	guard := attach(t, limiter, costly)
-	x, err := limiter.ExplainView(of("somebody"))
+	x, err := operate.New(limiter).ExplainView(of("somebody"))
 	if got := status(guard.Check(of("somebody"))); got != 200 || ruleOf(t, x, "costly").Reason != core.StoreFailOpen {
 		t.Errorf("a call is answered %d, but Explain says %v: %v", got, err, x)
 	}
-	if x, _ := limiter.ExplainView(of("somebody")); x.Reason == core.Banned || x.Reason == core.Blocked {
+	if x, _ := operate.New(limiter).ExplainView(of("somebody")); x.Reason == core.Banned || x.Reason == core.Blocked {
 		t.Errorf("%v", x)
 	}
 }

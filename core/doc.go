@@ -51,11 +51,10 @@
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call.
-//   - [Limiter.Explain] reports how the attached rules would decide a call, and why.
-//     [Limiter.Inspect] reports what they have counted for a subject. Neither charges anything.
 //   - [Limiter.Rules] returns the attached rules.
-//   - Package operate has what else operators ask and do: bans, overrides, who is refused most, the
-//     audit. Package console is a web page that shows all of this.
+//   - Package operate has what else operators ask and do: bans, overrides, who is refused most, how
+//     the attached rules would decide a call, the audit. Package console is a web page that shows all
+//     of this.
 //
 // # Redis
 //
@@ -145,20 +144,22 @@
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
 //
-// Explain and Inspect take the steps of a call with another store. First it makes questions of what
-// the engine wants to know, and then it answers them. Nothing is charged:
+// Explain and Inspect, of package operate, take the steps of a call with another store. First it
+// makes questions of what the engine wants to know, and then it answers them. Nothing is charged:
 //
-//	Limiter.Explain         explain.go                  takes the guards from the list (attached.go)
-//	  front.explain         explain_call.go             identifies the caller, goes through the rules
-//	  explained.consider    explain_rule.go             scope, Skip; traces the functions of the rule
-//	Limiter.Inspect         explain.go                  the same, for a subject
-//	  explained.inspect     explain_inspect.go          the limits that each rule can have
-//	explanation.ask         explain_ask.go              overrides and bans, then the limits in force
-//	  front.askAll          explain_questions.go        looks at their counters, each once
-//	explanation.decide      explain_decide.go           call.rule, for each rule alone and each Guard
-//	  knownAnswers.Decide   explain_answers.go          is the store meanwhile
-//	explanation.conclude    explain_decide.go           which rule would refuse
-//	Explanation.String      explain_text.go             the report, in words or as JSON
+//	Operator.Explain        core/operate/explain.go          or Inspect, for a subject: explain_inspect.go
+//	  callView              core/operate/explain_view.go     shows a described call as a View
+//	  front.Trial           trial.go                         takes the guards from the list (attached.go)
+//	  trial.OfCall          trial.go                         identifies the caller; scope, Skip
+//	    trial.traced        trial_functions.go               lets the functions of a rule run once
+//	  explained.prepared    core/operate/explain_rule.go     the limits that the rule has for the call
+//	  explanation.ask       core/operate/explain_decide.go   overrides and bans, then the limits in force
+//	    Survey.Ask          internal/survey/questions.go     looks at their counters, each once
+//	  explanation.decide    core/operate/explain_decide.go   by each rule alone, and by each Guard
+//	    trial.Decide        trial.go                         call.rule (decide.go)
+//	    Survey.Decide       internal/survey/survey.go        is the store meanwhile
+//	  explanation.conclude  core/operate/explain_decide.go   which rule would refuse
+//	  Explanation.String    core/operate/explain_text.go     the report, in words or as JSON
 //
 // A handle is a rule without functions. A call of it takes this path:
 //

@@ -86,7 +86,7 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		if first.Overrides {
 			operator{t, limiter, first.Name, first.Limit}.block(me, time.Time{})
 		}
-		x, err := limiter.ExplainView(newView("GET", "/"))
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != test.reason || x.Rule != test.rule {
 			t.Errorf("%s: %v, %v", name, err, x)
 		}
@@ -107,11 +107,11 @@ func TestExplainTellsTheTimeThatCounts(t *testing.T) {
 		attach(t, limiter, rule)
 		until := time.UnixMicro(now.Load()).Add(time.Minute).UTC()
 		operator{t, limiter, rule.Name, rule.Limit}.block(me, until)
-		x, err := limiter.ExplainView(newView("GET", "/"))
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Minute || x.RetryAfter < time.Minute-patient {
 			t.Errorf("explained at %v as %s for %v, %v; the block ends at %v", x.Time, x.Reason, x.RetryAfter, err, until)
 		}
-		if y, err := limiter.Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {
+		if y, err := operate.New(limiter).Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {
 			t.Errorf("inspected at %v, %v; explained at %v", y.Time, err, x.Time)
 		}
 	})
@@ -129,7 +129,7 @@ func TestExplainOfTheCallThatCompletesABan(t *testing.T) {
 			guard := attach(t, limiter, core.Rule{Name: name, Limit: hour, Ban: ban})
 			for window := range 9 {
 				for range 3 {
-					x, err := limiter.ExplainView(newView("GET", "/"))
+					x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 					d := core.Decision{Reason: core.Allowed}
 					if refusal := guard.Check(newView("GET", "/")).Refusal; refusal != nil {
 						d = refusal.Decision
@@ -223,7 +223,7 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 		v.query.Set("fail", "yes")
 	}
 	v.size = []int64{1, 1, 1, 2, 99, 0, math.MaxInt}[random.IntN(7)]
-	x, err := limiter.ExplainView(v)
+	x, err := operate.New(limiter).ExplainView(v)
 	if err != nil {
 		t.Fatal(err)
 	}

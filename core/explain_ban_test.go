@@ -17,7 +17,7 @@ func TestABanIsReportedOnce(t *testing.T) {
 		if _, err := operate.New(limiter).Ban(background, "login", "ip:192.0.2.7", time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
+		call := operate.Call{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
 		wantOnce := func(report, text string) {
 			t.Helper()
 			if body := report[strings.Index(report, "\n\n"):]; strings.Count(body, "banned") != 1 || !strings.Contains(body, text) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -20,7 +21,7 @@ import (
 // without the store.
 func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.StoreErrorClass) {
 	t.Helper()
-	x, err := limiter.Explain(background, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
 	var failed *core.StoreError
 	if !errors.Is(err, want) || class != "" && (!errors.As(err, &failed) || failed.Class != class) {
 		t.Errorf("the error is %v, want %v of class %q", err, want, class)
@@ -37,7 +38,7 @@ func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.
 	if x.Reason != core.StoreFailClosed || x.Rule != "closed" || !strings.Contains(x.String(), "not known") {
 		t.Errorf("%v", x)
 	}
-	x, err = limiter.Inspect(background, "user:alice")
+	x, err = operate.New(limiter).Inspect(background, "user:alice")
 	if !errors.Is(err, want) || limitsText(ruleOf(t, x, "open")) != "5/h rule" {
 		t.Errorf("%v, %v", err, x)
 	}
@@ -73,11 +74,11 @@ func TestExplainWithoutRedis(t *testing.T) {
 		}
 		server.Continue()
 		redistest.WaitUntil(func() bool {
-			_, err := limiter.Inspect(background, "user:alice")
+			_, err := operate.New(limiter).Inspect(background, "user:alice")
 			return err == nil
 		}, patient)
 		guard.Check(newView("GET", "/"))
-		if x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != core.Allowed {
+		if x := explain(t, limiter, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != core.Allowed {
 			t.Errorf("%v", x)
 		}
 	})
@@ -98,15 +99,15 @@ func TestExplainWhenTheContextEnds(t *testing.T) {
 		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5)})
 		ctx, cancel := context.WithCancel(background)
 		cancel()
-		x, err := limiter.Explain(ctx, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+		x, err := operate.New(limiter).Explain(ctx, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
 		if r := ruleOf(t, x, "api"); !errors.Is(err, context.Canceled) || !r.Applies || r.Subject != "ip:192.0.2.1" || r.Reason != "" || x.Reason != "" {
 			t.Errorf("%v, %v", err, x)
 		}
-		if _, err := limiter.Inspect(ctx, "user:alice"); !errors.Is(err, context.Canceled) {
+		if _, err := operate.New(limiter).Inspect(ctx, "user:alice"); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		var none *core.Limiter
-		for _, err := range []error{errorIn(none.Explain(ctx, core.CallInfo{})), errorIn(none.ExplainView(newView("", ""))), errorIn(none.Inspect(ctx, "s"))} {
+		for _, err := range []error{errorIn(operate.New(none).Explain(ctx, operate.Call{})), errorIn(operate.New(none).ExplainView(newView("", ""))), errorIn(operate.New(none).Inspect(ctx, "s"))} {
 			var wrong *core.RuleError
 			if !errors.As(err, &wrong) {
 				t.Error(err)
@@ -115,7 +116,7 @@ func TestExplainWhenTheContextEnds(t *testing.T) {
 	})
 }
 
-func errorIn(_ core.Explanation, err error) error { return err }
+func errorIn(_ operate.Explanation, err error) error { return err }
 
 // A key that holds something else is an error of the rules that have it, and of no others.
 func TestExplainForeignValues(t *testing.T) {
@@ -137,7 +138,7 @@ func TestExplainForeignValues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
 	for name, want := range map[string]struct {
 		reason core.Reason
 		text   string
@@ -169,7 +170,7 @@ func TestExplainAnUnreadableOverride(t *testing.T) {
 	client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "some", "p" })
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true, OnStoreError: core.FailClosed})
-	x, err := limiter.Explain(background, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1})
+	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
 	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailClosed || r.Limits[0].Known {
 		t.Errorf("%v, %v", err, x)
 	}
@@ -202,7 +203,7 @@ func TestExplainFailingFunctions(t *testing.T) {
 		core.Rule{Name: "login", Limit: limit, NeedLogin: true}, core.Rule{Name: "dry login", Limit: limit, NeedLogin: true, Mode: core.DryRun},
 	)
 	for user, identify := range map[string]string{"": "Identify: panicked: interface conversion", "alice": "", "error": "Identify: " + errVerify.Error()} {
-		info := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1, User: user}
+		info := operate.Call{Method: "GET", Path: "/", RemoteAddr: from1, User: user}
 		if user == "error" {
 			info.User, info.Header = "", map[string][]string{"Authorization": {"Bearer x"}}
 		}
@@ -237,10 +238,10 @@ func TestExplainFailingFunctions(t *testing.T) {
 			t.Errorf("%v", x)
 		}
 	}
-	explain(t, limiter, core.CallInfo{}) // a call without an address
+	explain(t, limiter, operate.Call{}) // a call without an address
 	alone := newLimiter(t, core.Options{})
 	attach(t, alone, core.Rule{Name: "panic", Limit: limit, Key: panics})
-	if x := explain(t, alone, core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != "" || x.Rule != "" {
+	if x := explain(t, alone, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != "" || x.Rule != "" {
 		t.Errorf("the call gets no answer, and is explained as %v", x)
 	}
 	if n := log.Count("level=WARN"); n > 0 {
@@ -257,7 +258,7 @@ func TestExplainAsksTheStore(t *testing.T) {
 	}
 	rules := []core.Rule{{Name: "api", Limit: core.PerHour(2)}, {Name: "leased", Limit: core.PerDay(50), Lease: 50}}
 	guards := []*core.Guard{attach(t, limiters[0], rules[0]), attach(t, limiters[0], rules[1]), attach(t, limiters[1], rules[0])}
-	call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}
+	call := operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}
 	for range 5 { // the last ones are refused by what the process remembers
 		guards[0].Check(newView("GET", "/"))
 	}
@@ -298,7 +299,7 @@ func TestExplainWhileRulesChange(t *testing.T) {
 					case 1:
 						guard.Check(newView("GET", fmt.Sprint("/", i)))
 					case 2:
-						x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/1"})
+						x := explain(t, limiter, operate.Call{Method: "GET", Path: "/1"})
 						r := x.Rules[0]
 						if want := fmt.Sprint(r.Limits[0].Limit.Max); r.Version != want && r.Version != "" {
 							t.Errorf("version %s has a limit of %s", r.Version, want)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // Identify does not run for a call of somebody who is not logged in, nor for one that names the user.
@@ -14,7 +15,7 @@ func TestExplainWithoutIdentify(t *testing.T) {
 	}
 	limiter := newLimiter(t, core.Options{Identify: identify})
 	attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), NeedLogin: true})
-	call := core.CallInfo{Method: "GET", Path: "/", Anonymous: true}
+	call := operate.Call{Method: "GET", Path: "/", Anonymous: true}
 	if x := explain(t, limiter, call); x.Reason != core.NotLoggedIn || x.User != "" {
 		t.Errorf("without a user: %v", x)
 	}

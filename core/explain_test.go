@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // explain explains a call that the store answers for.
-func explain(t *testing.T, limiter *core.Limiter, info core.CallInfo) core.Explanation {
+func explain(t *testing.T, limiter *core.Limiter, info operate.Call) operate.Explanation {
 	t.Helper()
-	x, err := limiter.Explain(background, info)
+	x, err := operate.New(limiter).Explain(background, info)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,9 +27,9 @@ func explain(t *testing.T, limiter *core.Limiter, info core.CallInfo) core.Expla
 }
 
 // inspect inspects a subject that the store answers for.
-func inspect(t *testing.T, limiter *core.Limiter, subject string) core.Explanation {
+func inspect(t *testing.T, limiter *core.Limiter, subject string) operate.Explanation {
 	t.Helper()
-	x, err := limiter.Inspect(background, subject)
+	x, err := operate.New(limiter).Inspect(background, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,17 +45,17 @@ func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard
 }
 
 // ruleOf returns what an Explanation says of a rule, which it has once.
-func ruleOf(t *testing.T, x core.Explanation, name string) core.ExplainedRule {
+func ruleOf(t *testing.T, x operate.Explanation, name string) operate.ExplainedRule {
 	t.Helper()
-	at := slices.IndexFunc(x.Rules, func(r core.ExplainedRule) bool { return r.Name == name })
-	if at < 0 || slices.ContainsFunc(x.Rules[at+1:], func(r core.ExplainedRule) bool { return r.Name == name }) {
+	at := slices.IndexFunc(x.Rules, func(r operate.ExplainedRule) bool { return r.Name == name })
+	if at < 0 || slices.ContainsFunc(x.Rules[at+1:], func(r operate.ExplainedRule) bool { return r.Name == name }) {
 		t.Fatalf("%q is not there once: %v", name, x)
 	}
 	return x.Rules[at]
 }
 
 // limitsText returns the limits of a rule as "5/m rule 2+3": 2 are used and 3 left.
-func limitsText(r core.ExplainedRule) string {
+func limitsText(r operate.ExplainedRule) string {
 	var texts []string
 	for _, l := range r.Limits {
 		text := fmt.Sprintf("%v %s", l.Limit, l.Source)
@@ -82,7 +83,7 @@ func TestExplainChargesNothing(t *testing.T) {
 			Note: func(core.Request) string { notes++; return "" },
 		}, core.Rule{Name: "slot", Limit: core.InFlight(2)})
 		counter := limiter.MustCounter("api", core.PerHour(2).Log())
-		call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: from1}
+		call := operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}
 		explain(t, limiter, call) // a script that Redis does not have takes a trip more
 		for used := range 3 {
 			before := limiter.Stats()
@@ -125,7 +126,7 @@ func TestExplanationInWords(t *testing.T) {
 	for range 2 {
 		guard.Check(newView("GET", "/api/x"))
 	}
-	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/api/x?page=2", RemoteAddr: from1, User: "al\nice"})
+	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/api/x?page=2", RemoteAddr: from1, User: "al\nice"})
 	place := ruleOf(t, x, "api").Place
 	at := " at " + place[strings.LastIndex(place, "/")+1:] + ", called for GET /api/x"
 	want := `GET /api/x from 192.0.2.1 by user "al\nice": refused by "api": limit_exceeded. It passes in 1 min.
@@ -174,24 +175,24 @@ func TestCallInfo(t *testing.T) {
 	}})
 	ctx := context.WithValue(background, key{}, "value")
 	for _, test := range []struct {
-		info core.CallInfo
+		info operate.Call
 		want string
 	}{
-		{core.CallInfo{}, "||||invalid IP|invalid IP||||||-1|value||api"},
+		{operate.Call{}, "||||invalid IP|invalid IP||||||-1|value||api"},
 		{
-			core.CallInfo{
+			operate.Call{
 				Method: "GET", Path: "/x/a%2Fb?a=1&a=2", Route: "/x/:id", Host: "Example.org:80", RemoteAddr: "[2001:db8::1]:80",
 				Header: http.Header{"cookie": {"c=d"}, "X-API-Key": {"k", "l"}, "Content-Length": {"7"}, "Authorization": {"Bearer bob"}},
 			},
 			"GET|/x/a%2Fb|/x/:id|example.org|2001:db8::1|2001:db8::1|1|a/b|d|k+l|example.org:80|7|value|bob|api",
 		},
 		{
-			core.CallInfo{Path: "/pkg.Service/Do", RemoteAddr: "10.0.0.1", User: "alice", Header: http.Header{"X-Forwarded-For": {"192.0.2.9"}, "Host": {"h"}}},
+			operate.Call{Path: "/pkg.Service/Do", RemoteAddr: "10.0.0.1", User: "alice", Header: http.Header{"X-Forwarded-For": {"192.0.2.9"}, "Host": {"h"}}},
 			"|/pkg.Service/Do|/pkg.Service/Do|h|192.0.2.9|10.0.0.1|||||h|-1|value|alice|api",
 		},
-		{core.CallInfo{Method: "GET", Path: "/x/7", Route: "/x/{id}"}, "GET|/x/7|/x/{id}||invalid IP|invalid IP||7||||-1|value||api"},
+		{operate.Call{Method: "GET", Path: "/x/7", Route: "/x/{id}"}, "GET|/x/7|/x/{id}||invalid IP|invalid IP||7||||-1|value||api"},
 	} {
-		x, err := limiter.Explain(ctx, test.info)
+		x, err := operate.New(limiter).Explain(ctx, test.info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,18 +221,18 @@ func TestExplainRoutes(t *testing.T) {
 		group.Check(newView("GET", fmt.Sprint("/", i)))
 	}
 	for _, test := range []struct {
-		info core.CallInfo
+		info operate.Call
 		rule string // that would refuse
 		want string // the rules that are not elsewhere
 	}{
-		{core.CallInfo{Method: "POST", Path: "/reply"}, "reply", "reply group front"},
-		{core.CallInfo{Method: "POST", Path: "/reply", RemoteAddr: "192.0.2.9"}, "front", "reply group front"},
-		{core.CallInfo{Method: "GET", Path: "/reply", Route: "/reply"}, "", "group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
-		{core.CallInfo{Method: "HEAD", Path: "/posts/7", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "bob"}, "", "GET /posts/:id group front"},
-		{core.CallInfo{Method: "GET", Path: "/posts", User: "alice"}, "", "group front"},
-		{core.CallInfo{Method: "GET", Path: "/7", User: "alice"}, "", "group front"},
+		{operate.Call{Method: "POST", Path: "/reply"}, "reply", "reply group front"},
+		{operate.Call{Method: "POST", Path: "/reply", RemoteAddr: "192.0.2.9"}, "front", "reply group front"},
+		{operate.Call{Method: "GET", Path: "/reply", Route: "/reply"}, "", "group front"},
+		{operate.Call{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
+		{operate.Call{Method: "HEAD", Path: "/posts/7", User: "alice"}, "GET /posts/:id", "GET /posts/:id group front"},
+		{operate.Call{Method: "GET", Path: "/posts/7", Route: "/posts/:id", User: "bob"}, "", "GET /posts/:id group front"},
+		{operate.Call{Method: "GET", Path: "/posts", User: "alice"}, "", "group front"},
+		{operate.Call{Method: "GET", Path: "/7", User: "alice"}, "", "group front"},
 	} {
 		test.info.RemoteAddr = cmp.Or(test.info.RemoteAddr, from1)
 		x := explain(t, limiter, test.info)
@@ -248,11 +249,11 @@ func TestExplainRoutes(t *testing.T) {
 			t.Errorf("%+v: refused by %q, here are %s, want %+v\n%v", test.info, x.Rule, got, test, x)
 		}
 	}
-	if text := explain(t, limiter, core.CallInfo{Method: "POST", Path: "/reply"}).String(); !strings.Contains(text, ", but not for this route: it counts each route by itself, and was never called for this one\n") {
+	if text := explain(t, limiter, operate.Call{Method: "POST", Path: "/reply"}).String(); !strings.Contains(text, ", but not for this route: it counts each route by itself, and was never called for this one\n") {
 		t.Errorf("the text does not say why a rule is not known:\n%s", text)
 	}
 	unnamed.Check(newView("GET", "/posts/{slug}").as("alice")) // now there are two for a path
-	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/posts/7", User: "alice"})
+	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/posts/7", User: "alice"})
 	if r := ruleOf(t, x, "(no route)"); r.Elsewhere || len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
 		t.Errorf("%+v", r)
 	}
@@ -266,19 +267,19 @@ func TestExplainRoutes(t *testing.T) {
 	for range 2 * 127 { // one of so many calls is noted
 		late.Check(newView("GET", "/late"))
 	}
-	if r := ruleOf(t, explain(t, limiter, core.CallInfo{Method: "GET", Path: "/late"}), "late"); r.Elsewhere || len(r.Routes) != 2 {
+	if r := ruleOf(t, explain(t, limiter, operate.Call{Method: "GET", Path: "/late"}), "late"); r.Elsewhere || len(r.Routes) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if x := explain(t, limiter, core.CallInfo{Method: "POST", Path: "/x", Route: "/x", RemoteAddr: "192.0.2.2"}); x.Reason != core.Allowed || !strings.HasPrefix(x.String(), "POST /x from 192.0.2.2: allowed\n") {
+	if x := explain(t, limiter, operate.Call{Method: "POST", Path: "/x", Route: "/x", RemoteAddr: "192.0.2.2"}); x.Reason != core.Allowed || !strings.HasPrefix(x.String(), "POST /x from 192.0.2.2: allowed\n") {
 		t.Errorf("%v", x)
 	}
 	reply.Check(newView("POST", "/reply").from("192.0.2.3"))
-	if x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/x", RemoteAddr: "192.0.2.3"}); x.Reason != core.Allowed || !strings.Contains(x.String(), `allowed, unless "reply" is attached to this route`) {
+	if x := explain(t, limiter, operate.Call{Method: "GET", Path: "/x", RemoteAddr: "192.0.2.3"}); x.Reason != core.Allowed || !strings.Contains(x.String(), `allowed, unless "reply" is attached to this route`) {
 		t.Errorf("%v", x)
 	}
 	before := len(limiter.Stats().Decisions)
-	explain(t, limiter, core.CallInfo{Method: "GET", Path: "/new", Route: "/new"})
-	if x := inspect(t, limiter, "user:alice"); len(limiter.Stats().Decisions) != before || slices.ContainsFunc(x.Rules, func(r core.ExplainedRule) bool { return r.Name == "GET /new" }) {
+	explain(t, limiter, operate.Call{Method: "GET", Path: "/new", Route: "/new"})
+	if x := inspect(t, limiter, "user:alice"); len(limiter.Stats().Decisions) != before || slices.ContainsFunc(x.Rules, func(r operate.ExplainedRule) bool { return r.Name == "GET /new" }) {
 		t.Errorf("explaining a call made its route known: %v", x)
 	}
 }
@@ -298,11 +299,11 @@ func TestExplainSeveralGuards(t *testing.T) {
 	}
 	soft.Check(newView("GET", "/soft"))
 	patterns.Check(newView("GET", "/p/b"))
-	x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/p/a", RemoteAddr: from1})
+	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/p/a", RemoteAddr: from1})
 	if x.Reason != core.LimitExceeded || x.Rule != "first" || ruleOf(t, x, "patterns").Elsewhere {
 		t.Errorf("%v", x)
 	}
-	x = explain(t, limiter, core.CallInfo{Method: "GET", Path: "/p/c", RemoteAddr: from1})
+	x = explain(t, limiter, operate.Call{Method: "GET", Path: "/p/c", RemoteAddr: from1})
 	if x.Reason != core.Allowed || x.Rule != "" || ruleOf(t, x, "soft").Reason != core.SoftExceeded {
 		t.Errorf("%v", x)
 	}
@@ -320,7 +321,7 @@ func TestExplainChecks(t *testing.T) {
 		guard.Check(v)
 		own.Allow(v, "")
 		passed.Allow(v, "account:alice")
-		x, err := limiter.ExplainView(v)
+		x, err := operate.New(limiter).ExplainView(v)
 		if err != nil || x.Rule != want {
 			t.Errorf("%v, %v", err, x)
 		}
@@ -349,7 +350,7 @@ func TestExplainLooseRouters(t *testing.T) {
 	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(1), Paths: []string{"/API/*"}})
 	guard.Check(looseFakeView{newView("GET", "/api/x")})
 	for path, applies := range map[string]bool{"/Api/x": true, "/other": false} {
-		r := ruleOf(t, explain(t, limiter, core.CallInfo{Method: "GET", Path: path, RemoteAddr: from1}), "api")
+		r := ruleOf(t, explain(t, limiter, operate.Call{Method: "GET", Path: path, RemoteAddr: from1}), "api")
 		if r.Applies != applies || (r.Reason == core.LimitExceeded) != applies {
 			t.Errorf("%s: %+v", path, r)
 		}
@@ -411,7 +412,7 @@ func TestExplainLimits(t *testing.T) {
 			}, core.Allowed},
 			{"plan=vip&limit=5/24h+fixed", "77", map[string]string{"plan": "unlimited plan vip", "computed": "5/24h fixed rule 1+4", "size": "5/24h fixed rule 1+4, 2 at once also 1+1"}, core.CostTooHigh},
 		} {
-			x := explain(t, limiter, core.CallInfo{
+			x := explain(t, limiter, operate.Call{
 				Method: "GET", Path: "/?" + test.query, RemoteAddr: from1, Header: http.Header{"Content-Length": {test.size}},
 			})
 			for name, want := range test.want {
@@ -426,7 +427,7 @@ func TestExplainLimits(t *testing.T) {
 			}
 		}
 		// A body of unknown length costs as much as fits.
-		x := explain(t, limiter, core.CallInfo{Method: "GET", Path: "/?limit=7/24h+fixed", RemoteAddr: from1})
+		x := explain(t, limiter, operate.Call{Method: "GET", Path: "/?limit=7/24h+fixed", RemoteAddr: from1})
 		if r := ruleOf(t, x, "size"); r.Cost != 5 || r.Reason != core.LimitExceeded || !r.Refuses {
 			t.Errorf("%v", x)
 		}

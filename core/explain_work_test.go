@@ -39,8 +39,8 @@ func newCrowded(t *testing.T, options core.Options) *core.Limiter {
 func TestExplainWithFewCommands(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newCrowded(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	call := core.CallInfo{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7", MaxCommands: 100}
-	explained := func() core.Explanation {
+	call := operate.Call{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7", MaxCommands: 100}
+	explained := func() operate.Explanation {
 		before := countedCommands(server)
 		x := explain(t, limiter, call)
 		if n := countedCommands(server) - before; n == 0 || n > call.MaxCommands {
@@ -74,7 +74,7 @@ func TestInspectPart(t *testing.T) {
 				var names []string
 				for next, first := "", true; first || next != ""; first = false {
 					before := countedCommands(server)
-					x, after, err := limiter.InspectPart(background, "user:alice", next, commands)
+					x, after, err := operate.New(limiter).InspectPart(background, "user:alice", next, commands)
 					if n := countedCommands(server) - before; err != nil || len(x.Rules) == 0 || n > max(commands, 40) {
 						t.Fatalf("a part of %d rules, %d commands, %v", len(x.Rules), n, err)
 					}
@@ -89,7 +89,7 @@ func TestInspectPart(t *testing.T) {
 					}
 				}
 			}
-			if _, _, err := limiter.InspectPart(background, "", "", 100); err == nil {
+			if _, _, err := operate.New(limiter).InspectPart(background, "", "", 100); err == nil {
 				t.Error("no subject is no error")
 			}
 		})

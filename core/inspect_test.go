@@ -44,7 +44,7 @@ func TestInspect(t *testing.T) {
 		call(other, "GET", "/", "")
 		call(unnamed, "HEAD", "/b", "")
 		call(unnamed, "POST", "/a", "")
-		text := func(x core.Explanation) string {
+		text := func(x operate.Explanation) string {
 			var lines []string
 			for _, r := range x.Rules {
 				lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %v: %s; %s", r.Name, r.Mode, limitsText(r), r.Reason)))
@@ -233,7 +233,7 @@ func TestInspectAnySubject(t *testing.T) {
 			}
 		}
 		for _, wrong := range []string{"", "192.0.2.1"} {
-			if _, err := limiter.Inspect(background, wrong); err == nil {
+			if _, err := operate.New(limiter).Inspect(background, wrong); err == nil {
 				t.Errorf("%q is inspected", wrong)
 			}
 		}
@@ -274,9 +274,9 @@ func TestAttachedGuards(t *testing.T) {
 	for range 4_099 {
 		guards = append(guards, newGuard(t, limiter, core.Rule{Name: "many", Seconds: 1}))
 	}
-	explained := func() core.Explanation {
+	explained := func() operate.Explanation {
 		runtime.GC()
-		return explain(t, limiter, core.CallInfo{Method: "GET", Path: "/"})
+		return explain(t, limiter, operate.Call{Method: "GET", Path: "/"})
 	}
 	if x := explained(); x.Rules[0].Name != "first" || x.NotListed < 100 {
 		t.Errorf("%d rules, %d not listed", len(x.Rules), x.NotListed)

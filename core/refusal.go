@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // Refusal is the reply to a caller who is refused. An adapter sends it unchanged.
@@ -142,7 +142,7 @@ func (r *Refusal) SetHeader(w adapter.HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
 	if r.Wait > 0 {
-		w.Set("Retry-After", strconv.FormatInt(retrySeconds(r.Wait), 10))
+		w.Set("Retry-After", strconv.FormatInt(waits.Seconds(r.Wait), 10))
 	}
 	if r.Status == http.StatusUnauthorized {
 		w.Set("Www-Authenticate", "Bearer")
@@ -165,7 +165,3 @@ func (r *Refusal) SetPushback(trailer adapter.HeaderWriter) {
 	}
 	trailer.Add("grpc-retry-pushback-ms", strconv.FormatInt(millis, 10))
 }
-
-// retrySeconds returns a wait in whole seconds, rounded up and at least one: a zero would be an
-// invitation to hammer.
-func retrySeconds(wait time.Duration) int64 { return max(1, limitheader.Seconds(wait)) }

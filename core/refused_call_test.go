@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -114,12 +115,12 @@ func TestDryBansChargeOnce(t *testing.T) {
 // because Inspect does not show those of others.
 func isBanned(t *testing.T, limiter *core.Limiter, subject string) bool {
 	t.Helper()
-	x, err := limiter.Inspect(background, subject)
+	x, err := operate.New(limiter).Inspect(background, subject)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(x.Rules) == 0 {
 		t.Fatal("no rule is attached")
 	}
-	return slices.ContainsFunc(x.Rules, func(r core.ExplainedRule) bool { return !r.BannedUntil.IsZero() })
+	return slices.ContainsFunc(x.Rules, func(r operate.ExplainedRule) bool { return !r.BannedUntil.IsZero() })
 }

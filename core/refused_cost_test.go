@@ -82,7 +82,7 @@ func wantRefusedAs(t *testing.T, limiter *core.Limiter, guard *core.Guard, want 
 	t.Helper()
 	v := newView("POST", "/")
 	v.size = 4
-	x, err := limiter.ExplainView(v)
+	x, err := operate.New(limiter).ExplainView(v)
 	if reason := reasonOf[want]; err != nil || x.Reason != reason || x.Rule != by {
 		t.Errorf("explained as %s by %q, %v; want %s by %q", x.Reason, x.Rule, err, reason, by)
 	}
@@ -125,7 +125,7 @@ func TestCostsInAnOutage(t *testing.T) {
 				if name == "dry" || name == "soft" {
 					want = 400
 				}
-				x, _ := limiters[name].ExplainView(of(subject))
+				x, _ := operate.New(limiters[name]).ExplainView(of(subject))
 				if got := status(guard.Check(of(subject))); got != want || x.Reason != reasonOf[want] {
 					t.Errorf("%s by %s: status %d, explained as %s; want %d", subject, name, got, x.Reason, want)
 				}
@@ -183,7 +183,7 @@ func TestBlocksForAllBesideACost(t *testing.T) {
 			operator{t, limiter, "blocked", blockedRule.Limit}.block("blocked", time.Time{})
 			own := core.Rule{Name: "own", Limit: core.PerDay(3), NeedLogin: true}
 			guard := attach(t, limiter, own, plainRule, want.shared)
-			x, err := limiter.ExplainView(newView("GET", "/"))
+			x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 			if got := status(guard.Check(newView("GET", "/"))); err != nil || got != want.status || x.Reason != want.reason {
 				t.Errorf("%s: status %d, explained as %s, %v; want %d", name, got, x.Reason, err, want.status)
 			}

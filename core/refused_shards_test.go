@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -214,7 +215,7 @@ func (w *twins) call(refused map[core.Reason]int) {
 // counted returns what the counters and the bans of all rules hold.
 func (w *twins) counted(s side) (counters, bans string) {
 	for i, r := range w.rules {
-		x, err := s.limiter.Inspect(background, w.subjects[i])
+		x, err := operate.New(s.limiter).Inspect(background, w.subjects[i])
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -233,8 +234,8 @@ func (w *twins) compare(when string) {
 	}
 }
 
-func (w *twins) explain(s side, v adapter.View) core.Explanation {
-	x, err := s.limiter.ExplainView(v)
+func (w *twins) explain(s side, v adapter.View) operate.Explanation {
+	x, err := operate.New(s.limiter).ExplainView(v)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func (w *twins) explain(s side, v adapter.View) core.Explanation {
 
 // explainedStatus returns the status of a call that is explained so. A cost that never fits has one
 // of two.
-func explainedStatus(x core.Explanation, got int) int {
+func explainedStatus(x operate.Explanation, got int) int {
 	switch x.Reason {
 	case core.LimitExceeded, core.Banned, core.Blocked:
 		return 429

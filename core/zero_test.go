@@ -74,7 +74,7 @@ func TestLimiterThatWasNeverMade(t *testing.T) {
 func TestZeroValues(t *testing.T) {
 	for _, zero := range []any{
 		core.Counter{}, core.Pacer{}, core.Log{}, core.Slots{}, operate.Overrides{}, new(core.Guard), (*core.Guard)(nil), new(core.Check),
-		(*core.Check)(nil), new(core.RuleSet), (*core.RuleSet)(nil), core.Answer{}, core.OwnLimits{}, core.Explanation{},
+		(*core.Check)(nil), new(core.RuleSet), (*core.RuleSet)(nil), core.Answer{}, core.OwnLimits{}, operate.Explanation{},
 		core.Limit{}, core.Calendar{}, core.Rule{}, core.StorePolicy{}, core.Histogram{}, core.Stats{}, core.Options{}, core.ClientIP{},
 		new(core.Refusal), new(adapter.Response), new(core.StoreError), new(core.RuleError), operate.Override{}, operate.Reference{}, core.Threshold{},
 	} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -75,7 +76,7 @@ func newWire(t *testing.T, random *rand.Rand) *wire {
 	w.replies = bufio.NewReader(w)
 	for _, method := range methods {
 		for _, path := range []string{"/users/9", "/caf%C3%A9/9/menu", "/static/9/9"} {
-			w.call(t, core.CallInfo{Method: method, Path: path, Host: "first.example", Header: http.Header{"X-Forwarded-For": {"192.0.2.99"}}})
+			w.call(t, operate.Call{Method: method, Path: path, Host: "first.example", Header: http.Header{"X-Forwarded-For": {"192.0.2.99"}}})
 		}
 	}
 	return w
@@ -107,7 +108,7 @@ func drawRule(random *rand.Rand, name string) core.Rule {
 // refusal.
 func (w *wire) explainThenCall(t *testing.T, random *rand.Rand) (refused int) {
 	t.Helper()
-	info := core.CallInfo{
+	info := operate.Call{
 		Method: pick(random, methods...), RemoteAddr: w.LocalAddr().String(), Header: make(http.Header),
 		Path: pick(random, "/users/1", "/users/%31", "/a/b", "/a%2Fb", "/a%252Fb", "/a/b%20c", "/a%20b", "/caf%C3%A9/1/menu", "/café/1", "/x%25",
 			"/a/../users/1", "//a/b", "/a/./b", "/healthz", "/A/b", "/users/a%2Fb", "/users/%2541", "/users/A", "/a;b/c", "/a/b%3F", "/", "/static/css/1"),
@@ -118,7 +119,7 @@ func (w *wire) explainThenCall(t *testing.T, random *rand.Rand) (refused int) {
 	for range random.IntN(3) {
 		info.Header[name] = append(info.Header[name], pick(random, "192.0.2.1", "192.0.2.2, 10.0.0.1", "junk", "2001:db8::1, 127.0.0.1", "", "192.0.2.1,"))
 	}
-	x, err := w.limiter.Explain(t.Context(), info)
+	x, err := operate.New(w.limiter).Explain(t.Context(), info)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func (w *wire) explainThenCall(t *testing.T, random *rand.Rand) (refused int) {
 }
 
 // call makes a call as it is written, and returns the status.
-func (w *wire) call(t *testing.T, info core.CallInfo) (status int) {
+func (w *wire) call(t *testing.T, info operate.Call) (status int) {
 	t.Helper()
 	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\n", info.Method, info.Path, info.Host)
 	for name, lines := range info.Header {

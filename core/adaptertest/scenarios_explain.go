@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // explainScenarios are about operators who ask how a call would be decided.
@@ -31,11 +32,11 @@ func callsAreExplained(t *testing.T, s *site) {
 		{"/shop/free", "alice-token", ""}, {"/shop/list", "", s.routeRule("/shop/list")}, {"/shop/order", "", "order"}, {"/shop/order", "alice-token", ""},
 		{"/shop/order", "alice-token", "order"}, {"/shop/order", "bob-token", ""}, {"/shop/free", "", "all"}, {"/shop/order", "bob-token", "all"},
 	} {
-		info := core.CallInfo{Method: "GET", Path: call.path, RemoteAddr: "127.0.0.1:1", Header: http.Header{"Authorization": {"Bearer " + call.token}}}
+		info := operate.Call{Method: "GET", Path: call.path, RemoteAddr: "127.0.0.1:1", Header: http.Header{"Authorization": {"Bearer " + call.token}}}
 		if s.adapter.RPC {
 			info.Method = ""
 		}
-		x, err := limiter.Explain(t.Context(), info)
+		x, err := operate.New(limiter).Explain(t.Context(), info)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 const (
@@ -98,6 +99,6 @@ func (h *Handler) log(r *http.Request, level slog.Level, text string, more ...sl
 
 // clientOf returns the address of the caller, as Options.ClientIP finds it.
 func (h *Handler) clientOf(r *http.Request) string {
-	x, _ := h.own.ExplainView(&view{r: r})
+	x, _ := operate.New(h.own).ExplainView(&view{r: r})
 	return x.ClientIP
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // call is a call as it is typed.
@@ -28,18 +28,18 @@ type call struct {
 
 // info returns the call that core explains. Identify does not run for it, because the page would
 // show which credentials are right.
-func (c call) info() (core.CallInfo, error) {
+func (c call) info() (operate.Call, error) {
 	header, err := c.headers()
 	path, address := strings.TrimSpace(c.Path), strings.TrimSpace(c.Address)
 	switch {
 	case err != nil:
-		return core.CallInfo{}, err
+		return operate.Call{}, err
 	case !strings.HasPrefix(path, "/"):
-		return core.CallInfo{}, fmt.Errorf("path = %q: must start with a slash, as every path does", path)
+		return operate.Call{}, fmt.Errorf("path = %q: must start with a slash, as every path does", path)
 	case address != "" && !adapter.PeerAddr(address).IsValid():
-		return core.CallInfo{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
+		return operate.Call{}, fmt.Errorf("address = %q: must be like 203.0.113.7, or 203.0.113.7:1234", address)
 	}
-	return core.CallInfo{
+	return operate.Call{
 		Method: strings.ToUpper(strings.TrimSpace(c.Method)), Host: strings.TrimSpace(c.Host), Path: path,
 		Route: strings.TrimSpace(c.Route), RemoteAddr: address, User: c.User, Anonymous: true, Header: header,
 	}, nil
@@ -64,7 +64,7 @@ func (c call) headers() (http.Header, error) {
 // mayExplain returns why somebody may not have a call explained. Rules may tell right credentials
 // from wrong ones in any header and any parameter. Nobody may send those whose names say that they
 // are credentials, because URLs end up in logs.
-func mayExplain(who Identity, info *core.CallInfo) error {
+func mayExplain(who Identity, info *operate.Call) error {
 	_, query, _ := strings.Cut(info.Path, "?")
 	parameters, _ := url.ParseQuery(query)
 	names := append(slices.Sorted(maps.Keys(info.Header)), slices.Sorted(maps.Keys(parameters))...)

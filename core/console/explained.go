@@ -9,9 +9,10 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// explanation is a core.Explanation in the words of the page.
+// explanation is a operate.Explanation in the words of the page.
 type explanation struct {
 	Time      time.Time       `json:"time,omitzero"`
 	Reason    string          `json:"reason,omitempty"`
@@ -83,7 +84,7 @@ type override struct {
 	Ignored string    `json:"ignored,omitempty"`
 }
 
-func (h *Handler) explained(who Identity, x core.Explanation) *explanation {
+func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
 	e := &explanation{
 		Time: x.Time, Reason: string(x.Reason), Wait: waitOf(x.RetryAfter), Address: x.ClientIP, Route: readable(x.Route),
 		Rules: []explainedRule{}, Idle: []explainedRule{}, NotListed: x.NotListed,
@@ -105,7 +106,7 @@ func (h *Handler) explained(who Identity, x core.Explanation) *explanation {
 	return e
 }
 
-func (h *Handler) explainedRule(who Identity, r *core.ExplainedRule, now time.Time) explainedRule {
+func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time.Time) explainedRule {
 	about := func(text string) string { return h.about(who, r.Subject, text) }
 	e := explainedRule{
 		Name: show(r.Name), Place: readable(r.Place), Version: readable(r.Version), Elsewhere: r.Elsewhere, InHandler: r.InHandler,
@@ -136,7 +137,7 @@ func (h *Handler) explainedRule(who Identity, r *core.ExplainedRule, now time.Ti
 	return e
 }
 
-func explainLimit(l *core.ExplainedLimit) explainedLimit {
+func explainLimit(l *operate.ExplainedLimit) explainedLimit {
 	e := explainedLimit{
 		Limit: l.Limit.String(), Source: readable(humane(l.Source)), Known: l.Known, Used: l.Used, Remaining: l.Remaining,
 		Wait: waitOf(l.RetryAfter), Reset: waitOf(l.ResetAfter),
@@ -149,7 +150,7 @@ func explainLimit(l *core.ExplainedLimit) explainedLimit {
 
 // addBans adds how the bans of a subject came about, for the first few of them. It asks about all of
 // them at once, so that a slow Redis delays the page by no more than one Timeout.
-func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation, e *explanation) {
+func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) {
 	const most = 8 // each takes a trip or two
 	var asked sync.WaitGroup
 	defer asked.Wait()
@@ -172,7 +173,7 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x core.Explanation,
 
 // isIdle reports whether there is nothing to say of a rule: it does not apply to the call, or it has
 // counted nothing for the subject.
-func isIdle(r *core.ExplainedRule, ofSubject bool) bool {
+func isIdle(r *operate.ExplainedRule, ofSubject bool) bool {
 	if !ofSubject {
 		return !r.Applies || r.Elsewhere
 	}
@@ -183,8 +184,8 @@ func isIdle(r *core.ExplainedRule, ofSubject bool) bool {
 }
 
 // isUnused reports whether a rule has counted nothing.
-func isUnused(r *core.ExplainedRule) bool {
-	return !slices.ContainsFunc(r.Limits, func(l core.ExplainedLimit) bool { return l.Used > 0 })
+func isUnused(r *operate.ExplainedRule) bool {
+	return !slices.ContainsFunc(r.Limits, func(l operate.ExplainedLimit) bool { return l.Used > 0 })
 }
 
 // waitOf returns a wait in words, or "" for none. It is rounded up, so that nobody comes too early.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // explainPage is what the page that explains a call or a reference shows.
@@ -53,7 +55,7 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 	}
 	info.MaxCommands = mostCommands
 	// The functions of rules must find nothing of the page's own request, which is another's.
-	explained, err := h.limiter.Explain(context.Background(), info)
+	explained, err := operate.New(h.limiter).Explain(context.Background(), info)
 	if isWrong(err) {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // subjectPage is what the page about one subject shows.
@@ -39,12 +40,12 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return shown, nil
 	}
 	shown.Subject, shown.Typed = h.subject(q.who, subject), show(subject)
-	counted, next, err := h.limiter.InspectPart(q.ctx, subject, after, mostCommands)
+	counted, next, err := operate.New(h.limiter).InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
 		return nil, err
 	}
 	shown.Counted, shown.Problem, shown.Next = h.explained(q.who, counted), problem(err), shownName(next)
-	if err == nil && after+next == "" && !slices.ContainsFunc(counted.Rules, func(r core.ExplainedRule) bool { return !isUnused(&r) }) {
+	if err == nil && after+next == "" && !slices.ContainsFunc(counted.Rules, func(r operate.ExplainedRule) bool { return !isUnused(&r) }) {
 		shown.Hint = h.hintAbout(subject)
 	}
 	if err == nil {

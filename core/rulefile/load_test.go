@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 const small = "version: 1\nrules:\n  - {name: NAME, limit: 100/s}\n"
@@ -305,7 +306,7 @@ func TestLoadAttachesNothing(t *testing.T) {
 	if _, err := Load(limiter, registered, write(t, "limits.yaml", oneRule("api"))); err != nil {
 		t.Fatal(err)
 	}
-	explanation, err := limiter.Explain(context.Background(), core.CallInfo{Method: "GET", Path: "/"})
+	explanation, err := operate.New(limiter).Explain(context.Background(), operate.Call{Method: "GET", Path: "/"})
 	if err != nil || len(explanation.Rules) > 0 {
 		t.Errorf("%v, %v", explanation, err)
 	}

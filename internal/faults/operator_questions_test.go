@@ -73,15 +73,15 @@ var questions = []question{
 	}},
 	{"Explain", func(o *operator, ctx context.Context) (any, error) {
 		v := visit{ctx, o.of("blocked")}
-		x, err := o.limiter.Explain(ctx, core.CallInfo{Method: v.Method(), Path: v.Path(), Header: v.headers()})
+		x, err := operate.New(o.limiter).Explain(ctx, operate.Call{Method: v.Method(), Path: v.Path(), Header: v.headers()})
 		return wrongIf(!explains(x, core.Blocked), x), err
 	}},
 	{"ExplainView", func(o *operator, ctx context.Context) (any, error) {
-		x, err := o.limiter.ExplainView(visit{ctx, o.of("banned")})
+		x, err := operate.New(o.limiter).ExplainView(visit{ctx, o.of("banned")})
 		return wrongIf(!explains(x, core.Banned), x), err
 	}},
 	{"Inspect", func(o *operator, ctx context.Context) (any, error) {
-		x, err := o.limiter.Inspect(ctx, o.of("blocked"))
+		x, err := operate.New(o.limiter).Inspect(ctx, o.of("blocked"))
 		return wrongIf(!explains(x, core.Blocked), x), err
 	}},
 	{"Audit", func(o *operator, ctx context.Context) (any, error) {
@@ -151,8 +151,8 @@ func wrongIf(wrong bool, answer any) any {
 }
 
 // explains reports whether a report gives this reason for the rule that fails closed.
-func explains(x core.Explanation, reason core.Reason) bool {
-	return slices.ContainsFunc(x.Rules, func(r core.ExplainedRule) bool { return r.Name == "closed" && r.Reason == reason })
+func explains(x operate.Explanation, reason core.Reason) bool {
+	return slices.ContainsFunc(x.Rules, func(r operate.ExplainedRule) bool { return r.Name == "closed" && r.Reason == reason })
 }
 
 // of returns the subject of this name in the present phase.

@@ -26,6 +26,9 @@ func NewCalendar(name string, zone *time.Location, month bool) *Calendar {
 	return &Calendar{Name: name, zone: zone, month: month}
 }
 
+// Zone returns the name of the zone, and whether the calendar is of months.
+func (c *Calendar) Zone() (name string, months bool) { return c.zone.String(), c.month }
+
 // equal reports whether both calendars are the same, or both nil.
 func (c *Calendar) equal(other *Calendar) bool {
 	return c == other || c != nil && other != nil && c.Name == other.Name

@@ -133,6 +133,9 @@ func ceilPart(n int64, part float64) int64 {
 // Properties returns what is always true of the limit's algorithm.
 func (l *Limit) Properties() *Properties { return &registry[l.Kind].Properties }
 
+// Calendar returns the days or months of the limit, or nil.
+func (l *Limit) Calendar() *Calendar { return l.calendar }
+
 // Dated reports whether the arguments of scripts depend on the day or month of the call.
 func (l *Limit) Dated() bool { return l.calendar != nil }
 

@@ -10,6 +10,7 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
 
@@ -26,6 +27,8 @@ const NeverMade = "was never made: use core.New, and check its error"
 type Front interface {
 	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
 	Obeying() (banned, overridden []string)
+	// Trial begins a report on how calls would be decided. Its engine asks this store.
+	Trial(engine.Store) Trial
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.
 	CheckSubject(name, subject string) error
 	// Failed counts and logs that the store did not answer whoever asked about a name, and returns

@@ -80,12 +80,12 @@ func (o operator) why(r *http.Request) (any, error) {
 
 // subject returns what a subject has used of all limits.
 func (o operator) subject(r *http.Request) (any, error) {
-	return o.limiter.Inspect(r.Context(), o.subjectOf(r))
+	return operate.New(o.limiter).Inspect(r.Context(), o.subjectOf(r))
 }
 
 // explain returns how a call would be decided, and so which limits are in force for it.
 func (o operator) explain(r *http.Request) (any, error) {
-	return o.limiter.Explain(r.Context(), core.CallInfo{
+	return operate.New(o.limiter).Explain(r.Context(), operate.Call{
 		Method: cmp.Or(r.FormValue("method"), http.MethodGet), Path: r.FormValue("path"), Route: r.FormValue("route"),
 		RemoteAddr: cmp.Or(r.FormValue("address"), r.RemoteAddr), User: r.FormValue("user"),
 	})

@@ -1,4 +1,4 @@
-package core
+package operate
 
 import (
 	"context"
@@ -12,30 +12,30 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
-// infoView is a CallInfo as a View.
-type infoView struct {
+// callView is a Call as a View.
+type callView struct {
 	ctx    context.Context
-	info   CallInfo
+	call   Call
 	sent   string // the path as it was sent, without the query
 	path   string // the path as frameworks route it
 	query  url.Values
 	header http.Header // with names in canonical form
 }
 
-func newInfoView(ctx context.Context, info CallInfo, calls []route.Noted) *infoView {
-	sent, query, _ := strings.Cut(info.Path, "?")
-	v := &infoView{ctx: ctx, info: info, sent: sent, path: routedPath(info.Method, sent), header: make(http.Header, len(info.Header))}
+func newCallView(ctx context.Context, call Call, calls []route.Noted) *callView {
+	sent, query, _ := strings.Cut(call.Path, "?")
+	v := &callView{ctx: ctx, call: call, sent: sent, path: routedPath(call.Method, sent), header: make(http.Header, len(call.Header))}
 	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
-	for name, lines := range info.Header {
+	for name, lines := range call.Header {
 		for _, line := range lines {
 			v.header.Add(name, line)
 		}
 	}
-	if v.info.Host == "" {
-		v.info.Host = v.header.Get("Host")
+	if v.call.Host == "" {
+		v.call.Host = v.header.Get("Host")
 	}
-	if info.Route == "" {
-		v.info.Route = findRoute(calls, info.Method, v.path)
+	if call.Route == "" {
+		v.call.Route = findRoute(calls, call.Method, v.path)
 	}
 	return v
 }
@@ -63,18 +63,18 @@ func findRoute(calls []route.Noted, method, path string) string {
 	return route.Find(calls, method, path)
 }
 
-func (v *infoView) Context() context.Context    { return v.ctx }
-func (v *infoView) Method() string              { return v.info.Method }
-func (v *infoView) Path() string                { return v.path }
-func (v *infoView) Route() string               { return v.info.Route }
-func (v *infoView) RemoteAddr() netip.Addr      { return adapter.PeerAddr(v.info.RemoteAddr) }
-func (v *infoView) Host() string                { return v.info.Host }
-func (v *infoView) Header(name string) []string { return v.header[name] }
-func (v *infoView) Query(name string) string    { return v.query.Get(name) }
-func (v *infoView) Value(key any) any           { return v.ctx.Value(key) }
+func (v *callView) Context() context.Context    { return v.ctx }
+func (v *callView) Method() string              { return v.call.Method }
+func (v *callView) Path() string                { return v.path }
+func (v *callView) Route() string               { return v.call.Route }
+func (v *callView) RemoteAddr() netip.Addr      { return adapter.PeerAddr(v.call.RemoteAddr) }
+func (v *callView) Host() string                { return v.call.Host }
+func (v *callView) Header(name string) []string { return v.header[name] }
+func (v *callView) Query(name string) string    { return v.query.Get(name) }
+func (v *callView) Value(key any) any           { return v.ctx.Value(key) }
 
 // Cookie implements View, as net/http reads cookies.
-func (v *infoView) Cookie(name string) string {
+func (v *callView) Cookie(name string) string {
 	r := http.Request{Header: v.header}
 	cookie, err := r.Cookie(name)
 	if err != nil {
@@ -84,9 +84,9 @@ func (v *infoView) Cookie(name string) string {
 }
 
 // Param implements View. It knows the parameters that all frameworks have: a segment of the path.
-func (v *infoView) Param(name string) string {
+func (v *callView) Param(name string) string {
 	segments := strings.Split(v.sent, "/")
-	for i, pattern := range strings.Split(v.info.Route, "/") {
+	for i, pattern := range strings.Split(v.call.Route, "/") {
 		if i < len(segments) && (pattern == ":"+name || pattern == "{"+name+"}") {
 			text, err := url.PathUnescape(segments[i])
 			if err != nil {
@@ -99,7 +99,7 @@ func (v *infoView) Param(name string) string {
 }
 
 // Size implements View.
-func (v *infoView) Size() int64 {
+func (v *callView) Size() int64 {
 	size, err := strconv.ParseInt(v.header.Get("Content-Length"), 10, 64)
 	if err != nil || size < 0 {
 		return -1
@@ -108,4 +108,4 @@ func (v *infoView) Size() int64 {
 }
 
 // ResponseHeader implements View. There is no reply.
-func (v *infoView) ResponseHeader() adapter.HeaderWriter { return http.Header{} }
+func (v *callView) ResponseHeader() adapter.HeaderWriter { return http.Header{} }

@@ -1,8 +1,10 @@
-package core
+package operate
 
 import (
 	"slices"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/survey"
 )
 
 // work counts the commands and counters that an Explanation asks Redis for.
@@ -13,17 +15,17 @@ const searched = 20
 
 // with adds the work for one more rule.
 func (w work) with(e *explained) work {
-	if e.rule.Overrides {
+	if e.of.Counted.OverrideKey != "" {
 		w.commands++
 	}
-	if e.rule.ban != nil { // it is read by itself, and by a script
+	if e.of.Counted.Ban != nil { // it is read by itself, and by a script
 		w.commands += 2
 		w.counters++
 	}
 	for _, s := range slices.Concat(e.owns, e.also) {
 		switch {
-		case s.ruleLimit == nil || s.isAny():
-		case s.counted.Compiled.Properties().Merges: // it is a string
+		case s.Limit == nil || s.isAny():
+		case s.Compiled.Properties().Merges: // it is a string
 			w.commands++
 			w.counters++
 		default:
@@ -35,7 +37,7 @@ func (w work) with(e *explained) work {
 }
 
 // all returns the number of commands. Each script is one, and reads the clock.
-func (w work) all() int { return w.commands + 2*((w.counters+askedTogether-1)/askedTogether) }
+func (w work) all() int { return w.commands + 2*((w.counters+survey.Together-1)/survey.Together) }
 
 // askAtMost leaves out questions about rules, so that the others take at most so many commands.
 // Rules that are Elsewhere are left out first.

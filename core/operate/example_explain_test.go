@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // An operator asks why user 42 is refused. Printing x itself shows all of it.
-func ExampleLimiter_Explain() {
+func ExampleOperator_Explain() {
 	limiter := newExampleLimiter()
 	reply := core.Rule{Name: "reply", Limit: core.PerCalendarDay(1, "UTC"), Key: core.ByUser, Methods: []string{"POST"}}
 	service := nethttplimit.New(limiter, reply)(http.NotFoundHandler())
@@ -22,7 +22,7 @@ func ExampleLimiter_Explain() {
 
 	ctx := call.Context()
 	for _, method := range []string{"POST", "GET"} {
-		x, err := limiter.Explain(ctx, core.CallInfo{Method: method, Path: "/reply", RemoteAddr: "203.0.113.7", User: "42"})
+		x, err := operate.New(limiter).Explain(ctx, operate.Call{Method: method, Path: "/reply", RemoteAddr: "203.0.113.7", User: "42"})
 		if err != nil {
 			panic(err)
 		}
@@ -39,7 +39,7 @@ func ExampleLimiter_Explain() {
 }
 
 // An operator asks which limits are in force for user 42, and what is used of them.
-func ExampleLimiter_Inspect() {
+func ExampleOperator_Inspect() {
 	limiter := newExampleLimiter()
 	reply := limiter.MustGuard(core.Rule{Name: "reply", Limit: core.PerCalendarDay(5, "UTC"), Key: core.ByUser, Overrides: true})
 	call := httptest.NewRequest("POST", "/reply", nil)
@@ -53,7 +53,7 @@ func ExampleLimiter_Inspect() {
 	if err := overrides.Set(call.Context(), "user:42", operate.Override{Max: 20, Note: "contract 17"}); err != nil {
 		panic(err)
 	}
-	x, err := limiter.Inspect(call.Context(), "user:42")
+	x, err := operate.New(limiter).Inspect(call.Context(), "user:42")
 	if err != nil {
 		panic(err)
 	}

@@ -1,4 +1,4 @@
-package core
+package operate
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -19,26 +21,21 @@ type inspected struct {
 }
 
 // ofSubject finds all counters that rules can have for a subject.
-func (f *front) ofSubject(subject string) (x *explanation, all []*explained) {
-	guards, unlisted := f.registry.attached.all()
-	x = f.newExplanation(newInfoView(context.Background(), CallInfo{}, nil), unlisted)
+func (o *Operator) ofSubject(subject string) (x *explanation, all []*explained) {
+	x = o.newExplanation()
 	x.Subject = strings.Clone(subject)
-	x.call.user, x.call.userKnown = x.Subject, true
+	calls, _ := x.trial.Calls()
 	known := make(map[inspected]*explained)
-	for at, g := range guards {
-		rules, version, place := g.inForce()
-		for _, rule := range rules {
-			for _, named := range rule.namedRules() {
-				e := newExplained(at, g, rule, version, place)
-				e.inspect(named, x.Subject)
-				if earlier := known[inspected{e.Name, e.Mode == DryRun}]; earlier != nil {
-					earlier.merge(e)
-					continue
-				}
-				known[inspected{e.Name, e.Mode == DryRun}] = e
-				all = append(all, e)
-			}
+	for at, of := range x.trial.OfSubject(newCallView(context.Background(), Call{}, nil), x.Subject) {
+		e := newExplained(at, of, &calls[of.Guard])
+		e.inspect(x.Subject)
+		key := inspected{e.Name, e.Mode == core.DryRun}
+		if known[key] != nil {
+			known[key].merge(e)
+			continue
 		}
+		known[key] = e
+		all = append(all, e)
 	}
 	return x, all
 }
@@ -51,17 +48,14 @@ func (x *explanation) inspect(ctx context.Context, rules []*explained) (Explanat
 	return x.finish(ctx)
 }
 
-// inspect finds the limits that the rule can have under a name.
-func (e *explained) inspect(named *namedRule, subject string) {
-	e.named, e.Name, e.Subject, e.Applies, e.asked = named, named.name, subject, true, true
-	e.owns = []sourcedLimit{{named.limits[0], fromRule}}
-	for _, plan := range slices.Sorted(maps.Keys(named.plans)) {
-		e.owns = append(e.owns, sourcedLimit{named.plans[plan], fromPlan + plan})
+// inspect finds the limits that the rule can have.
+func (e *explained) inspect(subject string) {
+	e.Subject, e.Applies, e.asked = subject, true, true
+	e.owns = []sourcedLimit{{e.of.Counted.Limits[0], fromRule}}
+	for _, plan := range slices.Sorted(maps.Keys(e.of.Plans)) {
+		e.owns = append(e.owns, sourcedLimit{e.of.Plans[plan], fromPlan + plan})
 	}
-	for _, q := range named.limits[1:] {
-		e.also = append(e.also, sourcedLimit{q, fromAlso})
-	}
-	if e.rule.LimitFor != nil {
+	if e.addAlso(); e.of.Computes {
 		e.addComputed()
 	}
 }
@@ -69,16 +63,16 @@ func (e *explained) inspect(named *namedRule, subject string) {
 // addComputed adds the counters of limits that LimitFor returned, and one that stands for those
 // that it has not returned yet.
 func (e *explained) addComputed() {
-	has := func(q *ruleLimit) bool {
-		sameCounter := func(s sourcedLimit) bool { return s.ruleLimit != nil && s.counted.KeyTail == q.counted.KeyTail }
+	has := func(q *engine.Limit) bool {
+		sameCounter := func(s sourcedLimit) bool { return s.Limit != nil && s.KeyTail == q.KeyTail }
 		return slices.ContainsFunc(e.owns, sameCounter) || slices.ContainsFunc(e.also, sameCounter)
 	}
-	for _, q := range e.named.computed.All() {
+	for _, q := range e.of.Computed {
 		if !has(q) && len(e.owns) < 1+maxComputed {
 			e.owns = append(e.owns, sourcedLimit{q, fromLimitFor})
 		}
 	}
-	slices.SortFunc(e.owns[1:], func(a, b sourcedLimit) int { return strings.Compare(a.counted.KeyTail, b.counted.KeyTail) })
+	slices.SortFunc(e.owns[1:], func(a, b sourcedLimit) int { return strings.Compare(a.KeyTail, b.KeyTail) })
 	e.owns = append(e.owns, sourcedLimit{anyLimit, fromLimitFor})
 }
 
@@ -97,8 +91,8 @@ func (e *explained) merge(other *explained) {
 			e.also = append(e.also, s)
 		}
 	}
-	if e.rule.ban == nil && other.rule.ban != nil { // it holds for all rules of the name that have one
-		e.rule, e.named = other.rule, other.named
+	if e.of.Counted.Ban == nil && other.of.Counted.Ban != nil { // it holds for all rules of the name that have one
+		e.at, e.of = other.at, other.of
 	}
 	e.Routes = append(e.Routes, other.Routes...)
 	slices.Sort(e.Routes)
@@ -108,8 +102,8 @@ func (e *explained) merge(other *explained) {
 
 // same reports whether both are the same limit for the same reason.
 func (s sourcedLimit) same(other sourcedLimit) bool {
-	if s.ruleLimit == nil || other.ruleLimit == nil {
+	if s.Limit == nil || other.Limit == nil {
 		return s == other
 	}
-	return s.limit == other.limit && s.source == other.source
+	return s.source == other.source && s.Compiled.Equal(other.Compiled)
 }

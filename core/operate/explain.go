@@ -1,16 +1,18 @@
-package core
+package operate
 
 import (
 	"context"
 	"net/http"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// CallInfo describes a call to [Limiter.Explain]. If a field is unset, the call lacks it, except
+// Call describes a call to [Operator.Explain]. If a field is unset, the call lacks it, except
 // where the field has another default.
-type CallInfo struct {
+type Call struct {
 	// Method is the HTTP method. It is "" for gRPC, where Path is the full method.
 	Method string
 	// Host is the host that the call is made to. By default it is the one in Header.
@@ -39,8 +41,8 @@ type CallInfo struct {
 	MaxCommands int
 }
 
-// Explanation reports how the rules attached to a Limiter would decide a call ([Limiter.Explain],
-// [Limiter.ExplainView]), or what they have counted for a subject ([Limiter.Inspect]). String
+// Explanation reports how the rules attached to a Limiter would decide a call ([Operator.Explain],
+// [Operator.ExplainView]), or what they have counted for a subject ([Operator.Inspect]). String
 // returns it as a report for a terminal. In JSON, durations are in seconds, and bytes of a subject
 // that are not UTF-8 are replaced. Fields may be added later.
 type Explanation struct {
@@ -58,7 +60,7 @@ type Explanation struct {
 	// otherwise SoftExceeded if a soft limit is exceeded, and otherwise Allowed. It is "" in an
 	// Inspect, and if it is not known. Rule is the name of the rule that gives a Reason other than
 	// Allowed, and RetryAfter how long it would refuse.
-	Reason     Reason        `json:"reason,omitempty"`
+	Reason     core.Reason   `json:"reason,omitempty"`
 	Rule       string        `json:"rule,omitempty"`
 	RetryAfter time.Duration `json:"-"`
 	// Rules are the attached rules, in the order in which they were attached.
@@ -111,10 +113,10 @@ type ExplainedRule struct {
 	Bans        int       `json:"bans,omitempty"`
 	Strikes     int       `json:"strikes,omitempty"`
 	// Mode is that of the Rule.
-	Mode Mode `json:"mode,omitempty"`
+	Mode core.Mode `json:"mode,omitempty"`
 	// Reason is the one that the call would get if there were no other rule, and RetryAfter how
 	// long the rule would refuse it. Reason is "" if it is not known.
-	Reason     Reason        `json:"reason,omitempty"`
+	Reason     core.Reason   `json:"reason,omitempty"`
 	RetryAfter time.Duration `json:"-"`
 	// Refuses reports whether this is the rule that would refuse the call.
 	Refuses bool `json:"refuses,omitempty"`
@@ -125,7 +127,7 @@ type ExplainedRule struct {
 
 // ExplainedLimit is a limit of an [ExplainedRule], with what its subject has used of it.
 type ExplainedLimit struct {
-	Limit Limit `json:"limit"`
+	Limit core.Limit `json:"limit"`
 	// Source is where the limit comes from: "rule", "also", "plan pro", "override", "override until
 	// 2026-12-01T00:00:00Z", or "computed" by LimitFor.
 	Source string `json:"source"`
@@ -156,31 +158,35 @@ type ExplainedLimit struct {
 //
 // Redis gets a trip for each 12 overrides and bans, and for each 16 counters, of at most 4,000. All
 // such reads of a process, and its lists, have at most four trips under way together, so that calls
-// do not wait. If it does not answer within Timeout, the error is a *[StoreError], and the
+// do not wait. If it does not answer within Timeout, the error is a *[core.StoreError], and the
 // Explanation has what is known without it, also bans and blocks that the process knows. The other
-// errors are that of the context and, for a nil Limiter, a *[RuleError].
-func (l *Limiter) Explain(ctx context.Context, call CallInfo) (Explanation, error) {
-	f := l.front()
-	if f == nil {
-		return Explanation{}, errNoLimiter
+// errors are that of the context and, for a nil Limiter, a *[core.RuleError].
+func (o *Operator) Explain(ctx context.Context, call Call) (Explanation, error) {
+	if err := o.made(); err != nil {
+		return Explanation{}, err
 	}
-	guards, unlisted := f.registry.attached.all()
-	return f.explain(ctx, newInfoView(ctx, call, callsOf(guards)), call, guards, unlisted)
+	x := o.newExplanation()
+	calls, _ := x.trial.Calls()
+	x.explain(newCallView(ctx, call, calls), service.Caller{User: call.User, Known: call.User != "" || call.Anonymous})
+	if call.MaxCommands > 0 {
+		x.askAtMost(call.MaxCommands)
+	}
+	return x.finish(ctx)
 }
 
-// ExplainView is like [Limiter.Explain] for a call that an adapter shows. It takes the context from
+// ExplainView is like [Operator.Explain] for a call that an adapter shows. It takes the context from
 // the view.
-func (l *Limiter) ExplainView(v adapter.View) (Explanation, error) {
-	f := l.front()
-	if f == nil {
-		return Explanation{}, errNoLimiter
+func (o *Operator) ExplainView(v adapter.View) (Explanation, error) {
+	if err := o.made(); err != nil {
+		return Explanation{}, err
 	}
-	guards, unlisted := f.registry.attached.all()
-	return f.explain(v.Context(), v, CallInfo{}, guards, unlisted)
+	x := o.newExplanation()
+	x.explain(v, service.Caller{})
+	return x.finish(v.Context())
 }
 
 // Inspect reports what the attached rules have counted for a subject, such as user:alice or the
-// result of [Limiter.IPSubject]: what is used of the rule's own limit, of Also, and of each of
+// result of [core.Limiter.IPSubject]: what is used of the rule's own limit, of Also, and of each of
 // Plans, the override, and the ban. It shows every rule of a Guard or a Check, but rules of one
 // name only once, and a rule without a name for each route that this process was called for. If
 // LimitFor has returned limits in this process, Inspect shows those whose window no other limit of
@@ -191,32 +197,24 @@ func (l *Limiter) ExplainView(v adapter.View) (Explanation, error) {
 // that takes one permit. It is "" if that depends on the plan or on LimitFor.
 //
 // Inspect charges nothing, and takes as many trips as Explain. Its errors are those of
-// [Limiter.Explain], and a *[RuleError] for a subject that is "" or a bare address.
-func (l *Limiter) Inspect(ctx context.Context, subject string) (Explanation, error) {
-	f := l.front()
-	if f == nil {
-		return Explanation{}, errNoLimiter
-	}
-	if err := checkSubject("", subject); err != nil {
+// [Operator.Explain], and a *[core.RuleError] for a subject that is "" or a bare address.
+func (o *Operator) Inspect(ctx context.Context, subject string) (Explanation, error) {
+	if err := o.checkSubject(subject); err != nil {
 		return Explanation{}, err
 	}
-	x, rules := f.ofSubject(subject)
+	x, rules := o.ofSubject(subject)
 	return x.inspect(ctx, rules)
 }
 
-// InspectPart is like [Limiter.Inspect] for some of the rules, in the order of their names: those
+// InspectPart is like [Operator.Inspect] for some of the rules, in the order of their names: those
 // behind the name after, as many as take Redis at most so many commands, and at least one. next is
 // the after of the next part, or "" if this is the last one. So programs for operators can show
 // thousands of rules without delaying calls.
-func (l *Limiter) InspectPart(ctx context.Context, subject, after string, commands int) (x Explanation, next string, err error) {
-	f := l.front()
-	if f == nil {
-		return Explanation{}, "", errNoLimiter
-	}
-	if err := checkSubject("", subject); err != nil {
+func (o *Operator) InspectPart(ctx context.Context, subject, after string, commands int) (x Explanation, next string, err error) {
+	if err := o.checkSubject(subject); err != nil {
 		return Explanation{}, "", err
 	}
-	making, rules := f.ofSubject(subject)
+	making, rules := o.ofSubject(subject)
 	rules, next = partOf(rules, after, commands)
 	x, err = making.inspect(ctx, rules)
 	return x, next, err

@@ -1,4 +1,4 @@
-package core
+package operate
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/quote"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // String returns the report as text of several lines, for a terminal:
@@ -69,12 +71,12 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 		w.WriteString(": not known")
 	case x.Rule == "":
 		fmt.Fprintf(w, ": %s", x.Reason)
-	case x.Reason == SoftExceeded || x.Reason == StoreFailOpen:
+	case x.Reason == core.SoftExceeded || x.Reason == core.StoreFailOpen:
 		fmt.Fprintf(w, ": allowed by %q: %s", x.Rule, x.Reason)
 	default:
 		fmt.Fprintf(w, ": refused by %q: %s", x.Rule, x.Reason)
 	}
-	if other := x.refusingElsewhere(); x.Reason == Allowed && other != "" {
+	if other := x.refusingElsewhere(); x.Reason == core.Allowed && other != "" {
 		fmt.Fprintf(w, ", unless %q is attached to this route", other)
 	}
 	if x.RetryAfter > 0 {
@@ -86,12 +88,8 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 // route, or "".
 func (x *Explanation) refusingElsewhere() string {
 	for i := range x.Rules {
-		switch r := &x.Rules[i]; r.Reason {
-		case Allowed, SoftExceeded, DryRunExceeded, StoreFailOpen, "":
-		default:
-			if r.Elsewhere {
-				return r.Name
-			}
+		if r := &x.Rules[i]; r.Elsewhere && refuses(r.Reason) {
+			return r.Name
 		}
 	}
 	return ""
@@ -111,7 +109,9 @@ func (r *ExplainedRule) isIdle(inspect bool) bool {
 }
 
 // asksStore reports whether the limit has a counter.
-func (l *ExplainedLimit) asksStore() bool { return l.Limit != Unlimited && l.Limit != Limit{} }
+func (l *ExplainedLimit) asksStore() bool {
+	return l.Limit != core.Unlimited && l.Limit != core.Limit{}
+}
 
 // title returns the rule's name and place.
 func (r *ExplainedRule) title() string {
@@ -150,7 +150,7 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	if r.Override != nil {
 		line("%s", r.Override.report())
 	}
-	if !r.BannedUntil.IsZero() && r.Reason != Banned { // otherwise the verdict says so
+	if !r.BannedUntil.IsZero() && r.Reason != core.Banned { // otherwise the verdict says so
 		line("%s", r.ban(now))
 	}
 	if r.Bans+r.Strikes > 0 {
@@ -169,7 +169,7 @@ func (r *ExplainedRule) ban(now time.Time) string {
 // verdict returns the reason in words, or why it is not known.
 func (r *ExplainedRule) verdict(now time.Time) string {
 	text := string(r.Reason)
-	if r.Reason == Banned && !r.BannedUntil.IsZero() {
+	if r.Reason == core.Banned && !r.BannedUntil.IsZero() {
 		text = r.ban(now)
 	}
 	switch {
@@ -187,9 +187,9 @@ func (r *ExplainedRule) verdict(now time.Time) string {
 // text returns the limit with what is used of it.
 func (l *ExplainedLimit) text() string {
 	switch {
-	case l.Limit == Limit{}:
+	case l.Limit == core.Limit{}:
 		return "any other limit (" + l.Source + ")"
-	case l.Limit == Unlimited:
+	case l.Limit == core.Unlimited:
 		return "unlimited (" + quote.Unprintable(l.Source) + ")"
 	}
 	text := fmt.Sprintf("%v (%s): ", l.Limit, quote.Unprintable(l.Source))
@@ -221,7 +221,7 @@ func (o *Override) report() string {
 	return text
 }
 
-func waitText(wait time.Duration) string { return string(appendWait(nil, wait)) }
+func waitText(wait time.Duration) string { return string(waits.Append(nil, wait)) }
 
 // seconds is a duration that is a number of seconds as JSON.
 type seconds time.Duration

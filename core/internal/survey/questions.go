@@ -1,0 +1,147 @@
+package survey
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+)
+
+const (
+	// Together is how many counters one script looks at, so that it does not delay calls.
+	Together = 16
+	// atOnce is how many of these scripts are under way at once.
+	atOnce = 4
+)
+
+// Question asks the store for one counter, of which several rules may want to know. A nil Question
+// is not asked.
+type Question struct {
+	counter algorithm.Counter
+	verdict algorithm.Verdict
+}
+
+// Key returns the key of the counter.
+func (q *Question) Key() string { return string(q.counter.Key) }
+
+// Answer returns the store's answer, or nil if there is none.
+func (q *Question) Answer() *algorithm.Verdict {
+	if q == nil || q.verdict.Err != nil {
+		return nil
+	}
+	return &q.verdict
+}
+
+// Err returns why there is no answer, or nil.
+func (q *Question) Err() error {
+	if q == nil {
+		return nil
+	}
+	return q.verdict.Err
+}
+
+// questionKey has what distinguishes questions. The key of a counter says which algorithm and window
+// it has.
+type questionKey struct {
+	key  string
+	max  int64
+	rate algorithm.Rate
+	cost int64
+}
+
+// About returns the question about a counter, which is a new one unless it was asked before.
+func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question {
+	of := questionKey{key, limit.Max, limit.Rate, cost}
+	q := s.questions[of]
+	if q == nil {
+		// No counter refuses a call, so that each rule gets an answer whatever the others say.
+		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Dry: true}}
+		s.questions[of] = q
+	}
+	return q
+}
+
+// Ask asks the store, in several scripts at once. Counters of one subject are asked together,
+// because they are on one server.
+func (s *Survey) Ask(ctx context.Context) {
+	byKey := func(a, b questionKey) int { return strings.Compare(a.key, b.key) }
+	var all []*Question
+	for _, key := range slices.SortedFunc(maps.Keys(s.questions), byKey) {
+		all = append(all, s.questions[key])
+	}
+	parts := slices.Collect(slices.Chunk(all, Together))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(atOnce, len(parts)) {
+		workers.Go(panics.Guard(func() {
+			for at := next.Add(1) - 1; at < int64(len(parts)); at = next.Add(1) - 1 {
+				s.askPartSafely(ctx, parts[at])
+			}
+		}, s.parts.Log.Panicked))
+	}
+	workers.Wait()
+}
+
+// askPartSafely is askPart, but a panic is the error of all counters.
+func (s *Survey) askPartSafely(ctx context.Context, part []*Question) {
+	panics.Guard(func() { s.askPart(ctx, part) }, func(err error) {
+		s.parts.Log.Panicked(err)
+		for _, q := range part {
+			q.verdict = algorithm.Verdict{Err: &failure.Error{Class: failure.Unexpected, Err: err}}
+		}
+	})()
+}
+
+// askPart asks the store for some counters together, or one by one if it cannot read one of them.
+func (s *Survey) askPart(ctx context.Context, part []*Question) {
+	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
+	for i, q := range part {
+		counters[i] = q.counter
+	}
+	s.askStore(ctx, counters, verdicts)
+	for i, q := range part {
+		if q.verdict = verdicts[i]; q.verdict.Ended != nil {
+			q.verdict = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, s.parts.Timeout, q.verdict.Ended)}
+		}
+	}
+	if len(part) > 1 && slices.ContainsFunc(verdicts, func(v algorithm.Verdict) bool { return isForeign(v.Err) }) {
+		for i := range part {
+			s.askPart(ctx, part[i:i+1])
+		}
+	}
+}
+
+// askStore asks the store when it is the turn of a report.
+func (s *Survey) askStore(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	if s.parts.Redis != nil {
+		defer s.parts.Redis.Turn(ctx)()
+	}
+	s.parts.Store.Decide(ctx, counters, false, verdicts)
+}
+
+// FindTime takes the time of the latest answer as the present, and otherwise that of the store, on the
+// server of a key. It returns 0 if neither is known.
+func (s *Survey) FindTime(ctx context.Context, key string) (now int64) {
+	for _, q := range s.questions {
+		if v := q.Answer(); v != nil {
+			now = max(now, v.At)
+		}
+	}
+	switch {
+	case now > 0:
+	case s.parts.Memory != nil:
+		now = s.parts.Memory.Now()
+	case key != "":
+		now, _ = s.parts.Redis.Now(ctx, key) // if it does not answer, the questions have the error
+	}
+	return now
+}
+
+// SetTime sets the present, in microseconds since the epoch.
+func (s *Survey) SetTime(now int64) { s.now = now }

@@ -1,0 +1,158 @@
+// Package survey answers the engine from what was read before, for reports on how calls would be
+// decided. It charges nothing.
+package survey
+
+import (
+	"context"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/knownbans"
+	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/core/internal/service"
+)
+
+// Survey is an engine.Store for one report. [Survey.Read] reads overrides and bans. From then on,
+// what the engine asks is noted as a question, and everything fits, until [Survey.Ask] asks the
+// store about all of it at once. It is not safe for concurrent use.
+type Survey struct {
+	engine.Store // of which a report needs Decide only
+	parts        *service.Parts
+	values       map[string]redisstore.Value // of overrides and bans, by key
+	questions    map[questionKey]*Question   // nil before Read
+	now          int64                       // microseconds since the epoch
+}
+
+// New returns an empty Survey.
+func New(parts *service.Parts) *Survey { return &Survey{parts: parts} }
+
+// Read reads the overrides and bans with these keys.
+func (s *Survey) Read(ctx context.Context, keys []string) {
+	s.values, s.questions = make(map[string]redisstore.Value), make(map[questionKey]*Question)
+	unique := keys[:0]
+	for _, key := range keys {
+		if _, ok := s.values[key]; !ok {
+			unique, s.values[key] = append(unique, key), redisstore.Value{}
+		}
+	}
+	if s.parts.Memory == nil {
+		for i, value := range s.parts.Redis.GetAll(ctx, unique) {
+			s.values[unique[i]] = value
+		}
+		return
+	}
+	for _, key := range unique {
+		o, ok := s.parts.Memory.Override([]byte(key))
+		s.values[key] = redisstore.Value{Text: overrides.Stored(&o.Override, ok), Ok: ok}
+	}
+}
+
+// Override returns what was read of an override, in its stored form. A value that is no override is
+// none.
+func (s *Survey) Override(key string) (text string, ok bool) {
+	v := s.values[key]
+	return v.Text, v.Ok || isForeign(v.Err)
+}
+
+func isForeign(err error) bool { return err != nil && failure.ClassOf(err) == failure.Foreign }
+
+// Found returns what a store finds if it looks for an override of a rule with the limit own. If the
+// store did not answer, that may be a block which this process knows.
+func (s *Survey) Found(key string, own *algorithm.Limit) (algorithm.FoundOverride, error) {
+	text, ok := s.Override(key)
+	err := s.values[key].Err
+	switch {
+	case ok:
+		o, wrong := algorithm.ReadOverride(text)
+		if wrong != nil {
+			return algorithm.FoundOverride{What: algorithm.OverrideInvalid}, nil
+		}
+		return o.FoundBy(own), nil
+	case err == nil:
+		return algorithm.FoundOverride{}, nil
+	}
+	if lasts := s.parts.Known.Lasts([]byte(key)); lasts > 0 {
+		return algorithm.BlockedFor(lasts, s.parts.Known.StoreTime()), nil
+	}
+	return algorithm.FoundOverride{}, err
+}
+
+// Ban returns what was known of the ban with a key.
+func (s *Survey) Ban(key string, at int64) (ban algorithm.BanState) {
+	if s.parts.Memory != nil {
+		ban, _ = s.parts.Memory.BanOf([]byte(key))
+		return ban
+	}
+	ban, _ = algorithm.ReadBan(s.values[key].Text, at) // there may be none, and a foreign value is no answer
+	return ban
+}
+
+// Any stands for limits that are not known. Every call fits into it.
+var Any = func() *algorithm.Limit {
+	limit := algorithm.Windowed(algorithm.FixedWindow, algorithm.MaxPermits, algorithm.MaxWindow)
+	return &limit
+}()
+
+// Decide implements engine.Store. A counter has an error if it is not known which limits are in
+// force.
+func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
+	counters = slices.Clone(counters)
+	for i := range counters {
+		if verdicts[i].Err = s.findOverride(counters[i].Override); verdicts[i].Err != nil {
+			counters[i].Override = nil
+		}
+	}
+	ruling := algorithm.Rule(counters, algorithm.ToDecide)
+	var looked []int
+	for i := range counters {
+		switch {
+		case verdicts[i].Err != nil:
+		case ruling.Decides(counters, i):
+			verdicts[i], looked = s.look(&counters[i]), append(looked, i)
+		default:
+			verdicts[i] = ruling.Answer(&counters[i], s.now)
+		}
+	}
+	s.strike(counters, looked, verdicts)
+	for i := range counters {
+		if verdicts[i].RetryAfter > 0 {
+			knownbans.Hold(&counters[i], i, verdicts)
+		}
+	}
+}
+
+// findOverride fills in what an operator set, or returns why that is not known.
+func (s *Survey) findOverride(q *algorithm.OverrideQuery) error {
+	if q == nil {
+		return nil
+	}
+	found, err := s.Found(string(q.Key), q.Limit)
+	q.Answer(found)
+	return err
+}
+
+// look returns the store's answer for a counter.
+func (s *Survey) look(c *algorithm.Counter) algorithm.Verdict {
+	if s.questions == nil || c.Limit == Any {
+		return algorithm.Verdict{At: s.now}
+	}
+	return s.About(string(c.Key), c.Limit, c.Cost).verdict
+}
+
+// strike begins the bans that the refusal of this call completes, by the counters at these places.
+func (s *Survey) strike(all []algorithm.Counter, places []int, verdicts []algorithm.Verdict) {
+	counters, answers := make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
+	for n, at := range places {
+		counters[n], answers[n] = all[at], verdicts[at]
+		counters[n].Watched = all[at].WatchedIn(places)
+	}
+	for n, at := range places {
+		if v := &verdicts[at]; v.Err == nil && algorithm.Struck(counters, answers, n) {
+			ban := s.Ban(string(counters[n].Key), v.At)
+			v.RetryAfter = ban.Begins(counters[n].Limit, v.At)
+		}
+	}
+}

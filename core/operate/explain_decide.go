@@ -1,0 +1,286 @@
+package operate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/route"
+	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/survey"
+)
+
+// explanation is an Explanation in the making. First come the rules, with what their functions return
+// for the call, or with all that they can count for a subject, then the answers of the store, and last
+// what follows from both, by the steps of a call.
+type explanation struct {
+	Explanation
+	parts *service.Parts
+	trial service.Trial // asks the store, and charges nothing
+	store *survey.Survey
+	rules []*explained
+	room  int // the number of counters that may still be added
+}
+
+// maxExplained is how many rules and counters an Explanation has.
+const maxExplained = 4_000
+
+func (o *Operator) newExplanation() *explanation {
+	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained}
+	x.trial = o.front.Trial(x.store)
+	_, x.NotListed = x.trial.Calls()
+	return x
+}
+
+// checkSubject returns why nothing can be said of a subject, or nil.
+func (o *Operator) checkSubject(subject string) error {
+	if err := o.made(); err != nil {
+		return err
+	}
+	return o.front.CheckSubject("", subject)
+}
+
+// explain explains the call that v shows.
+func (x *explanation) explain(v adapter.View, who service.Caller) {
+	rules, who := x.trial.OfCall(v, who)
+	x.Method, x.Route, x.Path = strings.Clone(v.Method()), strings.Clone(v.Route()), strings.Clone(v.Path())
+	x.User, x.ClientIP = who.User, who.Address
+	calls, _ := x.trial.Calls()
+	anyCalled := slices.ContainsFunc(calls, func(n route.Noted) bool { return n.Any() })
+	for at, of := range rules {
+		noted := &calls[of.Guard]
+		e := newExplained(at, of, noted)
+		// Patterns are for whole routers.
+		e.Elsewhere = anyCalled && !of.HasPatterns && !noted.Includes(x.Method, x.Route, x.Path)
+		if e.Applies && e.consider(&who, x.Route, noted) {
+			e.prepared(x.trial.Prepare(at), &who)
+		}
+		x.add(e)
+	}
+}
+
+// add adds a rule, if there is room for it.
+func (x *explanation) add(e *explained) {
+	counters := len(e.owns) + len(e.also)
+	if e.of.Counted.Ban != nil {
+		counters++
+	}
+	if len(x.rules) == maxExplained || counters > x.room {
+		x.NotListed++
+		return
+	}
+	x.room -= counters
+	x.rules = append(x.rules, e)
+}
+
+// finish asks the store, and fills in what follows from its answers.
+func (x *explanation) finish(ctx context.Context) (Explanation, error) {
+	err := x.ask(ctx)
+	x.store.SetTime(x.Time.UnixMicro())
+	if guards := x.decide(); x.Subject == "" {
+		x.conclude(guards)
+	}
+	for _, e := range x.rules {
+		if e.asked {
+			e.conclude(x.store)
+		}
+		x.Rules = append(x.Rules, e.ExplainedRule)
+	}
+	return x.Explanation, err
+}
+
+// ask asks the store about all rules: first for overrides and bans, which say what limits are in
+// force, then for the counters of these limits, and for those that the engine wants to know.
+func (x *explanation) ask(ctx context.Context) error {
+	x.Time = time.Now().UTC()
+	if err := ctx.Err(); err != nil {
+		for _, e := range x.rules {
+			if e.asked {
+				e.asked, e.undecided, e.failed = false, true, err
+			}
+		}
+		return err
+	}
+	deadline, cancel := context.WithTimeout(ctx, x.parts.Timeout)
+	defer cancel()
+	blocked := x.findStored(deadline)
+	for _, e := range x.rules {
+		if e.asked {
+			e.findLimits()
+			e.ask(x.store, x.parts.KeyHead)
+		}
+	}
+	x.decide()
+	x.store.Ask(deadline)
+	if now := x.store.FindTime(deadline, blocked); now > 0 {
+		x.Time = time.UnixMicro(now).UTC()
+	}
+	return x.failure(ctx)
+}
+
+// findStored reads the overrides and bans, and returns the key of one that is a block, because the
+// ends of blocks are times of the store's clock.
+func (x *explanation) findStored(ctx context.Context) (blocked string) {
+	var keys []string
+	asked := slices.DeleteFunc(slices.Clone(x.rules), func(e *explained) bool { return !e.asked })
+	for _, e := range asked {
+		if of := e.of.Counted; of.OverrideKey != "" {
+			keys = append(keys, e.key(x.parts.KeyHead, of.OverrideKey))
+		}
+		if of := e.of.Counted; of.Ban != nil {
+			keys = append(keys, e.key(x.parts.KeyHead, of.BanKey))
+		}
+	}
+	x.store.Read(ctx, keys)
+	for _, e := range asked {
+		if e.of.Counted.OverrideKey == "" {
+			continue
+		}
+		if e.findStored(x.store, x.parts.KeyHead); blocked == "" && e.found.What == algorithm.OverrideBlocked {
+			blocked = e.key(x.parts.KeyHead, e.of.Counted.OverrideKey)
+		}
+	}
+	return blocked
+}
+
+// failure returns the error of the Explanation: why the store did not answer for one of the rules.
+func (x *explanation) failure(ctx context.Context) (failed error) {
+	for _, e := range x.rules {
+		if err := e.findFailure(); failed == nil {
+			failed = err
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	if ended := failure.CallersEnd(ctx); ended != nil {
+		return ended
+	}
+	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(failed)), Err: failed}
+}
+
+// decision is what some rules make of a call.
+type decision struct {
+	reason core.Reason // "" if it is not known
+	by     *explained
+	wait   time.Duration
+}
+
+// decide decides by each rule alone and, for a call, by each Guard.
+func (x *explanation) decide() (guards []decision) {
+	for _, e := range x.rules {
+		if e.Applies && !e.undecided {
+			d := x.alone(e)
+			e.Reason, e.RetryAfter = d.reason, d.wait
+		}
+	}
+	if x.Subject != "" {
+		return nil
+	}
+	var here []*explained // of the Guard
+	for i, e := range x.rules {
+		if e.Applies && !e.undecided && !e.Elsewhere {
+			here = append(here, e)
+		}
+		if last := i+1 == len(x.rules) || x.rules[i+1].of.Guard != e.of.Guard; last && len(here) > 0 {
+			guards, here = append(guards, x.decideBy(here...)), nil
+		}
+	}
+	return guards
+}
+
+// decideBy decides the call by the steps of a middleware that has these rules.
+func (x *explanation) decideBy(rules ...*explained) decision {
+	indices := make([]int, len(rules))
+	for i, e := range rules {
+		indices[i] = e.at
+	}
+	r := x.trial.Decide(indices...)
+	return decision{core.Reason(r.Reason), rules[slices.Index(indices, r.By)], micros(r.Wait)}
+}
+
+// alone decides by a rule as if there was no other. It does not look at counts in this process, which
+// decide if the store does not answer and the rule says so.
+func (x *explanation) alone(e *explained) (d decision) {
+	if x.Subject == "" {
+		d = x.decideBy(e)
+	} else {
+		d = x.decideByAny(e)
+	}
+	if e.failed != nil && e.of.Counted.LocalShare > 0 && (d.reason == core.Allowed || d.reason == core.StoreFailOpen) {
+		return decision{}
+	}
+	return d
+}
+
+// decideByAny decides by each limit that may be in place of the rule's own. The reason is known if it
+// is the same for all.
+func (x *explanation) decideByAny(e *explained) (d decision) {
+	owns := e.owns
+	if e.isOverridden() {
+		owns = owns[:1]
+	}
+	for _, own := range owns {
+		if own.isAny() && e.failed != nil {
+			continue
+		}
+		r := x.trial.DecideBy(e.at, own.Limit, e.cost)
+		reason := core.Reason(r.Reason)
+		if d.by != nil && reason != d.reason || own.isAny() && reason == core.Allowed {
+			return decision{}
+		}
+		d = decision{reason, e, max(d.wait, micros(r.Wait))}
+	}
+	return d
+}
+
+// conclude finds the rule that would refuse the call: that of the first Guard that refuses it.
+func (x *explanation) conclude(guards []decision) {
+	x.Reason = core.Allowed
+	refused := decision{}
+	for _, d := range guards {
+		switch {
+		case refuses(d.reason) && (refused.by == nil || d.by.precedes(refused.by)):
+			refused = d
+		case d.by.Mode == core.DryRun:
+		case d.reason == core.SoftExceeded && x.Reason != core.SoftExceeded, d.reason == core.StoreFailOpen && x.Reason == core.Allowed:
+			x.Reason, x.Rule = d.reason, d.by.Name
+		}
+	}
+	if refused.by != nil {
+		refused.by.Refuses = true
+		x.Reason, x.Rule, x.RetryAfter = refused.reason, refused.by.Name, refused.wait
+	} else if slices.ContainsFunc(x.rules, (*explained).mayRefuse) {
+		x.Reason, x.Rule = "", ""
+	}
+}
+
+// refuses reports whether calls with this reason are refused.
+func refuses(reason core.Reason) bool {
+	switch reason {
+	case core.Allowed, core.DryRunExceeded, core.SoftExceeded, core.StoreFailOpen, "":
+		return false
+	default:
+		return true
+	}
+}
+
+// mayRefuse reports whether it is not known what the rule makes of the call, because of an error.
+func (e *explained) mayRefuse() bool {
+	return e.Applies && !e.Elsewhere && e.Reason == "" && (e.failed != nil || len(e.Errors) > 0)
+}
+
+// precedes reports whether a call passes the Guard of the rule before that of an earlier rule.
+// Checks follow the Guards, because they run in handlers. A Guard that was called for more routes is
+// probably outside of one that was called for fewer.
+func (e *explained) precedes(earlier *explained) bool {
+	if e.InHandler != earlier.InHandler {
+		return !e.InHandler
+	}
+	return e.breadth > earlier.breadth
+}

@@ -1,0 +1,276 @@
+package operate
+
+import (
+	"slices"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/route"
+	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/survey"
+)
+
+// explained is an ExplainedRule in the making.
+type explained struct {
+	ExplainedRule
+	at      int // its index in the Trial
+	of      service.TrialRule
+	breadth int // the number of routes that its guard was called for
+	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
+	// Inspect. also are further ones.
+	owns, also []sourcedLimit
+	cost       int64
+	undecided  bool // it is not known what the rule makes of the call
+	asked      bool // the store is asked about it
+	// found is what the store found of an override.
+	found  algorithm.FoundOverride
+	limits []askedLimit // those in force
+	banned *survey.Question
+	failed error // why the store did not answer for one of the limits
+}
+
+// sourcedLimit is a limit and where it comes from. It has no limit if it is Unlimited. It is anyLimit
+// if LimitFor computes it for each call.
+type sourcedLimit struct {
+	*engine.Limit
+	source string
+}
+
+// anyLimit stands for the limits of LimitFor that are not known.
+var anyLimit = &engine.Limit{Compiled: survey.Any, Max: survey.Any.Max, KeyTail: "any"}
+
+// isAny reports whether LimitFor computes the limit for each call.
+func (s sourcedLimit) isAny() bool { return s.Limit == anyLimit }
+
+// askedLimit is a limit in force, and what the store is asked about it.
+type askedLimit struct {
+	sourcedLimit
+	*survey.Question
+}
+
+// The sources of limits.
+const (
+	fromRule     = "rule"
+	fromAlso     = "also"
+	fromPlan     = "plan "
+	fromLimitFor = "computed"
+	fromOverride = "override"
+)
+
+func newExplained(at int, of service.TrialRule, calls *route.Noted) *explained {
+	e := &explained{at: at, of: of, cost: 1, breadth: calls.Breadth()}
+	e.Name, e.Place, e.Version, e.InHandler = of.Counted.Name, of.Place, of.Version, of.InHandler
+	e.Mode = core.Mode(of.Counted.Mode)
+	e.Applies, e.Because = of.Applies, of.Because
+	for _, key := range calls.Routes {
+		e.Routes = append(e.Routes, key.Name())
+	}
+	slices.Sort(e.Routes)
+	return e
+}
+
+// consider finds out whether it can be decided what the rule, which applies, makes of the call.
+func (e *explained) consider(caller *service.Caller, route string, calls *route.Noted) (decides bool) {
+	switch {
+	case e.InHandler && calls.Subjects:
+		e.leave("its handler passes subjects of its own, so use Inspect")
+	case e.of.ByRoute && e.Elsewhere:
+		e.leave("it counts each route by itself, and was never called for this one")
+	case e.of.ByRoute && route == "" && len(calls.Routes) > 0:
+		e.leave("it counts each route by itself, and the call's route is not known")
+	case e.of.NeedsLogin && caller.Failed != nil:
+		e.note(caller.Failed)
+	}
+	return !e.undecided
+}
+
+// leave leaves the rule undecided, and appends a clause to Because.
+func (e *explained) leave(why string) {
+	e.undecided = true
+	e.but(why)
+}
+
+// but appends a clause to Because.
+func (e *explained) but(why string) { e.Because += "; " + why }
+
+// note notes the error of a function. If one panicked without which the call cannot be counted,
+// callers get no answer by this rule.
+func (e *explained) note(f *service.Failure) {
+	e.Errors = append(e.Errors, f.Function+": "+f.Err.Error())
+	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost"
+	e.undecided = e.undecided || needed && f.Panicked
+}
+
+// prepared notes what the functions of the rule returned.
+func (e *explained) prepared(p *service.Prepared, caller *service.Caller) {
+	for i := range p.Failures {
+		e.note(&p.Failures[i])
+	}
+	switch e.Plan = p.Plan; {
+	case e.undecided:
+		return
+	case e.Mode == core.Soft && (p.Err != nil || e.of.NeedsLogin && caller.Failed != nil):
+		e.but("the call goes on uncounted")
+	case e.of.NeedsLogin && e.Mode != core.Enforce && caller.User == "":
+		e.but("it refuses nobody, and so does not count callers who are not logged in")
+	case p.Free && p.Subject == "" && p.Err == nil:
+		e.but("it costs nothing")
+	}
+	if p.Subject == "" {
+		return
+	}
+	e.asked, e.Subject, e.cost = true, p.Subject, p.Cost
+	own := sourcedLimit{p.Own, fromRule}
+	switch {
+	case p.Own == e.of.Counted.Limits[0]:
+	case e.of.Computes:
+		own.source = fromLimitFor
+	default:
+		own.source = fromPlan + e.Plan
+	}
+	e.owns = []sourcedLimit{own}
+	e.addAlso()
+}
+
+// addAlso adds the further limits of the rule.
+func (e *explained) addAlso() {
+	for _, limit := range e.of.Counted.Limits[1:] {
+		e.also = append(e.also, sourcedLimit{limit, fromAlso})
+	}
+}
+
+// key returns a key of the rule's subject.
+func (e *explained) key(head, tail string) string {
+	return string(rediskey.Append(nil, head, e.Subject, tail))
+}
+
+// findStored finds what an operator set for the subject.
+func (e *explained) findStored(s *survey.Survey, head string) {
+	own, key := e.of.Counted.Limits[0].Compiled, e.key(head, e.of.Counted.OverrideKey)
+	e.found, e.failed = s.Found(key, own)
+	if text, ok := s.Override(key); ok {
+		o := readOverride(e.Subject, text, own)
+		e.Override = &o
+	} else if e.found.What == algorithm.OverrideBlocked { // the process knows it
+		e.Override = &Override{Subject: e.Subject, Blocked: true}
+		if e.found.Ends > 0 {
+			e.Override.Until = time.UnixMicro(e.found.Ends).UTC()
+		}
+	}
+}
+
+// findLimits finds the limits in force, by the rule, the plan and the override, and what a call of
+// unknown size costs by them.
+func (e *explained) findLimits() {
+	owns, also := e.owns, e.also
+	if e.found.What == algorithm.OverrideLimit || e.found.What == algorithm.OverrideUnlimited {
+		owns = []sourcedLimit{e.overridden()}
+	}
+	if len(owns) == 1 && owns[0].Limit == nil { // Unlimited lifts all limits of the rule
+		also = nil
+	}
+	for _, limit := range slices.Concat(owns, also) {
+		e.limits = append(e.limits, askedLimit{sourcedLimit: limit})
+	}
+	if e.cost == algorithm.LargestCost {
+		e.cost = e.largestCost()
+	}
+}
+
+// isOverridden reports whether what an operator set for the subject applies.
+func (e *explained) isOverridden() bool { return e.found.What != 0 && e.Override.Ignored == "" }
+
+// overridden returns the limit that an override puts in place of the rule's own.
+func (e *explained) overridden() sourcedLimit {
+	limit := sourcedLimit{source: fromOverride}
+	if until := e.Override.Until; !until.IsZero() {
+		limit.source += " until " + until.Format(time.RFC3339Nano)
+	}
+	if own := e.of.Counted.Limits[0]; e.found.What == algorithm.OverrideLimit {
+		limit.Limit = &engine.Limit{Compiled: own.Compiled.Numbered(e.found.Max, e.found.Burst), Max: e.found.Max, KeyTail: own.KeyTail}
+	}
+	return limit
+}
+
+// largestCost returns the largest cost that fits into the limits in force.
+func (e *explained) largestCost() int64 {
+	if own := e.limits[0]; own.Limit != nil {
+		return e.of.Counted.LargestCost(own.Limit)
+	}
+	return algorithm.MaxPermits
+}
+
+// ask adds the questions about the limits in force and the ban.
+func (e *explained) ask(s *survey.Survey, head string) {
+	if e.of.Counted.Ban != nil {
+		e.banned = s.About(e.key(head, e.of.Counted.BanKey), e.of.Counted.Ban, 0)
+	}
+	if e.failed != nil { // it is not known which limits are in force
+		return
+	}
+	costly := e.cost > e.largestCost() // then it is not charged
+	for i := range e.limits {
+		switch a := &e.limits[i]; {
+		case a.Limit == nil || a.isAny():
+		case costly:
+			a.Question = s.About(e.key(head, a.KeyTail), a.Compiled, 0)
+		default:
+			a.Question = s.About(e.key(head, a.KeyTail), a.Compiled, a.CostOf(e.cost))
+		}
+	}
+}
+
+// findFailure finds why the store did not answer about the rule. A key that does not hold a counter
+// is only an error of the rule.
+func (e *explained) findFailure() error {
+	for i := range e.limits {
+		if e.failed == nil {
+			e.failed = e.limits[i].Err()
+		}
+	}
+	if e.failed == nil {
+		e.failed = e.banned.Err()
+	}
+	if isForeign(e.failed) {
+		e.Errors = append(e.Errors, "Redis: "+e.failed.Error())
+		return nil
+	}
+	return e.failed
+}
+
+// conclude fills in the limits and the ban.
+func (e *explained) conclude(s *survey.Survey) {
+	for i := range e.limits {
+		e.Limits = append(e.Limits, e.limits[i].explain())
+	}
+	e.Cost = permits(e.cost)
+	v := e.banned.Answer()
+	if v == nil {
+		return
+	}
+	ban := s.Ban(e.banned.Key(), v.At)
+	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.of.Counted.Ban, v.At))
+	if v.RetryAfter > 0 {
+		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+	}
+}
+
+// explain returns a limit with the store's answer.
+func (a *askedLimit) explain() ExplainedLimit {
+	out := ExplainedLimit{Source: a.source}
+	switch {
+	case a.Limit == nil:
+		out.Limit = core.Unlimited
+	case !a.isAny():
+		out.Limit = limitOf(a.Limit)
+	}
+	if v := a.Answer(); v != nil {
+		out.Known, out.Remaining = true, permits(v.Remaining)
+		out.ResetAfter, out.RetryAfter = micros(v.ResetAfter), micros(v.RetryAfter)
+		out.Used = max(0, permits(a.Compiled.Max)-out.Remaining)
+	}
+	return out
+}
