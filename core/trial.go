@@ -186,7 +186,7 @@ func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) service.Ruling
 	c.clear()
 	c.applyRule(r.rule, r.named)
 	a, in := &c.rules[0], &c.Applied()[0]
-	a.known, a.own = true, r.named.limits[0]
+	a.known = true
 	in.Subject, in.Cost, in.Own = []byte(t.subject), cost, own
 	return t.decideApplied([]int{rule})
 }
