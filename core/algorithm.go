@@ -54,27 +54,8 @@ func (a Algorithm) String() string {
 }
 
 // known reports whether a limit can have this algorithm.
-func (a Algorithm) known() bool {
-	return algorithm.Kind(a).Known() && !algorithm.Kind(a).Properties().Watches
-}
+func (a Algorithm) known() bool { return algorithm.Kind(a).Limits() }
 
 // properties returns what is always true of the algorithm. internal/algorithm registers the
 // properties in the order of the constants. An unknown algorithm has none.
-func (a Algorithm) properties() *algorithm.Properties {
-	if !a.known() {
-		return &noProperties
-	}
-	return algorithm.Kind(a).Properties()
-}
-
-var noProperties algorithm.Properties
-
-// algorithmOf returns the algorithm that a word in the text form of a limit stands for.
-func algorithmOf(word string) (a Algorithm, ok bool) {
-	for _, kind := range algorithm.Kinds() {
-		if kind.Properties().Text == word {
-			return Algorithm(kind), word != ""
-		}
-	}
-	return 0, false
-}
+func (a Algorithm) properties() *algorithm.Properties { return algorithm.Kind(a).OfLimit() }

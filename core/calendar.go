@@ -9,12 +9,13 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
 
 // Calendar is the days or the months of a time zone, as spans of a limit. See [PerCalendarDay] and
 // [PerCalendarMonth]. The zero value is no calendar. It is a small comparable value.
 type Calendar struct {
-	unit calendarUnit
+	unit limittext.Unit
 	zone string
 }
 
@@ -27,30 +28,6 @@ func (c Calendar) String() string {
 		return c.unit.String() + " of no zone"
 	}
 	return fmt.Sprintf("%v of %s", c.unit, c.zone)
-}
-
-type calendarUnit uint8
-
-const (
-	ofDays calendarUnit = iota + 1
-	ofMonths
-)
-
-func (u calendarUnit) String() string {
-	if u == ofMonths {
-		return "month"
-	}
-	return "day"
-}
-
-// nominal is the length of a day or of a long month, disregarding days on which the clocks are
-// changed.
-func (u calendarUnit) nominal() time.Duration {
-	const day = 24 * time.Hour
-	if u == ofMonths {
-		return 31 * day
-	}
-	return day
 }
 
 // calendars holds one entry for each calendar in use, so that all its limits share the day or month
@@ -80,6 +57,6 @@ func (c Calendar) compile() (*algorithm.Calendar, error) {
 	if len(name) > maxZoneInKey {
 		name = "#" + Digest(name)[:maxZoneInKey-1]
 	}
-	made, _ := calendars.Add(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == ofMonths), maxCalendars)
+	made, _ := calendars.Add(c, algorithm.NewCalendar(c.unit.String()[:1]+name, zone, c.unit == limittext.Months), maxCalendars)
 	return made, nil
 }

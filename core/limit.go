@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
 
 // Limit is a number of permits in a span. It is a small comparable value. The zero Limit, and one
@@ -57,17 +58,19 @@ func PerDay(n int) Limit { return Limit{Max: n, Window: 24 * time.Hour} }
 // Redis's clock says which day it is. The rules of the zone are those that this process knows: a
 // machine without them needs import _ "time/tzdata".
 func PerCalendarDay(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: Calendar{ofDays, zone}, Algorithm: CalendarWindow}
+	return Limit{Max: n, Calendar: Calendar{limittext.Days, zone}, Algorithm: CalendarWindow}
 }
 
 // PerCalendarMonth returns a limit of n in each calendar month of a zone.
 func PerCalendarMonth(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: Calendar{ofMonths, zone}, Algorithm: CalendarWindow}
+	return Limit{Max: n, Calendar: Calendar{limittext.Months, zone}, Algorithm: CalendarWindow}
 }
 
 // InFlight returns a limit of n calls at once, by [Concurrency]. The slot of a holder that died is
 // free after 30 seconds, or what [Limit.LostAfter] says.
-func InFlight(n int) Limit { return Limit{Max: n, Window: 30 * time.Second, Algorithm: Concurrency} }
+func InFlight(n int) Limit {
+	return Limit{Max: n, Window: limittext.DefaultLostAfter, Algorithm: Concurrency}
+}
 
 // Bucket returns the limit counted by a token bucket of burst permits: PerSecond(10).Bucket(20)
 // refills ten a second and lets twenty through at once. A burst of 0 is Max.
@@ -100,18 +103,6 @@ func (l Limit) by(algorithm Algorithm) Limit {
 	return l
 }
 
-// spanName returns the word by which headers distinguish limits of one name: 10s, day, at-once.
-func (l Limit) spanName() string {
-	switch {
-	case l.Algorithm.properties().Slots:
-		return "at-once"
-	case l.Calendar != Calendar{}:
-		return l.Calendar.unit.String()
-	default:
-		return spanText(l.Window)
-	}
-}
-
 // atOnce returns how many permits can pass at one moment.
 func (l Limit) atOnce() int {
 	if l.Burst != 0 && l.Algorithm.properties().Burst {
@@ -134,7 +125,7 @@ func (l Limit) span() time.Duration {
 	if l.Calendar == (Calendar{}) {
 		return l.Window
 	}
-	return l.Calendar.unit.nominal()
+	return l.Calendar.unit.Nominal()
 }
 
 // normal returns the limit with its unset fields filled in, so that limits that mean the same are
@@ -207,7 +198,7 @@ func (l Limit) check() error {
 	case calendar && l.Window != 0:
 		return wrong("Calendar", "calendar_and_window", l.Calendar, "takes the place of a Window: set one of the two")
 	case calendar && l.Algorithm != 0 && !of.Calendar:
-		return wrong("Calendar", "calendar_algorithm", l.Calendar, "goes with CalendarWindow only")
+		return wrong("Calendar", "calendar_algorithm", l.Calendar, "goes with "+limittext.Kinds(countsCalendars)+" only")
 	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
 		return wrong("Window", "window_range", l.Window, "must be 1 ms to 366 days")
 	case l.Window%time.Microsecond != 0:
@@ -215,9 +206,13 @@ func (l Limit) check() error {
 	case l.Window < shortest:
 		return wrong("Window", "window_short", l.Window, fmt.Sprintf("must be at least %g s for %v: holders renew their slots every third of it", shortest.Seconds(), l.Algorithm))
 	case l.Burst != 0 && !of.Burst:
-		return wrong("Burst", "burst_without_bucket", l.Burst, "means something for TokenBucket only")
+		return wrong("Burst", "burst_without_bucket", l.Burst, "means something for "+limittext.Kinds(hasBurst)+" only")
 	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
 		return wrong("Burst", "burst_range", l.Burst, "must be 1 to 10^12, or unset")
 	}
 	return nil
 }
+
+func countsCalendars(p *algorithm.Properties) bool { return p.Calendar }
+
+func hasBurst(p *algorithm.Properties) bool { return p.Burst }

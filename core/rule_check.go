@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
 
 // Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
@@ -72,6 +73,8 @@ func (r *Rule) firstLimit(has func(*algorithm.Properties) bool) (field string, l
 }
 
 func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
+
+func leases(p *algorithm.Properties) bool { return p.Leases }
 
 func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
@@ -178,7 +181,7 @@ func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError 
 
 func (c *ruleCheck) checkNote() {
 	if field, _ := c.firstLimit(keepsNotes); c.Note != nil && field == "" {
-		c.add("Note", "note_without_log", "a function", "is kept by SlidingLog only: set Limit to one with Log()")
+		c.add("Note", "note_without_log", "a function", "is kept by "+limittext.Kinds(keepsNotes)+" only: set Limit to one such as "+limittext.Example(keepsNotes))
 	}
 }
 
@@ -188,8 +191,8 @@ func (c *ruleCheck) checkLease() {
 	case c.Lease == 0:
 	case c.Lease < 0 || c.Lease > own.Max:
 		c.add("Lease", "lease_range", c.Lease, "must be 0 to the limit's Max")
-	case !own.Algorithm.properties().Leases:
-		c.add("Lease", "lease_algorithm", c.Lease, "needs SlidingWindow or FixedWindow")
+	case !leases(own.Algorithm.properties()):
+		c.add("Lease", "lease_algorithm", c.Lease, "needs "+limittext.Kinds(leases))
 	}
 }
 

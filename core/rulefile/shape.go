@@ -3,6 +3,7 @@ package rulefile
 import (
 	"regexp"
 
+	"github.com/accesslimit/accesslimit/core/internal/limittext"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
@@ -99,8 +100,8 @@ const span = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
 var (
 	namePattern  = regexp.MustCompile(`^[ -~]{1,128}$`)
 	spanPattern  = regexp.MustCompile(`^(` + span + `)+$`)
-	limitPattern = regexp.MustCompile(`^ *[0-9]+( +at +once( +lost +after +[^ ]+)?|/[^ ]+( +(log|fixed|aligned|burst +[0-9]+))?) *$`)
-	planPattern  = regexp.MustCompile(`^ *unlimited *$|` + limitPattern.String())
+	limitPattern = regexp.MustCompile(limittext.Pattern())
+	planPattern  = regexp.MustCompile(limittext.UnlimitedPattern() + "|" + limittext.Pattern())
 	modePattern  = regexp.MustCompile(`^(enforce|soft|dry_run)$`)
 	storePattern = regexp.MustCompile(`^ *(fail_open|fail_closed|count_locally +[^ ]+) *$`)
 )

@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
-
-// limitParts are the words for the fields of a core.Limit that its text form has no names for.
-var limitParts = strings.NewReplacer("Max ", "its number ", "Window ", "its span ", "Calendar ", "", "Burst ", "its burst ")
 
 // wrongPlan returns what is wrong with the text of a limit of a plan, or "".
 func wrongPlan(text string) string {
@@ -21,15 +19,20 @@ func wrongPlan(text string) string {
 	if err == nil {
 		return ""
 	}
-	return limitParts.Replace(why(err))
+	return why(err)
 }
 
 // wrongLimit returns what is wrong with the text of any other limit, or "".
 func wrongLimit(text string) string {
-	if strings.TrimSpace(text) == "unlimited" {
+	limit, err := core.ParseLimit(text)
+	var wrong *core.RuleError
+	switch {
+	case limit == core.Unlimited:
 		return "is for plans only: a rule has a limit"
+	case errors.As(err, &wrong) && wrong.Code == "limit_form":
+		return "must be like " + limittext.RuleForms
 	}
-	return strings.Replace(wrongPlan(text), "3 at once, or unlimited", "or 3 at once", 1)
+	return wrongPlan(text)
 }
 
 // limitOf returns the limit of a checked text.

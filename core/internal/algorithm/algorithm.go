@@ -70,10 +70,23 @@ func (k Kind) Tag() string { return registry[k].Properties.Tag }
 // Properties returns what is always true of a known algorithm.
 func (k Kind) Properties() *Properties { return &registry[k].Properties }
 
+// OfLimit returns the properties of an algorithm that a limit can have. Any other has none.
+func (k Kind) OfLimit() *Properties {
+	if !k.Limits() {
+		return &noProperties
+	}
+	return k.Properties()
+}
+
+// Limits reports whether a limit can have this algorithm.
+func (k Kind) Limits() bool { return k.Known() && !k.Properties().Watches }
+
+var noProperties Properties
+
 // Properties are what is always true of an algorithm. Each zero value is the safe one.
 type Properties struct {
 	Name string // as core spells it
-	Text string // its word in the text form of a limit, if it has one
+	Text string // its words in the text form of a limit, if it has some: behind the rate, or with Slots behind the number
 	File string // the prefix of its Lua files
 	Tag  string // its short name and the version of its state, as in keys and scripts
 

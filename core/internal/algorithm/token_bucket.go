@@ -40,7 +40,7 @@ type Rate struct {
 
 func (tokenBucket) properties() Properties {
 	return Properties{
-		Name: "TokenBucket", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
+		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
 		Merges: true,
 	}
 }

@@ -1,5 +1,7 @@
 package rulefield
 
+import "github.com/accesslimit/accesslimit/core/internal/limittext"
+
 // The largest numbers that a file can give.
 const (
 	longest = 366 * 24 * 3600 // seconds
@@ -10,7 +12,7 @@ const (
 var Table = []Field{
 	{Name: "Name", Form: Name, Doc: "The name of the rule and its counters."},
 	{Name: "Limit", Form: Limit, Counters: ByLimit,
-		Doc: "How many calls pass, such as 100/s, 5/15m log, 10/s burst 20, 1000/day@UTC or 3 at once."},
+		Doc: "How many calls pass, such as " + limittext.RuleForms + "."},
 	{Name: "Seconds", Form: Number, Least: 1, Most: longest, Counters: ByLimit,
 		Doc: "The span of a sliding window, in place of limit."},
 	{Name: "MaxCount", Form: Number, Least: 1, Most: largest, Counters: ByLimit,

@@ -1,0 +1,88 @@
+// Package limittext has the words of limits: their text form, which String writes and Parse reads, how
+// messages to callers name them, and the patterns by which a schema accepts them.
+//
+// What one algorithm's limits are called is among its properties, so this package asks for those,
+// and never which algorithm it has.
+package limittext
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Terms are what the text of a limit says, as the fields of core.Limit hold it.
+type Terms struct {
+	Max    int
+	Window time.Duration
+	Unit   Unit // in place of Window
+	Zone   string
+	Kind   algorithm.Kind
+	Burst  int
+}
+
+// Unlimited are the terms of core.Unlimited.
+var Unlimited = Terms{Max: -1}
+
+// DefaultLostAfter is the Window of a limit of slots unless its text names another.
+const DefaultLostAfter = 30 * time.Second
+
+// Unit is a span of a calendar, or 0.
+type Unit uint8
+
+// The units.
+const (
+	Days Unit = iota + 1
+	Months
+)
+
+var units = [...]struct {
+	name    string
+	nominal time.Duration
+}{Days: {"day", 24 * time.Hour}, Months: {"month", 31 * 24 * time.Hour}}
+
+// String returns the unit in the singular.
+func (u Unit) String() string { return units[u].name }
+
+// Nominal returns the length of a day or of a long month, disregarding days on which the clocks are
+// changed.
+func (u Unit) Nominal() time.Duration { return units[u].nominal }
+
+// spans are the spans that have a letter.
+var spans = []struct {
+	letter string
+	is     time.Duration
+}{{"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}}
+
+// String returns the text form of terms whose unset fields are filled in.
+func (t Terms) String() string {
+	switch of := t.Kind.OfLimit(); {
+	case t == Unlimited:
+		return "unlimited"
+	case of.Slots && t.Window == DefaultLostAfter:
+		return fmt.Sprintf("%d %s", t.Max, of.Text)
+	case of.Slots:
+		return fmt.Sprintf("%d %s lost after %s", t.Max, of.Text, spanText(t.Window))
+	case t.Unit != 0:
+		return fmt.Sprintf("%d/%v@%s", t.Max, t.Unit, t.Zone)
+	case of.Burst:
+		return fmt.Sprintf("%d/%s %s %d", t.Max, letterOf(t.Window), of.Text, t.Burst)
+	case of.Text != "":
+		return fmt.Sprintf("%d/%s %s", t.Max, letterOf(t.Window), of.Text)
+	default:
+		return fmt.Sprintf("%d/%s", t.Max, letterOf(t.Window))
+	}
+}
+
+// SpanName returns the word by which headers distinguish limits of one name: 10s, day, at-once.
+func (t Terms) SpanName() string {
+	switch {
+	case t.Kind.OfLimit().Slots:
+		return "at-once"
+	case t.Unit != 0:
+		return t.Unit.String()
+	default:
+		return spanText(t.Window)
+	}
+}

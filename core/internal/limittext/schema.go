@@ -1,0 +1,73 @@
+package limittext
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Examples of limits, in all their text forms. RuleForms are those that a rule can have.
+const (
+	forms     = "100/s, 5/15m log, 10/s burst 20, 1000/day@UTC, "
+	RuleForms = forms + "or 3 at once"
+	allForms  = forms + "3 at once, or unlimited"
+)
+
+// Pattern returns a regular expression that all texts of limits match, but for that of Unlimited. It
+// is a little wider than Parse, and never narrower.
+func Pattern() string {
+	var slots []string
+	for _, kind := range algorithm.Kinds() {
+		if of := kind.OfLimit(); of.Slots {
+			slots = append(slots, " +"+spaced(of.Text)+"( +lost +after +[^ ]+)?")
+		}
+	}
+	words := suffixes(" [0-9]+")
+	for i, word := range words {
+		words[i] = spaced(word)
+	}
+	return "^ *[0-9]+(" + strings.Join(slots, "|") + "|/[^ ]+( +(" + strings.Join(words, "|") + "))?) *$"
+}
+
+// UnlimitedPattern returns a regular expression that the text of Unlimited matches.
+func UnlimitedPattern() string { return "^ *" + regexp.QuoteMeta(Unlimited.String()) + " *$" }
+
+// spaced lets words be further apart.
+func spaced(words string) string { return strings.ReplaceAll(words, " ", " +") }
+
+// Example returns a limit by the first algorithm with a property.
+func Example(has func(*algorithm.Properties) bool) string {
+	for _, kind := range algorithm.Kinds() {
+		if has(kind.OfLimit()) {
+			return Terms{Max: 5, Window: 15 * time.Minute, Kind: kind, Burst: 20}.String()
+		}
+	}
+	return ""
+}
+
+// Kinds returns the algorithms with a property, by their names in Go: "SlidingWindow or
+// FixedWindow".
+func Kinds(has func(*algorithm.Properties) bool) string { return named(has, "", asInGo) }
+
+// Phrases is Kinds in English: "a sliding window or a fixed window".
+func Phrases(has func(*algorithm.Properties) bool) string { return named(has, "a ", inEnglish) }
+
+func named(has func(*algorithm.Properties) bool, article string, spell func(string) string) string {
+	var names []string
+	for _, kind := range algorithm.Kinds() {
+		if of := kind.OfLimit(); has(of) {
+			names = append(names, article+spell(of.Name))
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func asInGo(name string) string { return name }
+
+var capital = regexp.MustCompile(`(.)([A-Z])`)
+
+func inEnglish(name string) string {
+	return strings.ToLower(capital.ReplaceAllString(name, "$1 $2"))
+}
