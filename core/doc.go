@@ -138,7 +138,7 @@
 //
 //	RuleSet.Replace         ruleset_replace.go          checks the rules, and that no name is missing
 //	  RuleSet.bind          ruleset.go                  prepares them for each Guard
-//	  ruleNames.replace     rule_names.go               claims their names, or refuses them all
+//	  Table.Replace         internal/rulenames          claims their names, or refuses them all
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
 //	  followedRules         attached.go                 each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit

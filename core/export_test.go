@@ -161,9 +161,7 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 // KnownNames returns how many names of rules, and how many prepared limits, a limiter remembers.
 func KnownNames(l *Limiter) (names, limits int) {
 	r := &l.front().registry
-	r.names.mu.Lock()
-	defer r.names.mu.Unlock()
-	return len(r.names.claims), len(r.limits.known.All())
+	return r.names.Len(), len(r.limits.known.All())
 }
 
 // RefusingReasons returns the reasons to refuse a call.

@@ -30,7 +30,7 @@ func (l *Limiter) mustFront() *front {
 }
 
 // Obeying implements service.Front.
-func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.obeying() }
+func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.Obeying() }
 
 // CheckSubject implements service.Front.
 func (f *front) CheckSubject(name, subject string) error { return checkSubject(name, subject) }
@@ -39,7 +39,7 @@ func (f *front) CheckSubject(name, subject string) error { return checkSubject(n
 func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
 
 // IgnoresBans implements service.Front.
-func (f *front) IgnoresBans(name string) bool { return f.registry.names.ignoresBans(name) }
+func (f *front) IgnoresBans(name string) bool { return f.registry.names.IgnoresBans(name) }
 
 // BanAfter implements service.Front.
-func (f *front) BanAfter(name string) int { return f.registry.names.banAfter(name) }
+func (f *front) BanAfter(name string) int { return f.registry.names.BanAfter(name) }

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/rediskey"
+import (
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
 
 // withOverrides returns the handle with overrides.
 func (h *handle) withOverrides() *handle {
@@ -13,7 +16,7 @@ func (h *handle) withOverrides() *handle {
 	switch {
 	case own == Unlimited:
 		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
-	case !h.front.registry.names.claimHandle(h.named.name, own):
+	case !h.front.registry.names.ClaimHandle(h.named.name, own, codeplace.OfCaller):
 		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own, Why: notOverridable}
 	default:
 		changed.counted.OverrideKey = rediskey.OverrideTail(h.named.name)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/accesslimit/accesslimit/core/internal/reference"
+	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
@@ -43,6 +44,7 @@ func (f *front) assemble() {
 	f.calls.New = func() any { return newCall(&f.callParts) }
 	f.directs.New = func() any { return newDirectCall(&f.callParts) }
 	r := &f.registry
+	r.names = rulenames.New(Limit.sharesCounter)
 	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.options.Identify != nil, f.options.OnThreshold != nil
 	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
 }

@@ -18,7 +18,7 @@ func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {
 
 // overridable returns the rule's own limit.
 func (f *front) overridable(name string) (own Limit, err error) {
-	own, ok := f.registry.names.overridable(name)
+	own, ok := f.registry.names.Overridable(name)
 	if !ok {
 		return Limit{}, &RuleError{
 			Rule: name, Field: "Overrides", Value: false,

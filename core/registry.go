@@ -7,12 +7,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
+	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // registry knows the rules of a limiter, and holds what they share.
 type registry struct {
-	names    ruleNames
+	names    *rulenames.Table[Limit]
+	routes   route.Claims[*boundRule]
 	attached attachedGuards
 	sets     ruleSets
 	limits   limitCache
@@ -38,8 +40,8 @@ func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
 		a.rules = append(a.rules, bind(r, sameName, g.tallies))
 	}
 	here := codeplace.Once()
-	if conflict := g.names.claim(nil, a.rules, func(string) string { return here() }); conflict != nil {
-		return conflict.error(here())
+	if conflict := g.names.Claim(nil, claimsOf(a.rules), func(string) string { return here() }); conflict != nil {
+		return nameError(conflict, here())
 	}
 	g.watchBans(a.rules)
 	for _, rule := range a.rules {
@@ -110,7 +112,7 @@ func (g *registry) watchRoutes(rule *boundRule) {
 		return
 	}
 	rule.onRoute = func(p *namedRule) {
-		if p.name != route.None && !g.names.claimRoute(routeClaim{p.limits[0].counted.KeyTail, rule.NeedLogin}, rule) {
+		if p.name != route.None && !g.routes.Take(route.Claim{KeyTail: p.limits[0].counted.KeyTail, ByUser: rule.NeedLogin}, rule) {
 			g.log.RouteCountedTwice(p.name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -32,7 +33,7 @@ type RuleSet ruleorigin.RuleSet[Rule]
 type ruleSet struct {
 	front    *front // of the guards
 	registry *registry
-	owner    nameOwner
+	owner    rulenames.Owner
 
 	mu        sync.Mutex // held while rules are attached or replaced
 	rules     map[string]Rule
@@ -147,9 +148,9 @@ func (p places) of(rule string) string {
 
 // error returns a conflict of a rule of the set. If the place of the rule is known, the reader of
 // the error knows it too.
-func (p places) error(c *nameConflict) *RuleError {
+func (p places) error(c *rulenames.Conflict[Limit]) *RuleError {
 	if p.known != nil {
-		return c.error("")
+		return nameError(c, "")
 	}
-	return c.error(p.of(c.own.rule))
+	return nameError(c, p.of(c.Own.Rule))
 }

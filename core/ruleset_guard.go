@@ -76,7 +76,7 @@ func (s *ruleSet) attach(key followerKey) (*Guard, error) {
 	}
 	here := codeplace.OfCaller()
 	at := places{s.present.place, func(string) string { return here }}
-	if conflict := s.registry.names.claim(&s.owner, rules, at.of); conflict != nil {
+	if conflict := s.registry.names.Claim(&s.owner, claimsOf(rules), at.of); conflict != nil {
 		return nil, at.error(conflict)
 	}
 	s.registry.watchBans(rules)

@@ -158,7 +158,7 @@ func (s *ruleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*
 		return wrong
 	}
 	at := places{version.place, func(rule string) string { return attached[rule] }}
-	for _, conflict := range s.registry.names.replace(&s.owner, all, at.of) {
+	for _, conflict := range s.registry.names.Replace(&s.owner, claimsOf(all), at.of) {
 		wrong = append(wrong, at.error(conflict))
 	}
 	if wrong != nil {

@@ -1,0 +1,77 @@
+package rulenames
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// What operators, and the process itself, ask about the names of rules.
+
+// Overridable returns the own limit of the rules or handles of a name that have overrides, if there
+// are any. Rules in DryRun, whose limit may be another, obey the overrides of their name.
+func (t *Table[L]) Overridable(name string) (own L, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.claims[name] {
+		if c.Overrides {
+			return c.Limits[0], true
+		}
+	}
+	if taken, ok := t.handles[name]; ok {
+		return taken.Limits[0], true
+	}
+	for _, claims := range t.claims { // a rule in DryRun claims the tail of its keys
+		for _, c := range claims {
+			if c.Rule == name && c.Overrides {
+				return c.Limits[0], true
+			}
+		}
+	}
+	return own, false
+}
+
+// Obeying returns the names of the rules that a ban or a block may make refuse a call. Some of
+// them are in it twice.
+func (t *Table[L]) Obeying() (banned, overridden []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, claims := range t.claims {
+		for _, c := range claims {
+			if c.Bans && c.Rule == name { // a rule in DryRun claims the tail of its keys
+				banned = append(banned, name)
+			}
+			if c.Overrides && c.Mode != engine.Soft && c.Rule == name {
+				overridden = append(overridden, name)
+			}
+		}
+	}
+	return banned, slices.AppendSeq(overridden, maps.Keys(t.handles))
+}
+
+// IgnoresBans reports whether rules of this name are known, and none of them has a ban.
+func (t *Table[L]) IgnoresBans(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	claims := t.claims[name]
+	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Bans })
+}
+
+// BanAfter returns the largest BanAfter of the rules of this name, or 0 if none is known that has a
+// ban.
+func (t *Table[L]) BanAfter(name string) (after int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.claims[name] {
+		after = max(after, c.BanAfter)
+	}
+	return after
+}
+
+// Len returns how many names are claimed by rules.
+func (t *Table[L]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.claims)
+}

@@ -1,0 +1,171 @@
+// Package rulenames knows the limits that each rule's name stands for on a limiter. Rules of one name
+// share counters, so they must agree.
+package rulenames
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// maxNames bounds the tables, because handlers may make rules in each call. Names beyond it are not
+// compared.
+const maxNames = 10_000
+
+// Table holds the claims to names, with limits in the form L. It is safe for concurrent use.
+type Table[L comparable] struct {
+	// sharesCounter reports whether two limits that differ only in their numbers have one counter.
+	sharesCounter func(a, b L) bool
+
+	mu     sync.Mutex
+	claims map[string][]claimed[L] // by Claim.Name
+	// handles holds the own limits of handles with overrides, by name.
+	handles map[string]Claim[L]
+}
+
+// New returns an empty table. sharesCounter reports whether an override that is made for one limit
+// suits another.
+func New[L comparable](sharesCounter func(a, b L) bool) *Table[L] {
+	return &Table[L]{sharesCounter: sharesCounter, claims: make(map[string][]claimed[L]), handles: make(map[string]Claim[L])}
+}
+
+// Owner is a set of rules, as the owner of names. Its zero value owns none. A nil Owner stands for the
+// rules that are attached one by one.
+type Owner struct {
+	names []string // that it has claims to; Table.mu protects it
+}
+
+// Claim is what a name stands for in the rules of one owner. All rules of a name agree in Limits,
+// Overrides and Mode.
+type Claim[L comparable] struct {
+	Name      string // or the key tail of a rule that does not share the counters of its name
+	Rule      string
+	Limits    []L
+	Overrides bool
+	Mode      engine.Mode
+	Bans      bool   // a rule of this name has a ban
+	BanAfter  int    // of that rule
+	Place     string // where the rule stands, or was attached
+}
+
+// claimed is a claim in the table.
+type claimed[L comparable] struct {
+	Claim[L]
+	owner *Owner
+}
+
+// Conflict is a claim to a name that stands for something else already.
+type Conflict[L comparable] struct{ Taken, Own Claim[L] }
+
+// Claim takes the names of rules. If one of them stands for something else, it takes none and returns
+// that. place returns where a rule stands.
+func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string) string) *Conflict[L] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh, wrong := t.compare(rules, func(claimed[L]) bool { return true })
+	if len(wrong) > 0 {
+		return wrong[0]
+	}
+	for name, claim := range fresh {
+		if known := t.find(name, owner); known != nil {
+			known.Bans, known.BanAfter = known.Bans || claim.Bans, max(known.BanAfter, claim.BanAfter)
+		} else {
+			t.add(claim, owner, place)
+		}
+	}
+	return nil
+}
+
+// Replace takes the names of a set's rules, in place of those that the set had. If some of them stand
+// for something else elsewhere, it changes nothing and returns them.
+func (t *Table[L]) Replace(owner *Owner, rules []Claim[L], place func(rule string) string) []*Conflict[L] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh, wrong := t.compare(rules, func(c claimed[L]) bool { return c.owner != owner })
+	if len(wrong) > 0 {
+		return wrong
+	}
+	for _, name := range owner.names {
+		t.remove(name, owner)
+	}
+	owner.names = owner.names[:0]
+	for _, claim := range fresh {
+		t.add(claim, owner, place)
+	}
+	return nil
+}
+
+// compare returns what the rules claim, by name, and those whose names stand for something else,
+// among them or in the claims that stay.
+func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh map[string]Claim[L], wrong []*Conflict[L]) {
+	fresh = make(map[string]Claim[L])
+	for _, own := range rules {
+		taken, among := fresh[own.Name]
+		conflicts := func(c claimed[L]) bool { return stays(c) && own.differs(&c.Claim) }
+		if at := slices.IndexFunc(t.claims[own.Name], conflicts); at >= 0 {
+			wrong = append(wrong, &Conflict[L]{t.claims[own.Name][at].Claim, own})
+		} else if among && own.differs(&taken) {
+			wrong = append(wrong, &Conflict[L]{taken, own})
+		} else if handle, ok := t.handles[own.Name]; ok && own.Overrides && !t.sharesCounter(own.Limits[0], handle.Limits[0]) {
+			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could hold for both
+		}
+		own.Bans, own.BanAfter = own.Bans || taken.Bans, max(own.BanAfter, taken.BanAfter)
+		fresh[own.Name] = own
+	}
+	return fresh, wrong
+}
+
+// differs reports whether a name cannot stand for both claims.
+func (c *Claim[L]) differs(other *Claim[L]) bool {
+	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Mode != other.Mode
+}
+
+// find returns the claim of an owner to a name, or nil.
+func (t *Table[L]) find(name string, owner *Owner) *claimed[L] {
+	for i := range t.claims[name] {
+		if t.claims[name][i].owner == owner {
+			return &t.claims[name][i]
+		}
+	}
+	return nil
+}
+
+// add keeps a new claim, if there is room for its name.
+func (t *Table[L]) add(c Claim[L], owner *Owner, place func(rule string) string) {
+	if t.claims[c.Name] == nil && len(t.claims) >= maxNames {
+		return
+	}
+	c.Place = place(c.Rule)
+	t.claims[c.Name] = append(t.claims[c.Name], claimed[L]{c, owner})
+	if owner != nil {
+		owner.names = append(owner.names, c.Name)
+	}
+}
+
+// remove gives up the claim of an owner to a name.
+func (t *Table[L]) remove(name string, owner *Owner) {
+	left := slices.DeleteFunc(t.claims[name], func(c claimed[L]) bool { return c.owner == owner })
+	if t.claims[name] = left; len(left) == 0 {
+		delete(t.claims, name)
+	}
+}
+
+// ClaimHandle takes a name for a handle with overrides of a limit. It reports whether it could: not if
+// the overrides of the name are made for another span or algorithm.
+func (t *Table[L]) ClaimHandle(name string, limit L, place func() string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.claims[name] {
+		if c.Overrides && !t.sharesCounter(c.Limits[0], limit) {
+			return false
+		}
+	}
+	if taken, ok := t.handles[name]; ok {
+		return t.sharesCounter(taken.Limits[0], limit)
+	}
+	if len(t.handles) < maxNames {
+		t.handles[name] = Claim[L]{Limits: []L{limit}, Overrides: true, Place: place()}
+	}
+	return true
+}
