@@ -1,34 +1,10 @@
 package core_test
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
 )
-
-// wantRuleError checks that an error names the rule and the field, shows the start of the value,
-// and gives a reason.
-func wantRuleError(t testing.TB, err error, rule, field, value string) {
-	t.Helper()
-	var wrong *core.RuleError
-	if !errors.As(err, &wrong) {
-		t.Fatalf("the error is %v, want a *RuleError for %s", err, field)
-	}
-	if wrong.Rule != rule || wrong.Field != field || !strings.HasPrefix(fmt.Sprint(wrong.Value), value) {
-		t.Errorf("the error is of rule %q, field %s, value %v; want %q, %s, %s", wrong.Rule, wrong.Field, wrong.Value, rule, field, value)
-	}
-	if len(wrong.Why) < 10 {
-		t.Errorf("Why says only %q", wrong.Why)
-	}
-	for _, part := range []string{"core: ", field, wrong.Why} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not say %q", err.Error(), part)
-		}
-	}
-}
 
 func TestRuleErrorText(t *testing.T) {
 	for _, test := range []struct {

@@ -1,9 +1,7 @@
 package core_test
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
 	"math"
 	"net/http"
 	"net/netip"
@@ -12,13 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // mostPermits is the largest Max, 10^12, or as much as an int holds.
@@ -111,22 +108,6 @@ func (v *fakeView) as(user string) *fakeView {
 // whoSays identifies callers by the user that fakeView.as set.
 var whoSays = core.ContextValue("user")
 
-// newLimiter makes a limiter that is closed with the test. Unless the options say otherwise, it logs
-// nothing, and a busy machine does not look like a store that fails.
-func newLimiter(t testing.TB, options core.Options) *core.Limiter {
-	t.Helper()
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
-	options.Timeout = cmp.Or(options.Timeout, patient)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
-
 func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
 	t.Helper()
 	guard, err := limiter.Guard(rules...)
@@ -195,29 +176,25 @@ func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit c
 	}
 }
 
-// patient is a Timeout that a healthy Redis never needs, however busy the machine.
-const patient = 20 * time.Second
+// These are for the tests of the packages below core too.
+const patient = limitertest.Patient
+
+var (
+	newLimiter        = limitertest.New
+	onEveryDeployment = limitertest.OnEveryDeployment
+	deadRedis         = limitertest.DeadRedis
+	wantRuleError     = limitertest.WantRuleError
+)
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.
 func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, source core.Source)) {
-	t.Run("memory", func(t *testing.T) { test(t, core.Options{}, core.FromMemory) })
-	t.Run("redis", func(t *testing.T) {
-		test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}, core.FromRedis)
+	limitertest.OnBothEngines(t, func(t *testing.T, options core.Options) {
+		if options.Redis == nil {
+			test(t, options, core.FromMemory)
+		} else {
+			test(t, options, core.FromRedis)
+		}
 	})
-}
-
-// onEveryDeployment runs a test in process, and on each deployment of Redis, which no other test
-// uses.
-func onEveryDeployment(t *testing.T, test func(t *testing.T, options core.Options)) {
-	clients := map[string]func(t *testing.T) redis.UniversalClient{
-		"redis":   func(t *testing.T) redis.UniversalClient { return redistest.Start(t).Client(t) },
-		"ring":    func(t *testing.T) redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
-		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
-	}
-	t.Run("memory", func(t *testing.T) { test(t, core.Options{Timeout: patient}) })
-	for name, client := range clients {
-		t.Run(name, func(t *testing.T) { test(t, core.Options{Redis: client(t), Timeout: patient}) })
-	}
 }
 
 // keysBesideMark returns the keys of a server, except that of its mark.
@@ -228,14 +205,6 @@ func keysBesideMark(server redis.Cmdable) []string {
 // counterKeys returns the keys of a server, except those of the audit and of lists, which stay.
 func counterKeys(server redis.Cmdable) []string {
 	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })
-}
-
-// deadRedis are options with a Redis whose port refuses connections. A call ends by the refusal,
-// however busy this machine is, and not by its Timeout, which would be another failure.
-func deadRedis(t testing.TB) core.Options {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
-	return core.Options{Redis: client, Timeout: patient}
 }
 
 // decisions notes what OnDecision receives.

@@ -1,0 +1,84 @@
+// Package limitertest makes limiters for the tests of core and the packages below it.
+package limitertest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// Patient is a Timeout that a healthy Redis never needs, however busy the machine.
+const Patient = 20 * time.Second
+
+// New makes a limiter that is closed with the test. Unless the options say otherwise, it logs
+// nothing, and a busy machine does not look like a store that fails.
+func New(t testing.TB, options core.Options) *core.Limiter {
+	t.Helper()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	options.Timeout = cmp.Or(options.Timeout, Patient)
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// OnBothEngines runs a test in process and on a real Redis that no other test uses.
+func OnBothEngines(t *testing.T, test func(t *testing.T, options core.Options)) {
+	t.Run("memory", func(t *testing.T) { test(t, core.Options{Timeout: Patient}) })
+	t.Run("redis", func(t *testing.T) { test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: Patient}) })
+}
+
+// OnEveryDeployment runs a test in process, and on each deployment of Redis, which no other test
+// uses.
+func OnEveryDeployment(t *testing.T, test func(t *testing.T, options core.Options)) {
+	OnBothEngines(t, test)
+	clients := map[string]func(t *testing.T) redis.UniversalClient{
+		"ring":    func(t *testing.T) redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
+		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
+	}
+	for name, client := range clients {
+		t.Run(name, func(t *testing.T) { test(t, core.Options{Redis: client(t), Timeout: Patient}) })
+	}
+}
+
+// DeadRedis returns options with a Redis whose port refuses connections. A call ends by the refusal,
+// however busy this machine is, and not by its Timeout, which would be another failure.
+func DeadRedis(t testing.TB) core.Options {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	return core.Options{Redis: client, Timeout: Patient}
+}
+
+// WantRuleError checks that an error names the rule and the field, shows the start of the value,
+// and gives a reason.
+func WantRuleError(t testing.TB, err error, rule, field, value string) {
+	t.Helper()
+	var wrong *core.RuleError
+	if !errors.As(err, &wrong) {
+		t.Fatalf("the error is %v, want a *RuleError for %s", err, field)
+	}
+	if wrong.Rule != rule || wrong.Field != field || !strings.HasPrefix(fmt.Sprint(wrong.Value), value) {
+		t.Errorf("the error is of rule %q, field %s, value %v; want %q, %s, %s", wrong.Rule, wrong.Field, wrong.Value, rule, field, value)
+	}
+	if len(wrong.Why) < 10 {
+		t.Errorf("Why says only %q", wrong.Why)
+	}
+	for _, part := range []string{"core: ", field, wrong.Why} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err.Error(), part)
+		}
+	}
+}
