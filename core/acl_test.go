@@ -149,12 +149,6 @@ func denied(t *testing.T, servers ...*redis.Client) (commands []string) {
 	return commands
 }
 
-// isRefused reports whether an error is logged as one that an operator must fix.
-func isRefused(err error) bool {
-	var failed *core.StoreError
-	return errors.As(err, &failed) && failed.Class == core.StoreRefused
-}
-
 // With exactly the rights of the line, everything works on one server. Without any one of them,
 // something fails.
 func TestTheACLLineOnOneServer(t *testing.T) {
@@ -370,7 +364,7 @@ func TestTheACLLineInACluster(t *testing.T) {
 	for _, err := range useEverything(t, connect(), states, "") {
 		t.Errorf("with the rights of %q, %q: %v", line, more, err)
 	}
-	subject := moving(t, cluster)
+	subject := cluster.Moving(t)
 	ask := func() error {
 		_, err := newLimiter(t, core.Options{Redis: connect(), Timeout: patient}).MustCounter("name", core.PerHour(100)).Allow(background, subject)
 		return err
@@ -391,28 +385,6 @@ func TestTheACLLineInACluster(t *testing.T) {
 			t.Errorf("without %s the servers refused %q", right, got)
 		}
 	}
-}
-
-// moving returns a subject whose slot is moving: its old server redirects calls to the new one.
-func moving(t *testing.T, cluster *redistest.Cluster) (subject string) {
-	t.Helper()
-	from, to := cluster.Nodes()[0].Client(t), cluster.Nodes()[1].Client(t)
-	for i := range 1000 {
-		subject = fmt.Sprint("moving", i)
-		slot := from.ClusterKeySlot(background, subject).Val()
-		if slot >= 16384/3 {
-			continue
-		}
-		err := errors.Join(
-			to.Do(background, "cluster", "setslot", slot, "importing", from.ClusterMyID(background).Val()).Err(),
-			from.Do(background, "cluster", "setslot", slot, "migrating", to.ClusterMyID(background).Val()).Err())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return subject
-	}
-	t.Fatal("no subject lies on the first server")
-	return ""
 }
 
 // The same with a ring, whose client sends PING to each server and regards those that refuse it as
@@ -533,7 +505,7 @@ func TestTheRightsOfAnAuditor(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) {
 		o.Username, o.Password = "auditor", "p"
 	})})
-	if entries := auditOf(t, limiter); len(entries) != 1 {
+	if entries, err := operate.New(limiter).Audit(background, "", 10); err != nil || len(entries) != 1 {
 		t.Errorf("the audit is %+v", entries)
 	}
 	if _, err := operate.New(limiter).Unban(background, "n", "s"); !isRefused(err) {

@@ -1,8 +1,6 @@
 package core_test
 
 import (
-	"context"
-	"errors"
 	"reflect"
 	"runtime"
 	"strings"
@@ -10,7 +8,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // Rules has what is attached, with the version and the place, and follows a set.
@@ -52,55 +49,4 @@ func TestRulesInForce(t *testing.T) {
 		t.Error("the copy lacks DryRun")
 	}
 	runtime.KeepAlive([]any{plain, check, following})
-}
-
-// Reset by name forgets all that attached rules of this name counted for the subject, and nothing
-// else.
-func TestResetByName(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Also: []core.Limit{core.PerMinute(1)}, Ban: core.Ban{ByHand: true}, Key: core.ByUser}
-		dry, other := rule, rule
-		dry.Mode, other.Name = core.DryRun, "other"
-		guard, others := newGuard(t, limiter, rule), newGuard(t, limiter, other)
-		again, trial := newGuard(t, limiter, rule), newGuard(t, limiter, dry)
-		for _, user := range []string{"alice", "bob"} {
-			wantStatus(t, guard, newView("GET", "/").as(user), 200)
-			wantStatus(t, others, newView("GET", "/").as(user), 200)
-			wantStatus(t, trial, newView("GET", "/").as(user), 200)
-		}
-		ctx := operate.WithActor(background, "ops", "ticket 7")
-		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || !changed {
-			t.Fatalf("Reset: %v, %v", changed, err)
-		}
-		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || changed {
-			t.Errorf("Reset again: %v, %v", changed, err)
-		}
-		wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
-		wantStatus(t, again, newView("GET", "/").as("bob"), 429)
-		wantStatus(t, others, newView("GET", "/").as("alice"), 429)
-		if got := auditOf(t, limiter); len(got) != 1 || got[0] != (operate.AuditEntry{Act: "reset", Rule: "api", Subject: "user:alice", Author: "ops", Note: "ticket 7"}) {
-			t.Errorf("the audit is %+v", got)
-		}
-		runtime.KeepAlive(again)
-	})
-}
-
-// Reset by name says what is wrong with a name or a subject.
-func TestResetByNameOfNothing(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, byHand)
-	for _, c := range [][2]string{{"", "s"}, {"n", ""}, {"n", "192.0.2.1"}, {"unknown", "s"}} {
-		wrong := new(core.RuleError)
-		if changed, err := operate.New(limiter).Reset(background, c[0], c[1]); changed || !errors.As(err, &wrong) {
-			t.Errorf("Reset(%q, %q): %v, %v", c[0], c[1], changed, err)
-		}
-	}
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	if _, err := operate.New(limiter).Reset(ended, "n", "s"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v", err)
-	}
-	runtime.KeepAlive(guard)
 }

@@ -44,18 +44,8 @@ func NoticeKey(subject, name string, limit Limit, fraction float64) string {
 // AwaitReports returns when the thresholds that calls have reached so far are reported.
 func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background()) }
 
-// RulesChanged writes a change of rules into the audit, and returns when that is done.
-func RulesChanged(l *Limiter, before, now string) {
-	written := make(chan struct{})
-	l.front().Audits.RulesChanged(context.Background(), before, now, nil, written)
-	<-written
-}
-
 // AwaitAudit returns when the versions of a set so far are in the audit.
 func AwaitAudit(s *RuleSet) { <-s.inside().audits }
-
-// SetMaxOverrides sets the largest number of overrides.
-func SetMaxOverrides(l *Limiter, most int) { l.front().Overrides.Most = most }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
 func UseClock(l *Limiter, now func() int64) {
@@ -216,9 +206,6 @@ func StoredOverride[N int | int64](own Limit, maxPermits, burst N, unlimited, bl
 	}
 	return string(text)
 }
-
-// FlushTop adds to the lists of Top what was noted so far.
-func FlushTop(l *Limiter) { l.front().Tops.Flush() }
 
 // BanIndex returns the Redis keys of the list of a rule's bans.
 func BanIndex(rule string) (inOrder, byEnd string) {

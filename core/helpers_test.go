@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"math"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -17,18 +16,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
-
-// mostPermits is the largest Max, 10^12, or as much as an int holds.
-const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
-
-// noMax returns the largest int, which is above any Max. On 32 bits it is a valid Max, so the
-// smallest int takes its place.
-func noMax() int {
-	if mostPermits+1 == math.MaxInt {
-		return math.MinInt
-	}
-	return math.MaxInt
-}
 
 // fakeView is a call as an adapter shows it. It follows View strictly: a header is found under its
 // canonical name only.
@@ -177,13 +164,20 @@ func wantLeft(t testing.TB, limiter *core.Limiter, name, subject string, limit c
 }
 
 // These are for the tests of the packages below core too.
-const patient = limitertest.Patient
+const (
+	patient     = limitertest.Patient
+	mostPermits = limitertest.MostPermits
+)
 
 var (
 	newLimiter        = limitertest.New
 	onEveryDeployment = limitertest.OnEveryDeployment
 	deadRedis         = limitertest.DeadRedis
 	wantRuleError     = limitertest.WantRuleError
+	isRefused         = limitertest.IsRefused
+	eventually        = limitertest.Eventually
+	noMax             = limitertest.NoMax
+	overridable       = limitertest.Overridable
 )
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.

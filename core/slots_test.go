@@ -158,16 +158,6 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 // brief is a slot that is free a second after its holder died.
 var brief = core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
 
-// eventually waits until a condition holds, however busy the machine.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patient); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %v still not: %s", patient, what)
-		}
-	}
-}
-
 func TestHeldSlotsAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, core.Options{})

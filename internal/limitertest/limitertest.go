@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,24 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Patient is a Timeout that a healthy Redis never needs, however busy the machine.
 const Patient = 20 * time.Second
+
+// MostPermits is the largest Max, 10^12, or as much as an int holds.
+const MostPermits = min(1_000_000_000_000, math.MaxInt-1)
+
+// NoMax returns the largest int, which is above any Max. On 32 bits it is a valid Max, so the
+// smallest int takes its place.
+func NoMax() int {
+	if MostPermits+1 == math.MaxInt {
+		return math.MinInt
+	}
+	return math.MaxInt
+}
 
 // New makes a limiter that is closed with the test. Unless the options say otherwise, it logs
 // nothing, and a busy machine does not look like a store that fails.
@@ -79,6 +93,35 @@ func WantRuleError(t testing.TB, err error, rule, field, value string) {
 	for _, part := range []string{"core: ", field, wrong.Why} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %q", err.Error(), part)
+		}
+	}
+}
+
+// Overridable returns the overrides of a rule with this limit.
+func Overridable(t testing.TB, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) operate.Overrides {
+	t.Helper()
+	if _, err := limiter.Guard(core.Rule{Name: name, Limit: limit, Also: also, Overrides: true}); err != nil {
+		t.Fatal(err)
+	}
+	overrides, err := operate.New(limiter).Overrides(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return overrides
+}
+
+// IsRefused reports whether an error is logged as one that an operator must fix.
+func IsRefused(err error) bool {
+	var failed *core.StoreError
+	return errors.As(err, &failed) && failed.Class == core.StoreRefused
+}
+
+// Eventually waits until something is so.
+func Eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patient); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %v still not: %s", Patient, what)
 		}
 	}
 }

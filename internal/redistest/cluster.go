@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,4 +111,26 @@ func (c *Cluster) Client(t testing.TB, change ...func(*redis.ClusterOptions)) *r
 	client := redis.NewClusterClient(options)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
+}
+
+// Moving returns a subject whose slot is moving: its old server redirects calls to the new one.
+func (c *Cluster) Moving(t testing.TB) (subject string) {
+	t.Helper()
+	from, to := c.Nodes()[0].Client(t), c.Nodes()[1].Client(t)
+	for i := range 1000 {
+		subject = fmt.Sprint("moving", i)
+		slot := from.ClusterKeySlot(t.Context(), subject).Val()
+		if slot >= 16384/3 {
+			continue
+		}
+		err := errors.Join(
+			to.Do(t.Context(), "cluster", "setslot", slot, "importing", from.ClusterMyID(t.Context()).Val()).Err(),
+			from.Do(t.Context(), "cluster", "setslot", slot, "migrating", to.ClusterMyID(t.Context()).Val()).Err())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return subject
+	}
+	t.Fatal("no subject lies on the first server")
+	return ""
 }

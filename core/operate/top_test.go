@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ var spans = []time.Duration{time.Minute, 10 * time.Minute, time.Hour}
 func topOf(t *testing.T, rule string, limiters ...*core.Limiter) operate.TopList {
 	t.Helper()
 	for _, l := range limiters {
-		core.FlushTop(l)
+		flushTop(l)
 	}
 	list, err := operate.New(limiters[0]).Top(background, rule, time.Hour)
 	if err != nil {
@@ -42,15 +42,6 @@ func wantTop(t *testing.T, got, want operate.TopList) {
 	if !slices.Equal(got.Refused, want.Refused) || !slices.Equal(got.Near, want.Near) {
 		t.Errorf("the lists are\n%v, want\n%v", got, want)
 	}
-}
-
-// bySubject is a key function that takes the subject from a value of the call.
-var bySubject core.KeyFunc = func(r core.Request) (string, error) { return r.Value("subject").(string), nil }
-
-func about(subject string) *fakeView {
-	v := newView("GET", "/")
-	v.values["subject"] = subject
-	return v
 }
 
 // Refusals by rules and handles, and calls near a limit, are in the list of their rule and in that
@@ -115,13 +106,13 @@ func TestTop(t *testing.T) {
 // Every refusal by a limit counts, for whatever reason and from wherever the answer came. Other
 // refusals do not count.
 func TestTopCountsRefusalsByLimits(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		rule := func(name string) core.Rule { return core.Rule{Name: name, Limit: core.PerHour(100), Key: bySubject} }
 		one := func(name string) core.Rule { r := rule(name); r.Limit = core.PerHour(1); return r }
 		dry, soft, banned, blocked, also, costly := one("dry"), one("soft"), one("banned"), rule("blocked"), rule("also"), rule("costly")
 		dry.Mode, soft.Mode, banned.Ban, blocked.Overrides = core.DryRun, core.Soft, core.Ban{After: 1, For: time.Hour}, true
-		also.Also, costly.Cost = []core.Limit{core.PerDay(1)}, cost(101)
+		also.Also, costly.Cost = []core.Limit{core.PerDay(1)}, func(core.Request) int { return 101 }
 		rules := []core.Rule{one("limit"), dry, soft, banned, blocked, also, costly}
 		guards := make([]*core.Guard, len(rules))
 		for i, r := range rules {
@@ -171,7 +162,7 @@ func TestTopOfAFlood(t *testing.T) {
 	guard := newGuard(t, limiter, core.Rule{Name: "flooded", Limit: core.PerHour(1)})
 	const calls = 30_000
 	for range calls {
-		guard.Check(newView("GET", "/"))
+		guard.Check(about("anybody"))
 	}
 	got := topOf(t, "flooded", limiter).Refused
 	if len(got) != 1 || got[0].Refused < calls*8/10 || got[0].Refused > calls*12/10 {
@@ -181,7 +172,7 @@ func TestTopOfAFlood(t *testing.T) {
 
 // A caller with many accounts cannot hide another one that is refused a few times in each flush.
 func TestTopOfAHiddenSubject(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(1), Key: bySubject})
 		for call := range 4_100 {
@@ -189,7 +180,7 @@ func TestTopOfAHiddenSubject(t *testing.T) {
 		}
 		for call := range 281 {
 			if call%28 == 0 {
-				core.FlushTop(limiter)
+				flushTop(limiter)
 			}
 			guard.Check(about("guesser"))
 		}
@@ -243,7 +234,7 @@ func TestTopKeepsCopies(t *testing.T) {
 	guard := newGuard(t, limiter, core.Rule{Name: "rule", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return lent, nil }})
 	counter := limiter.MustCounter("handle", core.PerHour(1))
 	for range 2 {
-		guard.Check(newView("GET", "/"))
+		guard.Check(about("anybody"))
 		_, _ = counter.Allow(background, lent)
 	}
 	copy(buffer, "xxxxxx")
@@ -274,7 +265,7 @@ func TestTopOfThreeProcesses(t *testing.T) {
 					refused[i][subject]++
 				}
 				if call == 3_000 {
-					core.FlushTop(limiters[i])
+					flushTop(limiters[i])
 				}
 			}
 		})
@@ -320,7 +311,7 @@ func TestTopWhileRedisIsDown(t *testing.T) {
 		}
 	}
 	for range 3 {
-		core.FlushTop(limiter)
+		flushTop(limiter)
 	}
 	began := time.Now()
 	var failed *core.StoreError
@@ -330,7 +321,7 @@ func TestTopWhileRedisIsDown(t *testing.T) {
 	server.Restart()
 	var list operate.TopList
 	eventually(t, "Redis answers", func() bool {
-		core.FlushTop(limiter)
+		flushTop(limiter)
 		found, err := operate.New(limiter).Top(background, "api", time.Hour)
 		list = found
 		return err == nil && len(found.Refused) > 0
@@ -372,7 +363,7 @@ func TestTopWithoutTheRight(t *testing.T) {
 		if err != nil || d.Allowed != (i < 2) {
 			t.Errorf("%v, %v", d, err)
 		}
-		core.FlushTop(limiter)
+		flushTop(limiter)
 	}
 	if _, err := operate.New(limiter).Top(background, "api", time.Minute); !isRefused(err) {
 		t.Errorf("%v, want that Redis refuses", err)

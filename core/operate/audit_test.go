@@ -1,11 +1,10 @@
-package core_test
+package operate_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,16 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
+
+// auditKey is the Redis key of the audit stream.
+const auditKey = "accesslimit:{%audit}:as1"
+
+// rulesChanged writes a change of rules into the audit, and returns when that is done.
+func rulesChanged(l *core.Limiter, before, now string) {
+	written := make(chan struct{})
+	partsOf(l).Audits.RulesChanged(background, before, now, nil, written)
+	<-written
+}
 
 // auditOf returns the newest entries without what differs from run to run, oldest first.
 func auditOf(t *testing.T, limiter *core.Limiter) (entries []operate.AuditEntry) {
@@ -71,7 +80,7 @@ func TestAuditHoldsWhatOperatorsDid(t *testing.T) {
 
 // Pages follow each other without a gap, newest first.
 func TestAuditPages(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		newGuard(t, limiter, byHand)
 		for i := range 7 {
@@ -109,7 +118,7 @@ func TestAuditPages(t *testing.T) {
 
 // The texts of an entry are cut, because callers may choose subjects.
 func TestAuditCutsTexts(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		long := strings.Repeat("é", 10_000)
 		if _, err := operate.New(limiter).Ban(operate.WithActor(background, long, long), long, long, time.Hour); err != nil {
@@ -130,7 +139,7 @@ func TestTheAuditStreamIsBounded(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	pipe := client.Pipeline()
 	for range 11_000 {
-		pipe.XAdd(background, &redis.XAddArgs{Stream: core.AuditKey, Values: []string{"written", "by hand"}})
+		pipe.XAdd(background, &redis.XAddArgs{Stream: auditKey, Values: []string{"written", "by hand"}})
 	}
 	if _, err := pipe.Exec(background); err != nil {
 		t.Fatal(err)
@@ -138,7 +147,7 @@ func TestTheAuditStreamIsBounded(t *testing.T) {
 	if _, err := operate.New(limiter).Ban(background, "n", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if n := client.XLen(background, core.AuditKey).Val(); n < 10_000 || n > 10_200 {
+	if n := client.XLen(background, auditKey).Val(); n < 10_000 || n > 10_200 {
 		t.Errorf("%d entries are kept", n)
 	}
 	if got := auditOf(t, limiter); len(got) != 1000 || got[999].Act != "ban" || got[998] != (operate.AuditEntry{}) {
@@ -151,7 +160,7 @@ func TestAnActDoesNotFailForTheAudit(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	var log logtest.Log
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
-	if err := client.Set(background, core.AuditKey, "in the way", 0).Err(); err != nil {
+	if err := client.Set(background, auditKey, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := operate.New(limiter).Ban(background, "n", "s", time.Hour); !changed || err != nil {
@@ -209,47 +218,15 @@ func TestAChangeOfRulesIsWrittenOnce(t *testing.T) {
 	}
 	for _, c := range changes {
 		for _, l := range fleet {
-			core.RulesChanged(l, c.Before, c.After)
+			rulesChanged(l, c.Before, c.After)
 		}
 	}
-	core.RulesChanged(fleet[0], "", "2") // a process that starts with an older version
+	rulesChanged(fleet[0], "", "2") // a process that starts with an older version
 	for i := range changes {
 		changes[i].Act = "rules"
 	}
 	if got := auditOf(t, fleet[0]); !slices.Equal(got, changes) {
 		t.Errorf("the audit is %+v, want %+v", got, changes)
-	}
-}
-
-// Each version of a set that guards follow is in the audit, once for all processes. A set without
-// guards decides nothing, and leaves no entry.
-func TestVersionsOfASetAreAudited(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	rule := core.Rule{Name: "api", Limit: core.PerHour(5)}
-	for range 2 {
-		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-		var sets [2]*core.RuleSet
-		for i := range sets {
-			var err error
-			if sets[i], err = limiter.RuleSet(); err != nil {
-				t.Fatal(err)
-			}
-			if err := sets[i].Replace([]string{"1", "compared with it"}[i], rule); err != nil {
-				t.Fatal(err)
-			}
-		}
-		guards := []*core.Guard{sets[0].MustGuard("api"), sets[0].MustGuard("api", "api")}
-		for _, version := range []string{"2", "2", "3"} {
-			if err := sets[0].Replace(version, rule); err != nil {
-				t.Fatal(err)
-			}
-		}
-		core.AwaitAudit(sets[0])
-		runtime.KeepAlive(guards)
-	}
-	want := []operate.AuditEntry{{Act: "rules", After: "1"}, {Act: "rules", Before: "1", After: "2"}, {Act: "rules", Before: "2", After: "3"}}
-	if got := auditOf(t, newLimiter(t, core.Options{Redis: client, Timeout: patient})); !slices.Equal(got, want) {
-		t.Errorf("the audit is %+v, want %+v", got, want)
 	}
 }
 
@@ -272,7 +249,7 @@ func TestEveryActIsAudited(t *testing.T) {
 		_, _, held := slots.Hold(background, subject)
 		return errors.Join(charged, reserved, logged, held)
 	}
-	call := func() { wantStatus(t, guard, newView("GET", "/"), 200) }
+	call := func() { wantStatus(t, guard, "s", 200) }
 	bob := operate.WithActor(background, "bob", "ticket 7")
 	acts := []struct {
 		method, act string

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -20,7 +21,7 @@ import (
 // strict bans a subject that is refused once. Calls name theirs in a header.
 var strict = core.Rule{
 	Name: "n", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour},
-	Key: func(r core.Request) (string, error) { return r.Header("Subject")[0], nil },
+	Key: bySubject,
 }
 
 // bansOf returns all bans of a rule, read in pages.
@@ -48,9 +49,7 @@ func subjectsOf(bans []operate.BanEntry) (subjects []string) {
 func refuse(t *testing.T, guard *core.Guard, subjects ...string) {
 	t.Helper()
 	for _, subject := range subjects {
-		v := newView("GET", "/")
-		v.request["Subject"] = []string{subject}
-		wantServed(t, guard, v, ok, 200, 429)
+		wantStatus(t, guard, subject, 200, 429)
 	}
 }
 
@@ -128,10 +127,7 @@ func TestACallGetsItsBanListed(t *testing.T) {
 	if got := bansOf(t, second, "n", 10); len(got) > 0 {
 		t.Fatalf("listed before anybody wrote it: %v", got)
 	}
-	v := newView("GET", "/").with("Subject", "s")
-	for range 3 { // the later ones are remembered refusals
-		wantStatus(t, guard, v, 429)
-	}
+	wantStatus(t, guard, "s", 429, 429, 429) // the later ones are remembered refusals
 	if got := bansOf(t, second, "n", 10); len(got) != 1 || got[0].Subject != "s" {
 		t.Errorf("%+v", got)
 	}
@@ -159,13 +155,13 @@ func TestBansAreWrittenInTheBackground(t *testing.T) {
 
 // Rules in DryRun ban nobody, and bans that have no place in the list do no harm.
 func TestBansThatAreNotListed(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		dry := strict
 		dry.Mode = core.DryRun
 		guard, long := newGuard(t, limiter, dry), strings.Repeat("x", 256)
 		for range 3 {
-			wantStatus(t, guard, newView("GET", "/").with("Subject", "s"), 200)
+			wantStatus(t, guard, "s", 200)
 		}
 		refuse(t, newGuard(t, limiter, strict), long, long[1:])
 		if _, err := operate.New(limiter).Ban(background, "n", long, time.Hour); err != nil {
@@ -174,7 +170,7 @@ func TestBansThatAreNotListed(t *testing.T) {
 		if got := subjectsOf(bansOf(t, limiter, "n", 10)); !slices.Equal(got, []string{long[1:]}) {
 			t.Errorf("listed: %q", got)
 		}
-		inOrder, _ := core.BanIndex("n")
+		inOrder, _ := rediskey.BanIndex(rediskey.Head("accesslimit"), "n")
 		if options.Redis != nil && options.Redis.ZCard(background, inOrder).Val() != 1 {
 			t.Errorf("in the index: %q", options.Redis.ZRange(background, inOrder, 0, -1))
 		}
@@ -183,7 +179,7 @@ func TestBansThatAreNotListed(t *testing.T) {
 
 // Subjects with every byte value are listed, in order, and can be unbanned as they are listed.
 func TestBannedSubjectsOfEveryByte(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, strict)
 		var want []string
@@ -245,7 +241,7 @@ func TestBansWhileRedisHangs(t *testing.T) {
 	}
 	// The breaker lets the server rest for a while.
 	eventually(t, "the ban is listed", func() bool {
-		guard.Check(newView("GET", "/").with("Subject", "s"))
+		guard.Check(about("s"))
 		page, _, err := operate.New(limiter).Bans(background, "n", "", 10)
 		return err == nil && len(page) == 1
 	})
@@ -327,7 +323,7 @@ func TestForeignBans(t *testing.T) {
 			t.Errorf("%+v", entry)
 		}
 	}
-	inOrder, _ := core.BanIndex("n")
+	inOrder, _ := rediskey.BanIndex(rediskey.Head("accesslimit"), "n")
 	if err := client.Set(background, inOrder, "in the way", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"context"
@@ -17,17 +17,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// overridable returns the overrides of a rule with this limit.
-func overridable(t *testing.T, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) operate.Overrides {
-	t.Helper()
-	newGuard(t, limiter, core.Rule{Name: name, Limit: limit, Also: also, Overrides: true})
-	overrides, err := operate.New(limiter).Overrides(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return overrides
-}
 
 // listOf returns all overrides, read in pages.
 func listOf(t *testing.T, overrides operate.Overrides, page int) (all []operate.Override) {
@@ -119,7 +108,7 @@ func TestOverridesAreManaged(t *testing.T) {
 func TestTheNextCallObeysAnOverride(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Overrides: true, Key: key("s")}
+		rule := core.Rule{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Overrides: true, Key: bySubject}
 		other := limiter
 		if options.Redis != nil {
 			other = newLimiter(t, options)
@@ -132,19 +121,19 @@ func TestTheNextCallObeysAnOverride(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
+		wantStatus(t, guard, "s", 200, 200, 429)
 		set(operate.Override{Max: 3})
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+		wantStatus(t, guard, "s", 200, 429)
 		set(operate.Override{Blocked: true})
-		if answer := wantStatus(t, guard, newView("GET", "/"), 429); answer.Refusal.Decision.Reason != core.Blocked {
-			t.Errorf("%+v", answer.Refusal.Decision)
+		if answer := guard.Check(about("s")); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.Blocked {
+			t.Errorf("%+v", answer.Refusal)
 		}
 		set(operate.Override{Unlimited: true})
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 200)
+		wantStatus(t, guard, "s", 200, 200, 200, 200)
 		if _, err := overrides.Remove(background, "s"); err != nil {
 			t.Fatal(err)
 		}
-		wantServed(t, guard, newView("GET", "/"), ok, 429)
+		wantStatus(t, guard, "s", 429)
 	})
 }
 
@@ -153,7 +142,7 @@ func TestOverridesWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	limiter := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: patient})
 	overrides := overridable(t, limiter, "n", core.PerHour(2))
-	want := []string{moving(t, cluster), "user:a", "user:b", "user:c"}
+	want := []string{cluster.Moving(t), "user:a", "user:b", "user:c"}
 	for _, subject := range want {
 		if err := overrides.Set(background, subject, operate.Override{Max: 3}); err != nil {
 			t.Fatal(err)
@@ -170,7 +159,7 @@ func TestOverridesWhileASlotMoves(t *testing.T) {
 
 // A wrong override, subject or page is a RuleError, and changes nothing.
 func TestWrongOverrides(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		limits := map[string]core.Limit{
 			"window": core.PerMinute(10), "log": core.PerMinute(10).Log(), "bucket": core.PerMinute(10).Bucket(20), "slots": core.InFlight(3),
@@ -271,7 +260,7 @@ func TestOverridesNeedARule(t *testing.T) {
 
 // An override that has ended is gone, and one that was made for another limit is shown as ignored.
 func TestOverridesThatEnd(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		overrides := overridable(t, limiter, "n", core.PerMinute(10))
 		// On a busy machine, a moment that ends soon may be over before it is set.
@@ -364,9 +353,9 @@ func TestOverridesThatAreIgnored(t *testing.T) {
 
 // Beyond the bound, Set returns a clear error, but what is there can be replaced.
 func TestOverridesAreBounded(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		core.SetMaxOverrides(limiter, 3)
+		partsOf(limiter).Overrides.Most = 3
 		overrides := overridable(t, limiter, "n", core.PerMinute(10))
 		for i := range 3 {
 			if err := overrides.Set(background, fmt.Sprint("s", i), operate.Override{Max: 5}); err != nil {

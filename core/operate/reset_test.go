@@ -1,0 +1,61 @@
+package operate_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+)
+
+// Reset by name forgets all that attached rules of this name counted for the subject, and nothing
+// else.
+func TestResetByName(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Also: []core.Limit{core.PerMinute(1)}, Ban: core.Ban{ByHand: true}, Key: bySubject}
+		dry, other := rule, rule
+		dry.Mode, other.Name = core.DryRun, "other"
+		guard, others := newGuard(t, limiter, rule), newGuard(t, limiter, other)
+		again, trial := newGuard(t, limiter, rule), newGuard(t, limiter, dry)
+		for _, subject := range []string{"user:alice", "user:bob"} {
+			wantStatus(t, guard, subject, 200)
+			wantStatus(t, others, subject, 200)
+			wantStatus(t, trial, subject, 200)
+		}
+		ctx := operate.WithActor(background, "ops", "ticket 7")
+		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || !changed {
+			t.Fatalf("Reset: %v, %v", changed, err)
+		}
+		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || changed {
+			t.Errorf("Reset again: %v, %v", changed, err)
+		}
+		wantStatus(t, guard, "user:alice", 200)
+		wantStatus(t, again, "user:bob", 429)
+		wantStatus(t, others, "user:alice", 429)
+		if got := auditOf(t, limiter); len(got) != 1 || got[0] != (operate.AuditEntry{Act: "reset", Rule: "api", Subject: "user:alice", Author: "ops", Note: "ticket 7"}) {
+			t.Errorf("the audit is %+v", got)
+		}
+		runtime.KeepAlive(again)
+	})
+}
+
+// Reset by name says what is wrong with a name or a subject.
+func TestResetByNameOfNothing(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, byHand)
+	for _, c := range [][2]string{{"", "s"}, {"n", ""}, {"n", "192.0.2.1"}, {"unknown", "s"}} {
+		wrong := new(core.RuleError)
+		if changed, err := operate.New(limiter).Reset(background, c[0], c[1]); changed || !errors.As(err, &wrong) {
+			t.Errorf("Reset(%q, %q): %v, %v", c[0], c[1], changed, err)
+		}
+	}
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := operate.New(limiter).Reset(ended, "n", "s"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+	runtime.KeepAlive(guard)
+}
