@@ -18,6 +18,7 @@ type call struct {
 
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
 	decided   bool           // no function of the service owner's panicked
+	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
 	bySize    bool           // the cost was computed by CostBySize
 	readings  pathmatch.Readings
@@ -50,6 +51,9 @@ func newCall(parts *callParts) *call {
 func (c *call) clear() {
 	c.decider.clear()
 	c.uncounted = c.uncounted[:0]
+	if c.ruling.by != nil {
+		c.ruling = ruling{}
+	}
 }
 
 // callPool holds the calls of a limiter's middlewares between two uses.

@@ -13,10 +13,9 @@ func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	}
 	for i := range c.Len() {
 		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
-			c.headers.Add(limitheader.Limit{
-				Policy: &c.preparedAt(i).policy, Verdict: v, Size: int64(c.limitAt(i).atOnce()),
-				Refused: c.Counter(i).Refuses(v), Soft: c.Limit(i).Rule.Mode == engine.Soft,
-			})
+			l := c.headers.Add()
+			l.Policy, l.Verdict, l.Size = &c.preparedAt(i).policy, v, int64(c.limitAt(i).atOnce())
+			l.Refused, l.Soft = c.Counter(i).Refuses(v), c.Limit(i).Rule.Mode == engine.Soft
 		}
 	}
 	c.headers.Write(w)

@@ -8,14 +8,14 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 		return Answer{}
 	}
 	if err := c.Context().Err(); err != nil {
-		return c.refuse(ruleBy(ContextEnded, &c.rules[0], err))
+		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
 	return c.answerTo(c.rule(subject))
 }
 
 // rule decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
-// counters, the store.
-func (c *call) rule(subject string) ruling {
+// counters, the store. The ruling is nil if the limits decide, by the store's verdicts.
+func (c *call) rule(subject string) *ruling {
 	if c.refusedForEveryone(subject) {
 		return c.ruleByVerdicts()
 	}
@@ -28,29 +28,34 @@ func (c *call) rule(subject string) ruling {
 	}
 	switch {
 	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
-		return ruleBy(NotLoggedIn, needsLogin, nil)
+		return c.ruleBy(NotLoggedIn, needsLogin, nil)
 	case c.Len() == 0: // the call costs nothing, or has no limit
-		return ruleBy(Allowed, &c.rules[0], nil)
+		return c.ruleBy(Allowed, &c.rules[0], nil)
 	}
 	return c.ruleByVerdicts()
 }
 
 // ruleCostly returns the ruling on a call whose cost never fits.
-func (c *call) ruleCostly() ruling {
+func (c *call) ruleCostly() *ruling {
 	costly := c.Costly()
-	return ruling{reason: CostTooHigh, by: &c.rules[costly.By.At], limit: c.costlyLimit(&costly)}
+	r := c.ruleBy(CostTooHigh, &c.rules[costly.By.At], nil)
+	r.limit = c.costlyLimit(&costly)
+	return r
 }
 
-// ruleByVerdicts returns the ruling by the store's verdicts. For a counter without a verdict, the
-// store policy of its rule decides.
-func (c *call) ruleByVerdicts() ruling {
-	if !c.Passed() {
-		if i := c.Ended(); i >= 0 {
-			return ruling{reason: ContextEnded, by: c.ruleOf(i), limit: c.limitAt(i), cause: c.Verdict(i).Ended}
-		}
-		c.ReportBans()
+// ruleByVerdicts leaves the call to the limits, unless its context has ended. For a counter without a
+// verdict, the store policy of its rule decides.
+func (c *call) ruleByVerdicts() *ruling {
+	if c.Passed() {
+		return nil
 	}
-	return ruling{at: c.Binding()}
+	if i := c.Ended(); i >= 0 {
+		r := c.ruleBy(ContextEnded, c.ruleOf(i), c.Verdict(i).Ended)
+		r.limit = c.limitAt(i)
+		return r
+	}
+	c.ReportBans()
+	return nil
 }
 
 // ask asks the store for verdicts on the counters, and charges them if charge is set. It reports

@@ -8,30 +8,30 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// ruling is what was decided about a call: by the limit that binds it or, if there is a reason, by a
-// rule without its counters.
+// ruling is what was decided about a call by a rule, and not by one of its limits.
 type ruling struct {
-	at     int // the place of the binding limit, or -1 if all rules are in DryRun
 	reason Reason
 	by     *appliedRule
 	limit  *Limit
 	cause  error
 }
 
-// ruleBy returns the ruling by a rule for a reason that no counter gave.
-func ruleBy(reason Reason, a *appliedRule, cause error) ruling {
-	return ruling{reason: reason, by: a, limit: &a.rule.limits[0], cause: cause}
+// ruleBy returns the ruling by a rule for a reason that no counter gave. The call keeps it, because few
+// calls have one.
+func (c *call) ruleBy(reason Reason, a *appliedRule, cause error) *ruling {
+	c.ruling = ruling{reason: reason, by: a, limit: &a.rule.limits[0], cause: cause}
+	return &c.ruling
 }
 
-// answerTo answers the call by a ruling.
-func (c *call) answerTo(r ruling) Answer {
+// answerTo answers the call by a ruling or, if that is nil, by the limit that binds it.
+func (c *call) answerTo(r *ruling) Answer {
 	for _, a := range c.uncounted {
 		c.reportUncounted(a)
 	}
-	switch r.reason {
-	case "":
-		return c.answerVerdicts(r.at)
-	case Allowed:
+	switch {
+	case r == nil:
+		return c.answerVerdicts(c.Binding())
+	case r.reason == Allowed:
 		return c.passUncounted()
 	default:
 		return c.refuse(r)
@@ -99,7 +99,7 @@ func (c *call) reportDryRuns() {
 }
 
 // refuse refuses the call for a reason that no counter gave.
-func (c *call) refuse(r ruling) Answer {
+func (c *call) refuse(r *ruling) Answer {
 	rule := r.by.named
 	reason, cause := c.unidentified(r.reason, rule.name, r.cause)
 	if reason == CostTooHigh {

@@ -43,7 +43,7 @@ func (c *call) mayRepeatShared() bool {
 // ruleUnidentified returns the ruling on a call whose caller or subject could not be determined. If a
 // shared limit refuses the call, that is the ruling, as it is for anonymous callers. Nothing is
 // charged.
-func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) ruling {
+func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) *ruling {
 	c.noteUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
@@ -51,7 +51,7 @@ func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) rul
 			return c.ruleByVerdicts()
 		}
 	}
-	return ruleBy(IdentifyFailed, a, cause)
+	return c.ruleBy(IdentifyFailed, a, cause)
 }
 
 // addShared adds the counters of the shared limits, and reports whether there are any. They will not

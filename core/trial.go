@@ -196,12 +196,13 @@ func (t *trial) decideApplied(rules []int) service.Ruling {
 	c, wait := t.call, int64(0)
 	c.LookOnly(true)
 	r := c.rule("")
-	if r.reason == "" {
-		if r.at < 0 { // all rules are in DryRun
-			r.at = max(0, c.Represents(0))
+	if r == nil {
+		at := c.Binding()
+		if at < 0 { // all rules are in DryRun
+			at = max(0, c.Represents(0))
 		}
-		r.reason, r.by = reasonOf[c.Outcome(r.at)], c.ruleOf(r.at)
-		if wait = c.Verdict(r.at).RetryAfter; wait == algorithm.Forever {
+		r = c.ruleBy(reasonOf[c.Outcome(at)], c.ruleOf(at), nil)
+		if wait = c.Verdict(at).RetryAfter; wait == algorithm.Forever {
 			wait = 0
 		}
 	}

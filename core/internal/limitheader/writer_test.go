@@ -38,7 +38,7 @@ func left(policy *limitheader.Policy, size, n int64) limitheader.Limit {
 // write writes the headers of one reply.
 func write(w *limitheader.Writer, to adapter.HeaderWriter, limits ...limitheader.Limit) {
 	for _, l := range limits {
-		w.Add(l)
+		*w.Add() = l
 	}
 	w.Write(to)
 }
