@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
-TEST        = go test -count=1 -timeout=15m
+TEST        = go test -count=1 -timeout=30m
 FUZZTIME    = 10m
 
 # How many traces each model is tried with; "make long" tries 1000.

@@ -159,7 +159,7 @@ func (w *twins) override(i int) {
 	if !w.rules[i].Overrides {
 		return
 	}
-	what := rapid.SampledFrom([]string{"", "unlimited", "unlimited", "blocked", "limit"}).Draw(w.T, "override")
+	what := rapid.SampledFrom([]string{"", "unlimited", "unlimited", "blocked", "blocked", "limit"}).Draw(w.T, "override")
 	if what == "limit" && own.Algorithm == core.TokenBucket {
 		what = ""
 	}

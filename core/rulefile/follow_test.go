@@ -415,7 +415,7 @@ func TestCloseWhileRedisHangs(t *testing.T) {
 	server := redistest.Start(t)
 	d := newDocument(t, server.Client(t))
 	v := publish(t, d, perHour(2), Version{})
-	hurried := &Document{store: ruledoc.NewStore(server.Client(t), "accesslimit", 100*time.Millisecond), period: d.period}
+	hurried := &Document{store: ruledoc.NewStore(server.Client(t), "accesslimit", time.Second), period: d.period}
 	p := start(t, hurried)
 	server.Stop()
 	p.await(2, "the store did not answer")

@@ -82,9 +82,13 @@ func inTime(t *testing.T, subject string, byCallersDeadline bool, limiter *core.
 	}
 }
 
-// wantEndOf checks whether an error is the end of the caller's context or a failure of the store.
+// wantEndOf checks whether an error is the end of the caller's context or a failure of the store. Once
+// the breaker is open, a call fails before its caller's deadline.
 func wantEndOf(t *testing.T, what string, callers bool, err error) {
 	t.Helper()
+	if failed := new(core.StoreError); errors.As(err, &failed) && failed.Class == core.StoreBreakerOpen {
+		callers = false
+	}
 	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if ended != callers || errors.Is(err, core.ErrStore) == callers {
 		t.Errorf("%s: %v; want the caller's end: %v, and otherwise the store's failure", what, err, callers)
@@ -97,12 +101,23 @@ func guarded(ctx context.Context, guard *watchedGuard, who string) error {
 	answer := guard.Check(callBy(ctx, who))
 	switch {
 	case answer.Refusal == nil:
-		return core.ErrStore
+		return storeError(guard.limiter)
 	case answer.Refusal.Status == http.StatusServiceUnavailable && answer.Refusal.Decision.Reason == core.ContextEnded:
 		return context.DeadlineExceeded
 	default:
 		return fmt.Errorf("promise: a guard that fails open answers %+v", answer.Refusal)
 	}
+}
+
+// storeError returns the error of a limiter whose store does not answer: that of the open breaker, if it
+// has opened.
+func storeError(limiter *core.Limiter) error {
+	for _, counted := range limiter.Stats().StoreErrors {
+		if counted.Class == core.StoreBreakerOpen && counted.Count > 0 {
+			return &core.StoreError{Class: counted.Class, Err: core.ErrStore}
+		}
+	}
+	return core.ErrStore
 }
 
 // ContextEndIsTheCallers: a call whose context has ended is refused with the context's error, never

@@ -20,7 +20,7 @@ import (
 
 const (
 	// timeout is the store's where servers do not answer. hurry is an earlier deadline of a caller.
-	timeout = 400 * time.Millisecond
+	timeout = 800 * time.Millisecond
 	hurry   = 20 * time.Millisecond
 	callers = 64
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -51,16 +52,26 @@ func TestRefusalsWhileNothingCanBeWritten(t *testing.T) {
 			}
 			together(callers, func(i int) {
 				for n := range 5 {
-					if v := s.take(t.Context(), full.counter((i+n)%full.keys))[0]; v.RetryAfter == 0 {
+					if v := s.answerOn(t, full.counter((i+n)%full.keys)); v.RetryAfter == 0 {
 						t.Errorf("a used-up counter: %+v", v)
 					}
-					if v := s.take(t.Context(), charged.counter((i+n)%charged.keys))[0]; v.Err == nil || failure.ClassOf(v.Err) != test.class {
+					if v := s.answerOn(t, charged.counter((i+n)%charged.keys)); v.Err == nil || failure.ClassOf(v.Err) != test.class {
 						t.Errorf("a counter that cannot be written: %+v, want an error of class %s", v, test.class)
 					}
 				}
 			})
 		})
 	}
+}
+
+// answerOn returns the server's answer on a counter. A busy server may not answer for so long that the
+// breaker opens.
+func (s store) answerOn(t *testing.T, c algorithm.Counter) (v algorithm.Verdict) {
+	redistest.WaitUntil(func() bool {
+		v = s.take(t.Context(), c)[0]
+		return v.Err == nil || failure.ClassOf(v.Err) != failure.BreakerOpen
+	}, patient)
+	return v
 }
 
 // failSnapshot makes a server fail to save a snapshot, because a directory has the file's name.
