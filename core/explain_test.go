@@ -62,6 +62,9 @@ func limitsText(r operate.ExplainedRule) string {
 		if l.Limit == (core.Limit{}) {
 			text = "any " + l.Source
 		}
+		if !l.Until.IsZero() {
+			text += " until " + l.Until.Format(time.RFC3339Nano)
+		}
 		if l.Known {
 			text += fmt.Sprintf(" %d+%d", l.Used, l.Remaining)
 		}

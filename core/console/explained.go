@@ -12,59 +12,101 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// explanation is a operate.Explanation in the words of the page.
+// explanation is an Explanation as somebody may see it. In JSON it is nothing else.
 type explanation struct {
-	Time      time.Time       `json:"time,omitzero"`
-	Reason    string          `json:"reason,omitempty"`
-	Rule      string          `json:"rule,omitempty"`
-	Wait      string          `json:"wait,omitempty"`
-	User      string          `json:"user,omitempty"`
-	Address   string          `json:"address,omitempty"`
-	Route     string          `json:"route,omitempty"`
-	Rules     []explainedRule `json:"rules"` // those that say something of the subject or the call
-	Idle      []explainedRule `json:"idle"`  // the others
-	NotListed int             `json:"not_listed,omitempty"`
+	operate.Explanation
+	Shown []*explainedRule // those that say something of the subject or the call
+	Idle  []*explainedRule // the others
 }
 
 // explainedRule is what is known of a rule about a subject or a call.
 type explainedRule struct {
-	Name      string           `json:"rule"`
-	Place     string           `json:"place,omitempty"`
-	Version   string           `json:"version,omitempty"`
-	Routes    []string         `json:"routes,omitempty"`
-	Elsewhere bool             `json:"elsewhere,omitempty"`
-	InHandler bool             `json:"in_handler,omitempty"`
-	Applies   bool             `json:"applies"`
-	Because   string           `json:"because,omitempty"`
-	Subject   string           `json:"subject,omitempty"`
-	Link      bool             `json:"-"` // the subject can be opened
-	Plan      string           `json:"plan,omitempty"`
-	Cost      int              `json:"cost,omitempty"`
-	Limits    []explainedLimit `json:"limits,omitempty"`
-	Override  *override        `json:"override,omitempty"`
-	Banned    bool             `json:"banned,omitempty"`
-	Until     time.Time        `json:"banned_until,omitzero"`
-	Left      string           `json:"ban_ends_in,omitempty"`
-	Ban       *banLine         `json:"ban,omitempty"` // how it came about, if that is known
-	Bans      int              `json:"bans,omitempty"`
-	Strikes   int              `json:"strikes,omitempty"`
-	Mode      core.Mode        `json:"mode,omitempty"`
-	Reason    string           `json:"reason,omitempty"`
-	Wait      string           `json:"wait,omitempty"`
-	Refuses   bool             `json:"refuses,omitempty"`
-	Errors    []string         `json:"errors,omitempty"`
+	*operate.ExplainedRule
+	Link bool     // the subject can be opened
+	Left string   // how long the ban lasts
+	Ban  *banLine // how it came about, if that is known
 }
 
 // explainedLimit is a limit with what is used of it.
-type explainedLimit struct {
-	Limit     string `json:"limit"`
-	Source    string `json:"source"`
-	Known     bool   `json:"known"`
-	Used      int    `json:"used"`
-	Remaining int    `json:"remaining"`
-	Wait      string `json:"wait,omitempty"`
-	Reset     string `json:"reset,omitempty"`
+type explainedLimit struct{ *operate.ExplainedLimit }
+
+func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
+	ofSubject := x.Subject != ""
+	e := &explanation{Explanation: x}
+	e.Method, e.Path, e.Route = readable(x.Method), readable(x.Path), readable(x.Route)
+	e.User, e.Subject, e.Rule = h.subject(who, x.User), h.subject(who, x.Subject), shownName(x.Rule)
+	for i := range e.Rules {
+		r := &e.Rules[i]
+		idle := isIdle(r, ofSubject)
+		if rule := h.explainedRule(who, r, x.Time); idle {
+			e.Idle = append(e.Idle, rule)
+		} else {
+			e.Shown = append(e.Shown, rule)
+		}
+	}
+	return e
 }
+
+// explainedRule makes a rule what somebody may see of it.
+func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time.Time) *explainedRule {
+	about := func(text string) string { return h.about(who, r.Subject, text) }
+	for i, text := range r.Errors {
+		if h.redacts(who) { // a function of the service may have put a subject into it
+			text = "an error, which operators can read"
+		}
+		r.Errors[i] = about(text)
+	}
+	if o := r.Override; o != nil {
+		o.Author, o.Note, o.Ignored, o.Subject = shownName(o.Author), about(o.Note), readable(o.Ignored), h.subject(who, o.Subject)
+	}
+	for i := range r.Routes {
+		r.Routes[i] = readable(r.Routes[i])
+	}
+	for i := range r.Limits {
+		r.Limits[i].Source = readable(r.Limits[i].Source)
+	}
+	r.Name, r.Place, r.Version, r.Plan, r.Because = show(r.Name), readable(r.Place), readable(r.Version), readable(r.Plan), about(r.Because)
+	e := &explainedRule{ExplainedRule: r, Link: r.Subject != "" && !h.redacts(who)}
+	if r.Subject = h.subject(who, r.Subject); e.Banned() {
+		e.Left = waitOf(r.BannedUntil.Sub(now))
+	}
+	return e
+}
+
+// Banned reports whether the subject is banned.
+func (r *explainedRule) Banned() bool { return !r.BannedUntil.IsZero() }
+
+// Wait returns how long the rule would refuse, in words.
+func (r *explainedRule) Wait() string { return waitOf(r.RetryAfter) }
+
+// OverrideText returns the override in words.
+func (r *explainedRule) OverrideText() string {
+	o := *r.Override
+	o.Until = time.Time{}
+	return untilText(o.String(), r.Override.Until)
+}
+
+// Limits returns the limits for the page.
+func (r *explainedRule) Limits() (limits []explainedLimit) {
+	for i := range r.ExplainedRule.Limits {
+		limits = append(limits, explainedLimit{&r.ExplainedRule.Limits[i]})
+	}
+	return limits
+}
+
+// Text returns the limit in its text form.
+func (l explainedLimit) Text() string {
+	if (l.Limit == core.Limit{}) {
+		return "any other"
+	}
+	return l.Limit.String()
+}
+
+// From returns where the limit comes from, in words.
+func (l explainedLimit) From() string { return untilText(l.Source, l.Until) }
+
+// Reset returns the time until nothing is in use, in words.
+func (l explainedLimit) Reset() string { return waitOf(l.ResetAfter) }
 
 // Max returns the number of permits, for a meter.
 func (l explainedLimit) Max() int { return l.Used + l.Remaining }
@@ -73,91 +115,25 @@ func (l explainedLimit) Max() int { return l.Used + l.Remaining }
 func (l explainedLimit) High() float64 { return 0.8 * float64(l.Max()) }
 
 // Unlimited reports whether the limit counts nothing.
-func (l explainedLimit) Unlimited() bool { return l.Limit == core.Unlimited.String() }
+func (l explainedLimit) Unlimited() bool { return l.Limit == core.Unlimited }
 
-// override is what an operator set for a subject.
-type override struct {
-	Text    string    `json:"text"`
-	Author  string    `json:"author"`
-	Note    string    `json:"note"`
-	Since   time.Time `json:"since,omitzero"`
-	Ignored string    `json:"ignored,omitempty"`
-}
-
-func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
-	e := &explanation{
-		Time: x.Time, Reason: string(x.Reason), Wait: waitOf(x.RetryAfter), Address: x.ClientIP, Route: readable(x.Route),
-		Rules: []explainedRule{}, Idle: []explainedRule{}, NotListed: x.NotListed,
+// untilText appends to a text when that ends, if it does.
+func untilText(text string, until time.Time) string {
+	if until.IsZero() {
+		return text
 	}
-	if x.Rule != "" {
-		e.Rule = show(x.Rule)
-	}
-	if x.User != "" {
-		e.User = h.subject(who, x.User)
-	}
-	for i := range x.Rules {
-		rule := h.explainedRule(who, &x.Rules[i], x.Time)
-		if isIdle(&x.Rules[i], x.Subject != "") {
-			e.Idle = append(e.Idle, rule)
-		} else {
-			e.Rules = append(e.Rules, rule)
-		}
-	}
-	return e
-}
-
-func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time.Time) explainedRule {
-	about := func(text string) string { return h.about(who, r.Subject, text) }
-	e := explainedRule{
-		Name: show(r.Name), Place: readable(r.Place), Version: readable(r.Version), Elsewhere: r.Elsewhere, InHandler: r.InHandler,
-		Applies: r.Applies, Because: about(r.Because), Plan: readable(r.Plan), Cost: r.Cost, Bans: r.Bans, Strikes: r.Strikes,
-		Mode: r.Mode, Reason: string(r.Reason), Wait: waitOf(r.RetryAfter), Refuses: r.Refuses,
-	}
-	if r.Subject != "" {
-		e.Subject, e.Link = h.subject(who, r.Subject), !h.redacts(who)
-	}
-	if e.Until = r.BannedUntil; !e.Until.IsZero() {
-		e.Banned, e.Left = true, waitOf(e.Until.Sub(now))
-	}
-	if o := r.Override; o != nil {
-		e.Override = &override{Text: readable(humane(o.String())), Author: shownName(o.Author), Note: about(o.Note), Since: o.Since, Ignored: readable(o.Ignored)}
-	}
-	for _, route := range r.Routes {
-		e.Routes = append(e.Routes, readable(route))
-	}
-	for _, text := range r.Errors {
-		if h.redacts(who) { // a function of the service may have put a subject into it
-			text = "an error, which operators can read"
-		}
-		e.Errors = append(e.Errors, about(text))
-	}
-	for i := range r.Limits {
-		e.Limits = append(e.Limits, explainLimit(&r.Limits[i]))
-	}
-	return e
-}
-
-func explainLimit(l *operate.ExplainedLimit) explainedLimit {
-	e := explainedLimit{
-		Limit: l.Limit.String(), Source: readable(humane(l.Source)), Known: l.Known, Used: l.Used, Remaining: l.Remaining,
-		Wait: waitOf(l.RetryAfter), Reset: waitOf(l.ResetAfter),
-	}
-	if (l.Limit == core.Limit{}) {
-		e.Limit = "any other"
-	}
-	return e
+	return text + " until " + moment(until)
 }
 
 // addBans adds how the bans of a subject came about, for the first few of them. It asks about all of
-// them at once, so that a slow Redis delays the page by no more than one Timeout.
-func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) {
+// them at once, so that a slow Redis delays the page by no more than one Timeout. It returns them by
+// the names of their rules.
+func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) (bans map[string]*banLine) {
 	const most = 8 // each takes a trip or two
 	var asked sync.WaitGroup
-	defer asked.Wait()
 	left := most
-	for i := range e.Rules {
-		rule := &e.Rules[i]
-		if !rule.Banned || left == 0 {
+	for _, rule := range e.Shown {
+		if !rule.Banned() || left == 0 {
 			continue
 		}
 		left--
@@ -169,6 +145,14 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanati
 			}
 		}, h.panicked))
 	}
+	asked.Wait()
+	bans = make(map[string]*banLine)
+	for _, rule := range e.Shown {
+		if rule.Ban != nil {
+			bans[rule.Name] = rule.Ban
+		}
+	}
+	return bans
 }
 
 // isIdle reports whether there is nothing to say of a rule: it does not apply to the call, or it has
@@ -197,16 +181,17 @@ func waitOf(wait time.Duration) string {
 }
 
 // Words returns the reason as a person reads it.
-func (r explainedRule) Words() string { return reasonWords(r.Reason) }
+func (r *explainedRule) Words() string { return reasonWords(r.Reason) }
 
 // Words returns the reason as a person reads it.
-func (e explanation) Words() string { return reasonWords(e.Reason) }
+func (e *explanation) Words() string { return reasonWords(e.Reason) }
+
+// Wait returns how long the call would be refused, in words.
+func (e *explanation) Wait() string { return waitOf(e.RetryAfter) }
 
 // Passes reports whether the call would pass.
-func (e explanation) Passes() bool {
-	var c counts
-	c.add(core.Reason(e.Reason), 1, 0)
-	return c.Allowed > 0
+func (e *explanation) Passes() bool {
+	return e.Reason != "" && !slices.ContainsFunc(e.Rules, func(r operate.ExplainedRule) bool { return r.Refuses })
 }
 
-func reasonWords(reason string) string { return strings.ReplaceAll(reason, "_", " ") }
+func reasonWords(reason core.Reason) string { return strings.ReplaceAll(string(reason), "_", " ") }

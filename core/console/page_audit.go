@@ -39,7 +39,7 @@ func (h *Handler) loadAudit(q *query) (any, error) {
 		shown.Entries = append(shown.Entries, auditLine{
 			ID: e.ID, Time: e.Time, Act: e.Act, Rule: shownName(e.Rule), Subject: h.subject(q.who, e.Subject),
 			Link: e.Subject != "" && !h.redacts(q.who), Author: shownName(e.Author), Note: h.about(q.who, e.Subject, e.Note),
-			Before: h.about(q.who, e.Subject, humane(e.Before)), After: h.about(q.who, e.Subject, humane(e.After)),
+			Before: h.about(q.who, e.Subject, e.Before), After: h.about(q.who, e.Subject, e.After),
 		})
 	}
 	if len(found) == pageSize {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -21,14 +22,14 @@ type explainPage struct {
 
 // reference is what the reference of a refusal says.
 type reference struct {
-	Time   time.Time `json:"time"`
-	Rule   string    `json:"rule"`
-	Reason string    `json:"reason"`
-	Limit  string    `json:"limit"`
-	Left   int       `json:"remaining"`
-	Wait   string    `json:"wait,omitempty"`
-	Asked  string    `json:"asked_about,omitempty"` // the subject of the question
-	About  bool      `json:"about"`                 // whether the refusal is about that subject
+	Time   time.Time   `json:"time"`
+	Rule   string      `json:"rule"`
+	Reason core.Reason `json:"reason"`
+	Limit  string      `json:"limit"`
+	Left   int         `json:"remaining"`
+	Wait   string      `json:"wait,omitempty"`
+	Asked  string      `json:"asked_about,omitempty"` // the subject of the question
+	About  bool        `json:"about"`                 // whether the refusal is about that subject
 }
 
 // Words returns the reason as a person reads it.
@@ -74,7 +75,7 @@ func (h *Handler) explainReference(q *query, shown *explainPage) error {
 		return err
 	}
 	shown.Reference = &reference{
-		Time: r.Time, Rule: show(r.Rule), Reason: string(r.Reason), Limit: r.Limit.String(), Left: r.Remaining, Wait: waitOf(r.Wait),
+		Time: r.Time, Rule: show(r.Rule), Reason: r.Reason, Limit: r.Limit.String(), Left: r.Remaining, Wait: waitOf(r.Wait),
 	}
 	if of != "" {
 		shown.Reference.Asked, shown.Reference.About = h.subject(q.who, of), r.About(of)

@@ -15,10 +15,12 @@ type subjectPage struct {
 	Banning choice       `json:"-"`       // those of rules that see bans
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
-	Hint    string       `json:"hint,omitempty"` // about the subject, if it is probably misspelled
-	Next    string       `json:"next,omitempty"` // the parameter after of the page of further rules
-	After   string       `json:"-"`              // that of this page
-	Problem string       `json:"problem,omitempty"`
+	// Bans say how bans came about, by the names of their rules.
+	Bans    map[string]*banLine `json:"bans,omitempty"`
+	Hint    string              `json:"hint,omitempty"` // about the subject, if it is probably misspelled
+	Next    string              `json:"next,omitempty"` // the parameter after of the page of further rules
+	After   string              `json:"-"`              // that of this page
+	Problem string              `json:"problem,omitempty"`
 }
 
 func (h *Handler) loadSubject(q *query) (any, error) {
@@ -49,7 +51,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		shown.Hint = h.hintAbout(subject)
 	}
 	if err == nil {
-		h.addBans(q.ctx, q.who, counted, shown.Counted)
+		shown.Bans = h.addBans(q.ctx, q.who, counted, shown.Counted)
 	}
 	return shown, nil
 }

@@ -64,14 +64,14 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text": readable, "show": show, "moment": moment, "span": span, "number": number, "rate": rate,
 	"mode":    modeWords,
 	"count":   func(n int64) string { return number(uint64(max(0, n))) },
-	"join":    func(page layout, rule explainedRule, at int) quickActs { return quickActs{page, rule, at} },
+	"join":    func(page layout, rule *explainedRule, at int) quickActs { return quickActs{page, rule, at} },
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(web, "web/*.html"))
 
 // quickActs is what the forms for acts beside a rule need.
 type quickActs struct {
 	Page layout
-	Rule explainedRule
+	Rule *explainedRule
 	At   int
 }
 

@@ -101,17 +101,12 @@ func TestManyBansOfASubject(t *testing.T) {
 			}
 		}
 		var shown struct {
-			Counted struct {
-				Rules []struct {
-					Rule   string
-					Banned bool
-					Ban    *struct{ Note string }
-				}
-			}
+			Counted operate.Explanation
+			Bans    map[string]struct{ Note string }
 		}
 		as(t, "viewer", newPage(t, limiter, console.Options{})).json("api/subject?subject=user:bob", &shown)
 		for i, r := range shown.Counted.Rules {
-			if explained := r.Ban != nil && r.Ban.Note == r.Rule; !r.Banned || explained != (i < 8) {
+			if explained := shown.Bans[r.Name].Note == r.Name; r.BannedUntil.IsZero() || explained != (i < 8) {
 				t.Errorf("rule %d is %+v", i, r)
 			}
 		}

@@ -33,22 +33,6 @@ func shownName(name string) string {
 	return show(name)
 }
 
-// humane returns a text of core, about a ban or an override, with its duration or its time as people
-// write them.
-func humane(text string) string {
-	if length, ok := strings.CutPrefix(text, "banned for "); ok {
-		if d, err := time.ParseDuration(length); err == nil {
-			return "banned for " + span(d)
-		}
-	}
-	if at := strings.LastIndex(text, " until "); at >= 0 {
-		if until, err := time.Parse(time.RFC3339Nano, text[at+len(" until "):]); err == nil {
-			return text[:at] + " until " + moment(until)
-		}
-	}
-	return text
-}
-
 func isPlain(text string) bool {
 	unprintable := func(r rune) bool { return !strconv.IsPrint(r) }
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)

@@ -128,9 +128,10 @@ type ExplainedRule struct {
 // ExplainedLimit is a limit of an [ExplainedRule], with what its subject has used of it.
 type ExplainedLimit struct {
 	Limit core.Limit `json:"limit"`
-	// Source is where the limit comes from: "rule", "also", "plan pro", "override", "override until
-	// 2026-12-01T00:00:00Z", or "computed" by LimitFor.
-	Source string `json:"source"`
+	// Source is where the limit comes from: "rule", "also", "plan pro", "override", or "computed" by
+	// LimitFor. Until is when an override ends, or zero.
+	Source string    `json:"source"`
+	Until  time.Time `json:"until,omitzero"`
 	// Known reports whether the store was asked, and answered. If not, the fields below are zero.
 	// Unlimited is never asked for, nor is a computed limit that this process has not met.
 	Known bool `json:"known"`

@@ -186,9 +186,6 @@ func (e *explained) isOverridden() bool { return e.found.What != 0 && e.Override
 // overridden returns the limit that an override puts in place of the rule's own.
 func (e *explained) overridden() sourcedLimit {
 	limit := sourcedLimit{source: fromOverride}
-	if until := e.Override.Until; !until.IsZero() {
-		limit.source += " until " + until.Format(time.RFC3339Nano)
-	}
 	if own := e.of.Counted.Limits[0]; e.found.What == algorithm.OverrideLimit {
 		limit.Limit = &engine.Limit{Compiled: own.Compiled.Numbered(e.found.Max, e.found.Burst), Max: e.found.Max, KeyTail: own.KeyTail}
 	}
@@ -245,6 +242,9 @@ func (e *explained) findFailure() error {
 func (e *explained) conclude(s *survey.Survey) {
 	for i := range e.limits {
 		e.Limits = append(e.Limits, e.limits[i].explain())
+		if of := &e.Limits[i]; of.Source == fromOverride {
+			of.Until = e.Override.Until
+		}
 	}
 	e.Cost = permits(e.cost)
 	v := e.banned.Answer()

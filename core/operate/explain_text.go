@@ -188,11 +188,11 @@ func (r *ExplainedRule) verdict(now time.Time) string {
 func (l *ExplainedLimit) text() string {
 	switch {
 	case l.Limit == core.Limit{}:
-		return "any other limit (" + l.Source + ")"
+		return "any other limit (" + l.from() + ")"
 	case l.Limit == core.Unlimited:
-		return "unlimited (" + quote.Unprintable(l.Source) + ")"
+		return "unlimited (" + l.from() + ")"
 	}
-	text := fmt.Sprintf("%v (%s): ", l.Limit, quote.Unprintable(l.Source))
+	text := fmt.Sprintf("%v (%s): ", l.Limit, l.from())
 	if !l.Known {
 		return text + "not known"
 	}
@@ -204,6 +204,14 @@ func (l *ExplainedLimit) text() string {
 		text += ", all back in " + waitText(l.ResetAfter)
 	}
 	return text
+}
+
+// from returns where the limit comes from.
+func (l *ExplainedLimit) from() string {
+	if l.Until.IsZero() {
+		return quote.Unprintable(l.Source)
+	}
+	return l.Source + " until " + l.Until.Format(time.RFC3339Nano)
 }
 
 // report returns the override with its author and note.
