@@ -10,6 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
@@ -58,7 +59,7 @@ func silentLog() *operatorlog.Log {
 func (t *trial) Calls() (noted []route.Noted, notListed int) { return t.noted, t.unlisted }
 
 // OfCall implements service.Trial.
-func (t *trial) OfCall(v adapter.View, who service.Caller) ([]service.TrialRule, service.Caller) {
+func (t *trial) OfCall(v adapter.View, who service.Caller, explain pathmatch.Explainer) ([]service.TrialRule, service.Caller) {
 	who = t.identify(v, who)
 	rules := t.collect(func(guard int, rule *boundRule) []*triedRule {
 		r := &triedRule{rule: rule, view: viewOf(&t.noted[guard], v)}
@@ -67,7 +68,7 @@ func (t *trial) OfCall(v adapter.View, who service.Caller) ([]service.TrialRule,
 	})
 	for i := range rules {
 		r, of := t.rules[i], &rules[i]
-		of.Applies, of.Because = r.rule.scope.Explain(r.view.Method(), r.view.Route(), r.view.Path(), loosenessOf(r.view)|t.noted[of.Guard].Loose)
+		of.Applies, of.Because = explain(&r.rule.scope, r.view.Method(), r.view.Route(), r.view.Path(), loosenessOf(r.view)|t.noted[of.Guard].Loose)
 		if !of.Applies {
 			continue
 		}

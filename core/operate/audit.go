@@ -48,7 +48,7 @@ func (o *Operator) Audit(ctx context.Context, before string, n int) ([]AuditEntr
 	if err := o.checkAudit(ctx, before, n); err != nil {
 		return nil, err
 	}
-	found, err := o.parts.Audits.Read(ctx, before, n)
+	found, err := audit.Read(ctx, o.parts.Audits, before, n)
 	if err != nil {
 		return nil, o.failedOptional("audit", err, o.parts.Log.AuditUnread)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/survey"
@@ -47,7 +48,7 @@ func (o *Operator) checkSubject(subject string) error {
 
 // explain explains the call that v shows.
 func (x *explanation) explain(v adapter.View, who service.Caller) {
-	rules, who := x.trial.OfCall(v, who)
+	rules, who := x.trial.OfCall(v, who, pathmatch.Explain)
 	x.Method, x.Route, x.Path = strings.Clone(v.Method()), strings.Clone(v.Route()), strings.Clone(v.Path())
 	x.User, x.ClientIP = who.User, who.Address
 	calls, _ := x.trial.Calls()

@@ -10,6 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/quote"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
 // TopList is what [Operator.Top] returns. Both lists have at most 100 entries, the greatest first.
@@ -73,7 +74,7 @@ func (o *Operator) Top(ctx context.Context, rule string, span time.Duration) (To
 	if rule != "" {
 		name = tally.Label(rule)
 	}
-	found, err := o.parts.Tops.Read(ctx, name, int(span/time.Minute))
+	found, err := toplist.Read(ctx, o.parts.Tops, name, int(span/time.Minute))
 	if err != nil {
 		return TopList{}, o.failedOptional("top", err, o.parts.Log.TopOff)
 	}

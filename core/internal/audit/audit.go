@@ -47,9 +47,9 @@ type Trail interface {
 	// from the version before to the version now. before is "" if the process has just started.
 	// Versions are any texts that identify the rules.
 	AppendChange(ctx context.Context, e Entry, before, now string) error
-	// Read returns at most n entries that are older than the one with the ID before, or the newest
+	// read returns at most n entries that are older than the one with the ID before, or the newest
 	// ones if that is "", newest first.
-	Read(ctx context.Context, before string, n int) ([]Entry, error)
+	read(ctx context.Context, before string, n int) ([]Entry, error)
 }
 
 // By returns the entry with the author and the note of the operator that a context names. If that

@@ -57,9 +57,11 @@ func (r *Recorder) RulesChanged(ctx context.Context, before, now string, earlier
 	})
 }
 
-// Read is that of the trail.
-func (r *Recorder) Read(ctx context.Context, before string, n int) ([]Entry, error) {
-	return r.trail.Read(ctx, before, n)
+// Read returns at most n entries that are older than the one with the ID before, or the newest ones
+// if that is "", newest first. It is no method, because linkers keep the exported methods of
+// services that use reflection, and only operators read.
+func Read(ctx context.Context, from *Recorder, before string, n int) ([]Entry, error) {
+	return from.trail.read(ctx, before, n)
 }
 
 // write writes into the trail in the background, unless a right is missing, and closes the channel

@@ -62,7 +62,7 @@ func TestActed(t *testing.T) {
 	} {
 		r.Acted(act.ctx, Act{Began: time.Now(), What: Ban, Rule: "api", Subject: "user:a", After: act.after}, act.changed, act.err)
 	}
-	entries, err := r.Read(bob, "", 10)
+	entries, err := Read(bob, r, "", 10)
 	var got []string
 	for _, e := range entries {
 		got = append(got, e.Author+" "+e.After)
@@ -100,7 +100,7 @@ func TestChangesOfRulesAreInOrder(t *testing.T) {
 	r.RulesChanged(ctx, "1", "2", first, second)
 	r.RulesChanged(ctx, "", "1", nil, first)
 	<-second
-	entries, err := r.Read(ctx, "", 10)
+	entries, err := Read(ctx, r, "", 10)
 	if err != nil || len(entries) != 2 || entries[0].After != "2" || entries[1].After != "1" || entries[1].Act != Rules {
 		t.Errorf("the audit is %+v, %v", entries, err)
 	}

@@ -36,8 +36,8 @@ func (r *Ring) Append(_ context.Context, e Entry) error {
 // AppendChange implements Trail. There is no other process.
 func (r *Ring) AppendChange(ctx context.Context, e Entry, _, _ string) error { return r.Append(ctx, e) }
 
-// Read implements Trail.
-func (r *Ring) Read(_ context.Context, before string, n int) (entries []Entry, err error) {
+// read implements Trail.
+func (r *Ring) read(_ context.Context, before string, n int) (entries []Entry, err error) {
 	end, bounded := parsePosition(before)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ func TestTheRingIsBounded(t *testing.T) {
 	}
 	next := maxEntries + more
 	for before := ""; ; {
-		page, err := ring.Read(ctx, before, 999)
+		page, err := ring.read(ctx, before, 999)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -55,8 +55,8 @@ func (s *Stream) append(ctx context.Context, e Entry, keys []string, before, now
 	})
 }
 
-// Read implements Trail.
-func (s *Stream) Read(ctx context.Context, before string, n int) (entries []Entry, err error) {
+// read implements Trail.
+func (s *Stream) read(ctx context.Context, before string, n int) (entries []Entry, err error) {
 	from := "+"
 	if before != "" {
 		from = "(" + before

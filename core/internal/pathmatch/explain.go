@@ -23,9 +23,13 @@ func (r reading) String() string { return r.kind + " " + strconv.Quote(r.text) }
 // everyCall is why a rule without patterns and methods applies.
 const everyCall = "it applies to every call"
 
-// Explain reports whether a call is in the scope, and says in words why. Its arguments are those of
-// MatchesMethod and Read.
-func (s *Scope) Explain(method, route, routed string, loose Looseness) (matches bool, because string) {
+// Explainer is the type of Explain. Whoever asks for an explanation passes the function, so that it is
+// not linked where nobody asks.
+type Explainer func(s *Scope, method, route, routed string, loose Looseness) (matches bool, because string)
+
+// Explain reports whether a call is in a scope, and says in words why. Its other arguments are those
+// of MatchesMethod and Read.
+func Explain(s *Scope, method, route, routed string, loose Looseness) (matches bool, because string) {
 	if s.HasMethods() && !s.MatchesMethod(method) {
 		return false, fmt.Sprintf("method %s is not %s", readable(method), strings.Join(s.methods, " or "))
 	}

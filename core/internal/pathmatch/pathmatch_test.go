@@ -22,7 +22,7 @@ func at(route, path string) call { return call{method: "GET", route: route, path
 func applies(r rule, c call) bool {
 	scope := pathmatch.NewScope(r.Methods, r.Paths, r.Except)
 	want := matches(&scope, c)
-	if got, because := scope.Explain(c.method, c.route, c.path, c.loose()); got != want || because == "" {
+	if got, because := pathmatch.Explain(&scope, c.method, c.route, c.path, c.loose()); got != want || because == "" {
 		panic(fmt.Sprintf("%+v of %+v: Explain says %t because %q, want %t", c, r, got, because, want))
 	}
 	return want
@@ -261,7 +261,7 @@ func TestExplain(t *testing.T) {
 		{rule{Methods: []string{"GET"}, Except: []string{"/a"}}, at("", "/b/../a"), `it is not excepted, because the path "/b/../a" does not match "/a"`},
 	} {
 		scope := pathmatch.NewScope(test.rule.Methods, test.rule.Paths, test.rule.Except)
-		if _, got := scope.Explain(test.call.method, test.call.route, test.call.path, test.call.loose()); got != test.want {
+		if _, got := pathmatch.Explain(&scope, test.call.method, test.call.route, test.call.path, test.call.loose()); got != test.want {
 			t.Errorf("%+v of %+v:\ngot  %s\nwant %s", test.call, test.rule, got, test.want)
 		}
 	}

@@ -3,6 +3,7 @@ package service
 import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -14,8 +15,9 @@ type Trial interface {
 	// made, and how many more guards there are that are not listed.
 	Calls() (noted []route.Noted, notListed int)
 	// OfCall identifies the caller of a call that an adapter shows, unless that is known, and returns
-	// the rules as they are for the call. Their indices name them from then on.
-	OfCall(v adapter.View, who Caller) ([]TrialRule, Caller)
+	// the rules as they are for the call. Their indices name them from then on. explain is
+	// pathmatch.Explain.
+	OfCall(v adapter.View, who Caller, explain pathmatch.Explainer) ([]TrialRule, Caller)
 	// OfSubject returns the rules under all names by which they have counted, for a subject. The view
 	// shows a call of which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule

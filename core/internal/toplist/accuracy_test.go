@@ -75,7 +75,7 @@ func TestAccuracy(t *testing.T) {
 func wantAccurate(t *testing.T, table *Table, rule string, refused map[int]int, calls int) {
 	t.Helper()
 	for _, list := range []string{rule, all} {
-		lists, err := table.Read(background, list, 60)
+		lists, err := Read(background, table, list, 60)
 		if err != nil {
 			t.Fatal(err)
 		}

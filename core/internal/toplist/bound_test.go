@@ -39,7 +39,7 @@ func TestSlowSubjectsAddUp(t *testing.T) {
 				}
 			}
 			for _, list := range []string{"login", all} {
-				lists, err := rules[0].table.Read(background, list, 1)
+				lists, err := Read(background, rules[0].table, list, 1)
 				if err != nil || len(lists.Refused) == 0 || lists.Refused[0].Entry != (Entry{"guesser", float64(test.want)}) {
 					t.Errorf("%d processes, %q: %+v, %v", test.processes, list, lists.Refused, err)
 				}
@@ -52,7 +52,7 @@ func TestSlowSubjectsAddUp(t *testing.T) {
 // more than 1 % of all refusals, and every subject with more than 2 % of them is there.
 func wantBound(t *testing.T, table *Table, list string, refused map[Ruled]int) {
 	t.Helper()
-	lists, err := table.Read(background, list, 60)
+	lists, err := Read(background, table, list, 60)
 	if err != nil {
 		t.Fatal(err)
 	}

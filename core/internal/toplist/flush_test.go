@@ -50,7 +50,7 @@ func newScripted(t *testing.T) (*Table, *scripted, *[]error) {
 
 func wantRefused(t *testing.T, table *Table, list string, want ...Entry) {
 	t.Helper()
-	lists, err := table.Read(background, list, 60)
+	lists, err := Read(background, table, list, 60)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestAFlushIsBounded(t *testing.T) {
 		}
 	}
 	for i := range rules {
-		if m, _ := slots.Read(background, fmt.Sprint("rule", i), 60); len(merge(m.Slots[Refused], Refused)) != maxEntries {
+		if m, _ := slots.read(background, fmt.Sprint("rule", i), 60); len(merge(m.Slots[Refused], Refused)) != maxEntries {
 			t.Errorf("the list of rule %d is not complete", i)
 		}
 	}
@@ -352,7 +352,7 @@ func TestLongSubjectsAreCut(t *testing.T) {
 		r.NoteUse(1, []byte(subject))
 	}
 	table.Flush()
-	lists, err := table.Read(background, all, 1)
+	lists, err := Read(background, table, all, 1)
 	if err != nil || len(lists.Refused) != 4 || len(lists.Near) != 4 {
 		t.Fatalf("%v, %v", lists, err)
 	}

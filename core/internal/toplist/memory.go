@@ -88,8 +88,8 @@ func (s *Memory) forget(which func(minute int64) bool) {
 	}
 }
 
-// Read implements Slots.
-func (s *Memory) Read(_ context.Context, list string, minutes int) (m Minutes, err error) {
+// read implements Slots.
+func (s *Memory) read(_ context.Context, list string, minutes int) (m Minutes, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.minute()

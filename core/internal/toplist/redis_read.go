@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Read implements Slots. It takes 12 µs of the time of Redis for each list. There are two lists in a
+// read implements Slots. It takes 12 µs of the time of Redis for each list. There are two lists in a
 // minute. Entries that no process of ours can have written are left out.
-func (s *Redis) Read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
+func (s *Redis) read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		now, err := s.redis.Now(ctx, rediskey.TopIndex(s.keyHead))
 		if err != nil {

@@ -24,7 +24,7 @@ func add(t *testing.T, slots Slots, list string, of kind, entries ...Entry) {
 // read returns the entries of a list in a number of minutes.
 func read(t *testing.T, slots Slots, list string, of kind, minutes int) []Entry {
 	t.Helper()
-	m, err := slots.Read(background, list, minutes)
+	m, err := slots.read(background, list, minutes)
 	if err != nil || m.Odd {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -65,7 +65,7 @@ func TestSlots(t *testing.T) {
 			if got := read(t, slots, test.list, test.of, test.minutes); !slices.Equal(got, test.want) {
 				t.Errorf("%+v: %v", test, got)
 			}
-			if m, _ := slots.Read(background, test.list, test.minutes); !m.Since.Equal(start.Add(time.Minute + test.after - time.Duration(test.minutes)*time.Minute)) {
+			if m, _ := slots.read(background, test.list, test.minutes); !m.Since.Equal(start.Add(time.Minute + test.after - time.Duration(test.minutes)*time.Minute)) {
 				t.Errorf("%+v: since %v", test, m.Since)
 			}
 		}
@@ -172,7 +172,7 @@ func TestForeignValuesInSlots(t *testing.T) {
 		if err := client.Do(background, command...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		m, err := slots.Read(background, "api", 10)
+		m, err := slots.read(background, "api", 10)
 		if got := merge(m.Slots[Refused], Refused); err != nil || !m.Odd || !slices.Equal(got, []Entry{{"a", 1}}) {
 			t.Errorf("%d: %v, odd %v, %v", i, got, m.Odd, err)
 		}

@@ -50,8 +50,8 @@ type Slots interface {
 	// Add adds entries to a list of the present minute, and returns how many were added, or may
 	// have been.
 	Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error)
-	// Read returns the entries of a list in the present minute, and in a number of minutes before.
-	Read(ctx context.Context, list string, minutes int) (Minutes, error)
+	// read returns the entries of a list in the present minute, and in a number of minutes before.
+	read(ctx context.Context, list string, minutes int) (Minutes, error)
 	// Here reports whether the slots are in this process.
 	Here() bool
 }
@@ -173,12 +173,14 @@ func (t *Table) Close() {
 }
 
 // Read returns the entries of a list in the present minute, and in a number of minutes before. The
-// name of the list of all rules is "". If the slots are in this process, Read flushes first.
-func (t *Table) Read(ctx context.Context, list string, minutes int) (Lists, error) {
+// name of the list of all rules is "". If the slots are in this process, Read flushes first. It is no
+// method, because linkers keep the exported methods of services that use reflection, and only
+// operators read.
+func Read(ctx context.Context, t *Table, list string, minutes int) (Lists, error) {
 	if t.slots.Here() {
 		t.Flush()
 	}
-	m, err := t.slots.Read(ctx, list, minutes)
+	m, err := t.slots.read(ctx, list, minutes)
 	if err != nil {
 		return Lists{}, err
 	}
