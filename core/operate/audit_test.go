@@ -270,7 +270,7 @@ func TestEveryActIsAudited(t *testing.T) {
 	if err := use(); err != nil {
 		t.Fatal(err)
 	}
-	tried := strings.Fields("Operator.Audit Operator.BanOf Operator.Bans Limiter.Explain Limiter.Inspect Limiter.InspectPart Operator.RecordAttempt Limiter.Refund Operator.Top Guard.OwnLimits " +
+	tried := strings.Fields("Operator.Audit Operator.BanOf Operator.Bans Operator.Explain Operator.Inspect Operator.InspectPart Operator.RecordAttempt Limiter.Refund Operator.Top Guard.OwnLimits " +
 		"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Peek Log.Allow Log.AllowN Log.Records " +
 		"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek")
 	for _, act := range acts {
