@@ -24,7 +24,7 @@ type AttachedRule struct {
 // which they were attached. A rule that several of them have is returned for each. notListed is the
 // number of Guards and Checks beyond the first 4,000, which are left out.
 func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
-	guards, notListed := l.mustFront().registry.attached.all()
+	guards, notListed := l.mustFront().registry.attached.All()
 	for _, g := range guards {
 		bound, version, place := g.inForce()
 		for _, b := range bound {

@@ -149,7 +149,7 @@
 //
 //	Operator.Explain        core/operate/explain.go          or Inspect, for a subject: explain_inspect.go
 //	  callView              core/operate/explain_view.go     shows a described call as a View
-//	  front.Trial           trial.go                         takes the guards from the list (attached.go)
+//	  front.Trial           trial.go                         takes the guards from internal/weaklist
 //	  trial.OfCall          trial.go                         identifies the caller; scope, Skip
 //	    trial.traced        trial_functions.go               lets the functions of a rule run once
 //	  explained.prepared    core/operate/explain_rule.go     the limits that the rule has for the call

@@ -9,13 +9,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/weaklist"
 )
 
 // registry knows the rules of a limiter, and holds what they share.
 type registry struct {
 	names    *rulenames.Table[Limit]
 	routes   route.Claims[*boundRule]
-	attached attachedGuards
+	attached weaklist.List[attachment]
 	sets     ruleSets
 	limits   limitCache
 	tallies  *tally.Table
@@ -53,7 +54,7 @@ func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
 			g.watchRoutes(rule)
 		}
 	}
-	g.attached.add(a)
+	g.list(a)
 	warnOfNobody(g.log, a.rules)
 	return nil
 }

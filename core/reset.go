@@ -33,7 +33,7 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 
 // ResetRules implements service.Front.
 func (f *front) ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error) {
-	forget, known := f.registry.attached.forget(f.KeyHead, name, subject)
+	forget, known := f.registry.forget(f.KeyHead, name, subject)
 	if !known {
 		return false, false, nil
 	}
@@ -43,10 +43,10 @@ func (f *front) ResetRules(ctx context.Context, name, subject string) (changed, 
 
 // forget returns the keys that Reset deletes for the attached rules of a name. ok is false if there
 // are no such rules.
-func (a *attachedGuards) forget(keyHead, name, subject string) (forget forgotten, ok bool) {
-	guards, _ := a.all()
-	for _, g := range guards {
-		for _, rule := range g.bound() {
+func (g *registry) forget(keyHead, name, subject string) (forget forgotten, ok bool) {
+	guards, _ := g.attached.All()
+	for _, a := range guards {
+		for _, rule := range a.bound() {
 			for _, named := range rule.namedRules() {
 				if named.name == name {
 					forget.add(keyHead, rule, named, subject)

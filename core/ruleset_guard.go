@@ -88,7 +88,7 @@ func (s *ruleSet) attach(key followerKey) (*Guard, error) {
 	}
 	g := &Guard{front: s.front}
 	g.following.Store(&followedRules{rules, s.present})
-	s.registry.attached.add(&g.attachment)
+	s.registry.list(&g.attachment)
 	s.followers[key] = follower{weak.Make(g), here}
 	s.registry.sets.add(s)
 	return g, nil

@@ -38,7 +38,7 @@ type triedRule struct {
 // Trial implements service.Front.
 func (f *front) Trial(store engine.Store) service.Trial {
 	t := &trial{front: f, engine: engine.Engine{Store: store, KeyHead: f.KeyHead}}
-	t.guards, t.unlisted = f.registry.attached.all()
+	t.guards, t.unlisted = f.registry.attached.All()
 	for _, g := range t.guards {
 		t.noted = append(t.noted, g.calls.Noted())
 	}
