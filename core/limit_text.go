@@ -8,18 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
 
-// String returns the limit in its text form, which [ParseLimit] reads:
-//
-//	100/s            a sliding window
-//	5/15m log        a sliding log
-//	1000/24h fixed   a fixed window
-//	60/m aligned     windows aligned to the clock
-//	10/s burst 20    a token bucket
-//	1000/day@UTC     calendar days; also month@ZONE
-//	3 at once        concurrency; also 3 at once lost after 10s
-//	unlimited
-//
-// The span is s, m or h, or a duration as time.ParseDuration reads it.
+// String returns the limit in its text form, which [ParseLimit] reads: unlimited, or a number in a
+// span, such as 100/s, and the words of its [Algorithm]. The span is s, m or h, or a duration as
+// time.ParseDuration reads it.
 func (l Limit) String() string { return l.normal().terms().String() }
 
 // MarshalText implements encoding.TextMarshaler. It returns what String does.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // UseUp uses up what a subject has left of a rule's own limit, so that its next call is refused, as
@@ -24,7 +25,7 @@ func UseUp(t testing.TB, limiter *core.Limiter, rule core.Rule, subject string) 
 		t.Fatal("limittest: UseUp: the rule needs a Name")
 	}
 	var err error
-	if limit.Algorithm == core.Concurrency {
+	if algorithm.Kind(limit.Algorithm).OfLimit().Slots {
 		err = useUpSlots(t, limiter, rule.Name, limit, subject)
 	} else {
 		err = useUpCounter(t, limiter, rule.Name, limit, subject)

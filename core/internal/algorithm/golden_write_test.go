@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // goldenWriter draws a history.
@@ -22,8 +24,9 @@ type goldenWriter struct {
 // writeGolden writes the histories of an algorithm, or "all" of them.
 func writeGolden(t *testing.T, only string) {
 	s := startServer(t)
-	for tag, families := range goldenLimits {
-		if only != "all" && only != tag {
+	for _, kind := range algorithm.Kinds() {
+		tag, families := kind.Tag(), goldenLimits(kind)
+		if kind == algorithm.QuietPeriod || only != "all" && only != tag {
 			continue
 		}
 		var histories []golden

@@ -68,6 +68,9 @@ func Windowed(kind Kind, maxPermits, window int64) Limit {
 	return must(Make(kind, Terms{Max: maxPermits, Window: window}))
 }
 
+// Any returns a limit into which every call fits.
+func Any() Limit { return Windowed(FixedWindow, MaxPermits, MaxWindow) }
+
 // InCalendar makes a limit of so many permits in each day or month of a calendar.
 func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 	return must(Make(CalendarWindow, Terms{Max: maxPermits, Calendar: calendar}))

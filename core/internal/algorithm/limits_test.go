@@ -1,7 +1,9 @@
 package algorithm_test
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,34 +19,52 @@ type family struct {
 	moments []int64 // at which answers are likely to change
 }
 
-// families returns the limits for which both engines must agree, by algorithm.
+// families returns the limits for which both engines must agree, by algorithm. An algorithm without
+// limits of its own here counts in windows.
 func families(t *testing.T) map[string][]family {
-	return map[string][]family{
-		"sliding window":  windowed(algorithm.SlidingWindow, 5, 1, 600_000, 100, algorithm.MaxPermits),
-		"sliding log":     windowed(algorithm.SlidingLog, 5, 1, 12, algorithm.MaxEntries),
-		"fixed window":    windowed(algorithm.FixedWindow, 5, 1, 600_000, 100, algorithm.MaxPermits),
-		"calendar window": append(windowed(algorithm.CalendarWindow, 5, 1, 600_000, 100, algorithm.MaxPermits), calendars(t)...),
-		"bucket":          buckets(t),
-		"concurrency":     windowed(algorithm.Concurrency, 3, 1, 2, 8),
-		"ban":             bans(),
-		"quiet period":    windowed(algorithm.QuietPeriod, 5, 1, 600_000, 100, algorithm.MaxPermits),
+	all := map[string][]family{
+		"token bucket": buckets(t),
+		"concurrency":  windowed(algorithm.Concurrency, 3, 1, 2, 8),
+		"ban":          bans(),
 	}
+	for _, kind := range algorithm.Kinds() {
+		p := kind.Properties()
+		name := strings.ReplaceAll(p.File, "_", " ")
+		if all[name] == nil {
+			all[name] = windowed(kind, 5, 1, 12, 100, min(600_000, largest(kind)), largest(kind))
+		}
+		if p.Calendar {
+			all[name] = append(all[name], calendars(t)...)
+		}
+	}
+	return all
 }
 
-// goldenLimits returns the limits of the histories: the counter's own, others that share its key,
-// and for a ban those that it watches.
-var goldenLimits = map[string][][]goldenLimit{
-	"sw1": {windowsOf("sw1", 9, second), windowsOf("sw1", 100, 1001), windowsOf("sw1", algorithm.MaxPermits, hour)},
-	"sl2": {windowsOf("sl2", 9, second), windowsOf("sl2", 100, hour)},
-	"fw1": {windowsOf("fw1", 9, second), windowsOf("fw1", algorithm.MaxPermits, hour)},
-	"cw1": {windowsOf("cw1", 9, second), {{Tag: "cw1", Max: 9, Zone: "Europe/Berlin"}, {Tag: "cw1", Max: 5, Zone: "Europe/Berlin"}}},
-	"tb3": {
+// largest returns the largest Max of an algorithm.
+func largest(kind algorithm.Kind) int64 {
+	return cmp.Or(kind.Properties().MaxPermits, algorithm.MaxEntries)
+}
+
+// goldenLimits returns the limits of an algorithm's histories: the counter's own, others that share
+// its key, and for a ban those that it watches.
+func goldenLimits(kind algorithm.Kind) [][]goldenLimit {
+	if own := ownGoldenLimits[kind]; own != nil {
+		return own
+	}
+	tag := kind.Tag()
+	return [][]goldenLimit{windowsOf(tag, 9, second), windowsOf(tag, 100, 1001), windowsOf(tag, largest(kind), hour)}
+}
+
+// ownGoldenLimits are those of the algorithms that do not only count in windows.
+var ownGoldenLimits = map[algorithm.Kind][][]goldenLimit{
+	algorithm.CalendarWindow: {windowsOf("cw1", 9, second), {{Tag: "cw1", Max: 9, Zone: "Europe/Berlin"}, {Tag: "cw1", Max: 5, Zone: "Europe/Berlin"}}},
+	algorithm.TokenBucket: {
 		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}},
 		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}, {Tag: "tb3", Rate: 3, Window: second, Max: 5}, {Tag: "tb3", Rate: 100, Window: second, Max: 20}},
 		{{Tag: "tb3", Rate: 11, Window: 3 * hour, Max: 6}, {Tag: "tb3", Rate: 20, Window: 3 * hour, Max: 6}},
 	},
-	"cc1": {windowsOf("cc1", 4, second)},
-	"bn1": {
+	algorithm.Concurrency: {windowsOf("cc1", 4, second)},
+	algorithm.Ban: {
 		{{Tag: "bn1", Ban: []int64{2, second / 3, 3 * second}, Window: second / 4}, {Tag: "fw1", Max: 2, Window: second}},
 		{{Tag: "bn1", Ban: []int64{0, 0, 0}, Window: second}, {Tag: "sw1", Max: 2, Window: second}},
 	},

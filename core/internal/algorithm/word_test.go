@@ -12,7 +12,7 @@ import (
 // that state.
 func TestWordIsItsState(t *testing.T) {
 	all := families(t)
-	for _, name := range []string{"sliding window", "fixed window", "calendar window", "bucket"} {
+	for _, name := range []string{"sliding window", "fixed window", "calendar window", "token bucket"} {
 		for _, of := range all[name] {
 			t.Run(of.name, func(t *testing.T) {
 				words := 0

@@ -49,6 +49,19 @@ func (u Unit) String() string { return units[u].name }
 // changed.
 func (u Unit) Nominal() time.Duration { return units[u].nominal }
 
+// OfCalendars is the algorithm that counts in the units.
+var OfCalendars = kindsThat(func(p *algorithm.Properties) bool { return p.Calendar })[0]
+
+// kindsThat returns the algorithms of limits with a property.
+func kindsThat(has func(*algorithm.Properties) bool) (all []algorithm.Kind) {
+	for _, kind := range algorithm.Kinds() {
+		if has(kind.OfLimit()) {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
 // spans are the spans that have a letter.
 var spans = []struct {
 	letter string

@@ -22,12 +22,10 @@ func Parse(text string) (Terms, error) {
 	if len(words) == 1 && words[0] == "unlimited" {
 		return Unlimited, nil
 	}
-	for _, kind := range algorithm.Kinds() {
-		if of := kind.OfLimit(); of.Slots {
-			own := strings.Fields(of.Text)
-			if len(words) > len(own) && slices.Equal(words[1:len(own)+1], own) {
-				return parseSlots(kind, words[0], words[len(own)+1:])
-			}
+	for _, kind := range kindsThat(hasSlots) {
+		own := strings.Fields(kind.OfLimit().Text)
+		if len(words) > len(own) && slices.Equal(words[1:len(own)+1], own) {
+			return parseSlots(kind, words[0], words[len(own)+1:])
 		}
 	}
 	if len(words) == 0 {
@@ -35,6 +33,8 @@ func Parse(text string) (Terms, error) {
 	}
 	return parseRate(words[0], words[1:])
 }
+
+func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
 func parseSlots(kind algorithm.Kind, count string, rest []string) (t Terms, err error) {
 	t = Terms{Window: DefaultLostAfter, Kind: kind}
@@ -75,8 +75,7 @@ func (t Terms) inCalendar(unit, zone string, rest []string) (Terms, error) {
 		return t, errors.New("only days and months have a zone: day@UTC, month@Europe/Berlin")
 	}
 	t.Zone = zone
-	kinds := algorithm.Kinds()
-	t.Kind = kinds[slices.IndexFunc(kinds, func(k algorithm.Kind) bool { return k.OfLimit().Calendar })]
+	t.Kind = OfCalendars
 	return t, nil
 }
 

@@ -19,10 +19,8 @@ const (
 // is a little wider than Parse, and never narrower.
 func Pattern() string {
 	var slots []string
-	for _, kind := range algorithm.Kinds() {
-		if of := kind.OfLimit(); of.Slots {
-			slots = append(slots, " +"+spaced(of.Text)+"( +lost +after +[^ ]+)?")
-		}
+	for _, kind := range kindsThat(hasSlots) {
+		slots = append(slots, " +"+spaced(kind.OfLimit().Text)+"( +lost +after +[^ ]+)?")
 	}
 	words := suffixes(" [0-9]+")
 	for i, word := range words {
@@ -39,12 +37,7 @@ func spaced(words string) string { return strings.ReplaceAll(words, " ", " +") }
 
 // Example returns a limit by the first algorithm with a property.
 func Example(has func(*algorithm.Properties) bool) string {
-	for _, kind := range algorithm.Kinds() {
-		if has(kind.OfLimit()) {
-			return Terms{Max: 5, Window: 15 * time.Minute, Kind: kind, Burst: 20}.String()
-		}
-	}
-	return ""
+	return Terms{Max: 5, Window: 15 * time.Minute, Kind: kindsThat(has)[0], Burst: 20}.String()
 }
 
 // Kinds returns the algorithms with a property, by their names in Go: "SlidingWindow or
@@ -56,10 +49,8 @@ func Phrases(has func(*algorithm.Properties) bool) string { return named(has, "a
 
 func named(has func(*algorithm.Properties) bool, article string, spell func(string) string) string {
 	var names []string
-	for _, kind := range algorithm.Kinds() {
-		if of := kind.OfLimit(); has(of) {
-			names = append(names, article+spell(of.Name))
-		}
+	for _, kind := range kindsThat(has) {
+		names = append(names, article+spell(kind.OfLimit().Name))
 	}
 	return strings.Join(names, " or ")
 }

@@ -92,7 +92,7 @@ func (s *Survey) Ban(key string, at int64) (ban algorithm.BanState) {
 
 // Any stands for limits that are not known. Every call fits into it.
 var Any = func() *algorithm.Limit {
-	limit := algorithm.Windowed(algorithm.FixedWindow, algorithm.MaxPermits, algorithm.MaxWindow)
+	limit := algorithm.Any()
 	return &limit
 }()
 
