@@ -109,5 +109,5 @@ pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
 bench: redis ## measure this library beside others, and write bench/RESULTS.md and its charts (about 11 minutes)
 	cd bench && go run ./compare
 
-bench-quick: redis ## the same in a minute and a half, with wider spreads
+bench-quick: redis ## the same in two minutes, with wider spreads
 	cd bench && go run ./compare -quick

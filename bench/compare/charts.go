@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/bench/internal/figure"
+	"github.com/accesslimit/accesslimit/bench/figure"
 )
 
 // Words of RESULTS.md by which the charts find their figures.
@@ -19,7 +19,7 @@ const (
 
 // drawCharts draws the charts from the tables of RESULTS.md, so that no chart shows a figure that is
 // not on record, and all can be drawn again without measuring.
-func drawCharts(dir string, text []byte) error {
+func drawCharts(dir, text string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func drawCharts(dir string, text []byte) error {
 		{"middleware", "What a middleware adds to its handler", "ns, all cores calling, counted in the process; less is better", middlewareHeading, middlewareBar},
 	} {
 		var bars []figure.Bar
-		for _, row := range tableBelow(chart.heading, string(text)) {
+		for _, row := range tableBelow(chart.heading, text) {
 			if bar := chart.bar(row); !math.IsNaN(bar.Value) {
 				bars = append(bars, bar)
 			}

@@ -1,17 +1,21 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// contestant is a rival that is ready for the runs of one part: it has a database of its own with
-// a live state of every key.
+// contestant is a rival that is ready for the runs of one part. It has a database of its own in the
+// server.
 type contestant struct {
 	name    string
 	measure func(run) (*harness.Outcome, error)
@@ -21,7 +25,9 @@ type contestant struct {
 // contestantNames are the names of all contestants in the order of the tables.
 func contestantNames() (names []string) {
 	for _, r := range rivals.OnRedis {
-		names = append(names, r.Name)
+		if !r.CostsOnly {
+			names = append(names, r.Name)
+		}
 	}
 	return append(names, scriptAlone)
 }
@@ -34,19 +40,22 @@ func closeAll(contestants []contestant) {
 
 // contestants opens the rivals that take part in any of the runs. If it returns an error, it also
 // returns those opened before, which the caller must close.
-func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, err error) {
+func (b *bench) contestants(runs []run) (all []contestant, err error) {
 	if err := b.server.Flush(); err != nil {
 		return nil, err
 	}
+	w := runs[0].workload
+	keys := harness.NewKeys("key", w.keys)
 	for i, name := range contestantNames() {
-		if !slices.ContainsFunc(runs, func(r run) bool { return r.has(name) }) {
+		if !slices.ContainsFunc(runs, func(r run) bool { return r.has(name, r.goroutines) }) {
 			continue
 		}
 		var c contestant
+		place := rivals.Place{Addr: b.server.Addr, DB: i + 1}
 		if name == scriptAlone {
-			c, err = b.scriptAlone(runs[0].workload, placeOn(b.server, i), keys)
+			c, err = b.scriptAlone(w, place, keys)
 		} else {
-			c, err = b.contestant(rivals.Find(name), runs[0].workload, b.server, i, keys)
+			c, err = b.contestant(rivals.Find(name), w, b.server, place, keys)
 		}
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", name, err)
@@ -56,19 +65,16 @@ func (b *bench) contestants(runs []run, keys harness.Keys) (all []contestant, er
 	return all, nil
 }
 
-// contestant opens a rival on a server, in its n-th database if it has several.
-func (b *bench) contestant(r rivals.Redis, w workload, server *harness.Server, n int, keys harness.Keys) (c contestant, err error) {
-	place := placeOn(server, n)
-	if w.loaded && !server.Cluster {
-		if err := b.loadStates(r.Name, w.limit, place, keys.Len()); err != nil {
-			return c, err
-		}
-	}
+// contestant opens a rival, and makes its keys if the workload wants them.
+func (b *bench) contestant(r rivals.Redis, w workload, server *harness.Server, place rivals.Place, keys harness.Keys) (c contestant, err error) {
 	limiter, err := r.Open(place, w.limit)
 	if err != nil {
 		return c, err
 	}
-	if w.loaded && server.Cluster {
+	if r.Name == rivals.Overridden {
+		err = forEachKey(keys, limiter.Override)
+	}
+	if err == nil && w.loaded {
 		err = callEach(limiter.Allow, keys)
 	}
 	measure := func(run run) (*harness.Outcome, error) {
@@ -90,26 +96,20 @@ func (b *bench) scriptAlone(w workload, place rivals.Place, keys harness.Keys) (
 	if err != nil {
 		return contestant{}, err
 	}
-	if err := b.loadStates(rivals.OneKey, w.limit, place, keys.Len()); err != nil {
-		return contestant{}, err
-	}
 	encoded := make([][]byte, keys.Len())
 	for i := range encoded {
-		encoded[i] = harness.Encode(withSubject(call, keys.At(0), keys.At(i)))
+		other := slices.Clone(call)
+		for k, arg := range other {
+			other[k] = strings.ReplaceAll(arg, keys.At(0), keys.At(i))
+		}
+		encoded[i] = harness.Encode(other)
 	}
-	measure := func(run run) (*harness.Outcome, error) {
-		return b.replay(place, picked(encoded, run.picks, b.aloneCalls), b.aloneCalls)
+	replay := func(calls [][]byte) (*harness.Outcome, error) {
+		return b.server.Replay(place.DB, calls, len(calls), scriptAloneConnections, scriptAloneDepth)
 	}
-	return contestant{scriptAlone, measure, func() {}}, nil
-}
-
-// withSubject returns a recorded call for another subject.
-func withSubject(call []string, recorded, subject string) []string {
-	other := make([]string, len(call))
-	for i, arg := range call {
-		other[i] = strings.ReplaceAll(arg, recorded, subject)
-	}
-	return other
+	measure := func(run run) (*harness.Outcome, error) { return replay(picked(encoded, run.picks, b.aloneCalls)) }
+	_, err = replay(encoded) // so that all keys exist
+	return contestant{scriptAlone, measure, func() {}}, err
 }
 
 // picked returns n calls in the order of picks, beginning at a random one.
@@ -121,20 +121,65 @@ func picked(calls [][]byte, picks []uint32, n int) [][]byte {
 	return chosen
 }
 
-// replay sends n calls and measures the server and this process meanwhile.
-func (b *bench) replay(place rivals.Place, calls [][]byte, n int) (*harness.Outcome, error) {
-	before, err := b.server.Usage()
-	if err != nil {
-		return nil, err
+// masters is the part that compares clusters, all on this machine.
+const masters = "clusters"
+
+// clusterOf names a cluster with so many masters.
+func clusterOf(n int) string { return fmt.Sprintf("masters: %d", n) }
+
+func (b *bench) clusters() error {
+	w := uniform
+	w.name, w.only = masters, []string{clusterOf(1), clusterOf(3)}
+	keys := harness.NewKeys("key", w.keys)
+	var contestants []contestant
+	defer func() { closeAll(contestants) }()
+	for _, n := range []int{1, 3} {
+		dir, err := os.MkdirTemp("", "accesslimit-bench")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		cluster, err := harness.StartCluster(n, dir)
+		if err != nil {
+			return err
+		}
+		defer cluster.Stop()
+		c, err := b.contestant(rivals.Find(rivals.SlidingWindow), w, cluster, rivals.Place{Addr: cluster.Addr, Cluster: true}, keys)
+		if err != nil {
+			return err
+		}
+		c.name = clusterOf(n)
+		contestants = append(contestants, c)
 	}
-	cpu := harness.CPU()
-	took, err := harness.Replay(place.Addrs[0], place.DB, calls, n, scriptAloneConnections, scriptAloneDepth)
-	if err != nil {
-		return nil, err
+	return b.inRounds([]run{{w, crowd, w.picks(w.keys)}}, contestants)
+}
+
+// callEach calls every key once. All calls must be admitted.
+func callEach(allow harness.AllowFunc, keys harness.Keys) error {
+	return forEachKey(keys, func(subject string) error {
+		answer, err := patiently(allow, subject)
+		if err == nil && !answer.Allowed {
+			err = errors.New("the first call on a key was refused")
+		}
+		return err
+	})
+}
+
+// atOnce is how many goroutines make the first call on every key.
+const atOnce = 128
+
+// forEachKey runs call for every key, from several goroutines.
+func forEachKey(keys harness.Keys, call func(subject string) error) error {
+	var group errgroup.Group
+	for g := range min(atOnce, keys.Len()) {
+		group.Go(func() error {
+			for i := g; i < keys.Len(); i += atOnce {
+				if err := call(keys.At(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	cpu = harness.CPU() - cpu
-	after, err := b.server.Usage()
-	return &harness.Outcome{
-		Decisions: int64(n), Allowed: int64(n), Took: took, ClientCPU: cpu, Server: after.Since(before),
-	}, err
+	return group.Wait()
 }

@@ -16,37 +16,32 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
-	"github.com/accesslimit/accesslimit/bench/rivals"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
+
+const resultsFile, chartsFolder = "RESULTS.md", "charts"
 
 func main() {
 	log.SetFlags(0)
-	quick := flag.Bool("quick", false, "a short run: less of everything, and nothing about how it grows")
-	results := flag.String("results", "RESULTS.md", "the file for all tables")
-	charts := flag.String("charts", "charts", "the directory for the charts")
-	redraw := flag.Bool("redraw", false, "redraw the charts from the results file, and measure nothing")
+	quick := flag.Bool("quick", false, "a short run: less of everything")
+	redraw := flag.Bool("redraw", false, "redraw the charts from RESULTS.md, and measure nothing")
 	only := flag.String("only", "", "measure only the parts whose names contain this, print the results, and write nothing")
-	worker := flag.Bool("worker", false, "run as one of several processes: read a job and do it")
 	flag.Parse()
-	if *worker {
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			log.Fatal(err)
-		}
-		return
+	b := &bench{settings: full, report: newReport()}
+	if *quick {
+		b.settings = short
 	}
+	b.only = *only
+	run := b.run
 	if *redraw {
-		if err := redrawCharts(*results, *charts); err != nil {
-			log.Fatal(err)
-		}
-		return
+		run = redrawCharts
 	}
-	if err := compare(*quick, *only, *results, *charts); err != nil {
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// background is the context of the harness's own calls to the servers.
+// background is the context of calls that have no deadline.
 var background = context.Background()
 
 // bench is a run of everything.
@@ -56,60 +51,55 @@ type bench struct {
 	report
 }
 
-func compare(quick bool, only, results, charts string) error {
-	b := &bench{settings: full, report: newReport()}
-	if quick {
-		b.settings = short
-	}
-	b.only = only
-	sections, err := b.chosen()
+func (b *bench) run() error {
+	parts, err := b.chosen()
 	if err != nil {
 		return err
 	}
 	if b.server, err = harness.StartServer(); err != nil {
 		return err
 	}
-	server := b.server
-	defer server.Stop()
-	stopOnSignal(server)
-	for _, section := range sections {
+	defer b.server.Stop()
+	stopOnSignal(b.server)
+	for _, part := range parts {
 		began := time.Now()
-		if err := section.measure(); err != nil {
-			return fmt.Errorf("%s: %w", section.name, err)
+		if err := part.measure(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
-		log.Printf("%-44s %5.1f s", section.name, time.Since(began).Seconds())
+		log.Printf("%-44s %5.1f s", part.name, time.Since(began).Seconds())
 	}
-	text := b.text(server.Version())
-	fmt.Println(text)
-	if only != "" {
+	text := b.text(b.server.Version())
+	if b.only != "" {
+		fmt.Println(text)
 		return nil
 	}
-	if err := os.WriteFile(results, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(resultsFile, []byte(text), 0o644); err != nil {
 		return err
 	}
-	return drawCharts(charts, []byte(text))
+	return drawCharts(chartsFolder, text)
 }
 
-func redrawCharts(results, charts string) error {
-	text, err := os.ReadFile(results)
+func redrawCharts() error {
+	text, err := os.ReadFile(resultsFile)
 	if err != nil {
 		return err
 	}
-	return drawCharts(charts, text)
+	return drawCharts(chartsFolder, string(text))
 }
 
-type section struct {
+// part is a part of a run, which can be chosen by its name.
+type part struct {
 	name    string
 	measure func() error
 }
 
-// chosen returns the sections to measure.
-func (b *bench) chosen() (chosen []section, err error) {
+// chosen returns the parts to measure.
+func (b *bench) chosen() (chosen []part, err error) {
 	var names []string
-	for _, s := range b.sections() {
-		names = append(names, s.name)
-		if strings.Contains(s.name, b.only) {
-			chosen = append(chosen, s)
+	for _, p := range b.parts() {
+		names = append(names, p.name)
+		if strings.Contains(p.name, b.only) {
+			chosen = append(chosen, p)
 		}
 	}
 	if len(chosen) == 0 {
@@ -118,29 +108,21 @@ func (b *bench) chosen() (chosen []section, err error) {
 	return chosen, nil
 }
 
-func (b *bench) sections() (all []section) {
+func (b *bench) parts() (all []part) {
 	for _, same := range together {
-		var names []string
-		for _, w := range same {
-			names = append(names, w.name)
+		names := make([]string, len(same))
+		for i, w := range same {
+			names[i] = w.name
 		}
-		all = append(all, section{strings.Join(names, "; "), func() error { return b.onRedis(same) }})
+		all = append(all, part{strings.Join(names, "; "), func() error { return b.onRedis(same) }})
 	}
-	all = append(all,
-		section{"processes", b.processes},
-		section{"another client", b.bystander},
-		section{"in the process", b.inThisProcess},
-		section{"heap of a key", b.heap},
-		section{"middlewares", b.middlewares},
-		section{"time of the server", b.serverCost},
-		section{"memory in Redis", b.memory})
-	if !b.quick {
-		all = append(all,
-			section{"how it grows with keys", b.growKeys},
-			section{"how it grows with Max", b.growMax},
-			section{"how it grows with masters", b.growMasters})
-	}
-	return all
+	return append(all,
+		part{masters, b.clusters},
+		part{"in the process", b.inThisProcess},
+		part{"heap of a key", b.heap},
+		part{"middlewares", b.middlewares},
+		part{"time of the server", b.serverTime},
+		part{"memory in Redis", b.memory})
 }
 
 // stopOnSignal stops the server when this program is interrupted.
@@ -152,16 +134,4 @@ func stopOnSignal(server *harness.Server) {
 		server.Stop()
 		os.Exit(1)
 	}()
-}
-
-// place is the first database of the server.
-func (b *bench) place() rivals.Place { return rivals.Place{Addrs: b.server.Addrs()} }
-
-// placeOn is one of the databases of a server that are not the first, or a cluster. Rivals that are
-// measured in turns have one each.
-func placeOn(server *harness.Server, n int) rivals.Place {
-	if server.Cluster {
-		return rivals.Place{Addrs: server.Addrs(), Cluster: true}
-	}
-	return rivals.Place{Addrs: server.Addrs(), DB: n + 1}
 }

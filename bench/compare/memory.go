@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
@@ -27,26 +25,37 @@ func (b *bench) memory() error {
 	if err := b.server.Flush(); err != nil {
 		return err
 	}
-	weighed := slices.DeleteFunc(slices.Clone(rivals.OnRedis), func(r rivals.Redis) bool {
-		return r.Name == rivals.OneKey || r.Name == rivals.OneKeyWindow || r.Name == rivals.SameScript // they write the same keys as another rival
-	})
-	weights := make([]weight, len(weighed))
+	weights := make([]weight, len(rivals.OnRedis))
 	var group errgroup.Group
-	for i, r := range weighed {
+	for i, r := range rivals.OnRedis {
 		group.Go(func() (err error) {
-			weights[i], err = b.weigh(r, harness.NewKeys(fmt.Sprintf("%03d", i), busySubjects))
+			if weighed(r) {
+				weights[i], err = b.weigh(r, harness.NewKeys(fmt.Sprintf("%03d", i), busySubjects))
+			}
 			return err
 		})
 	}
 	err := group.Wait()
-	for i, r := range weighed {
-		b.weights[r.Name] = weights[i]
+	for i, r := range rivals.OnRedis {
+		if weighed(r) {
+			b.weights[r.Name] = weights[i]
+		}
 	}
 	return err
 }
 
+// weighed reports whether a rival writes keys that no other rival writes.
+func weighed(r rivals.Redis) bool {
+	switch r.Name {
+	case rivals.OneKey, rivals.SameScript, rivals.Here, rivals.Rueidis, rivals.NoOverride, rivals.Overridden:
+		return false
+	default:
+		return true
+	}
+}
+
 func (b *bench) weigh(r rivals.Redis, keys harness.Keys) (w weight, err error) {
-	limiter, err := r.Open(b.place(), rivals.Limit{Max: 10 * busyCalls, Window: busyWindow, Permit: time.Minute})
+	limiter, err := r.Open(rivals.Place{Addr: b.server.Addr}, rivals.Limit{Max: 10 * busyCalls, Window: busyWindow, Permit: time.Minute})
 	if err != nil {
 		return w, err
 	}
@@ -69,7 +78,7 @@ func (b *bench) weigh(r rivals.Redis, keys harness.Keys) (w weight, err error) {
 
 // weighKeys returns the mean memory of the keys whose names contain these subjects.
 func (b *bench) weighKeys(subjects harness.Keys) (float64, error) {
-	ctx, client := context.Background(), b.server.Client()
+	ctx, client := background, b.server.Client
 	first := subjects.At(0)
 	names, err := client.Keys(ctx, "*"+first[:len(first)-harness.Digits]+"*").Result()
 	if err != nil {

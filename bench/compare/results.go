@@ -16,7 +16,7 @@ func tableBelow(heading, text string) (rows []row) {
 	var columns []string
 	for line := range strings.Lines(text) {
 		switch {
-		case !strings.HasPrefix(line, "| "): // prose, or the line below a table's head
+		case !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| -"): // prose, or the line below a table's head
 		case columns == nil:
 			columns = cells(line)
 		default:

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// target is a row of the table of targets.
+// target is a row of the table of targets. Its figure is a ratio of paired rounds, or one that does
+// not depend on the speed of the machine.
 type target struct {
 	row     string
 	want    float64
 	reached harness.Spread
-	unit    string
 	atMost  bool // otherwise at least
 }
 
@@ -45,9 +45,7 @@ func (t target) cells() []any {
 	if t.atMost {
 		sign = "≤ "
 	}
-	return []any{
-		t.row, sign + harness.Number(t.want) + t.unit, t.reached.In(t.unit), harness.Ratio(t.reached.Median, t.want), t.result(),
-	}
+	return []any{t.row, sign + harness.Number(t.want) + "x", t.reached.In("x"), harness.Ratio(t.reached.Median, t.want), t.result()}
 }
 
 func (b *bench) targetTable() *harness.Table {
@@ -58,7 +56,6 @@ func (b *bench) targetTable() *harness.Table {
 	return table
 }
 
-// targets returns the targets of the design, with the figures of this run.
 func (b *bench) targets() (all []target) {
 	all = append(all, b.redisTargets()...)
 	all = append(all, b.localTargets()...)
@@ -66,89 +63,74 @@ func (b *bench) targets() (all []target) {
 	return append(all, b.serverTargets()...)
 }
 
-// once is the spread of a figure that does not depend on the speed of the machine.
-func once(v float64) harness.Spread { return harness.Spread{Median: v, Low: v, High: v} }
-
 // crowd is the number of goroutines of most targets.
 const crowd = 256
 
 func (b *bench) redisTargets() []target {
-	ours := func(workload string, goroutines int) cell { return cell{workload, rivals.TokenBucket, goroutines, 1} }
-	versus := func(workload, rival, theirs string, goroutines int) harness.Spread {
-		return b.pairs(cell{workload, rival, goroutines, 1}, cell{workload, theirs, goroutines, 1}, perSecond)
+	to := func(workload, ours, theirs string, goroutines int, n number) harness.Spread {
+		return b.pairs(cell{workload, ours, goroutines}, cell{workload, theirs, goroutines}, n)
 	}
-	to := func(workload, theirs string) harness.Spread {
-		return versus(workload, rivals.TokenBucket, theirs, crowd)
+	bucket := func(workload, theirs string) harness.Spread {
+		return to(workload, rivals.TokenBucket, theirs, crowd, perSecond)
 	}
+	crowded := cell{uniformKeys, rivals.TokenBucket, crowd}
+	usedUp := mostAdmitted(b.outcomes[cell{refusedKey, rivals.TokenBucket, crowd}])
 	all := []target{
-		{"one hot key, 256 goroutines, to ulule", 12, to(hotKey, rivals.Ulule), "x", false},
-		{"one hot key, 256 goroutines, p99", 1000, b.of(ours(hotKey, crowd), percentile(99)), " µs", true},
-		{"100k keys uniform, 256 goroutines, to one script per decision", 1.5, to(uniformKeys, scriptAlone), "x", false},
-		{"100k keys uniform, 256 goroutines, to ours with one key per script", 1.5, to(uniformKeys, rivals.OneKey), "x", false},
-		{"100k keys uniform, 256 goroutines, to redis_rate", 4, to(uniformKeys, rivals.RedisRate), "x", false},
-		{"100k keys uniform, 256 goroutines, to ulule", 2, to(uniformKeys, rivals.Ulule), "x", false},
-		{"100k keys uniform, 256 goroutines, to rueidis", 1.3, to(uniformKeys, rivals.Rueidis), "x", false},
-		{"100k keys uniform, 256 goroutines, scripts per decision", 0.3, b.of(ours(uniformKeys, crowd), scripts), "", true},
-		{"100k keys zipf, 256 goroutines, to one script per decision", 2, to(zipfKeys, scriptAlone), "x", false},
-		{"100k keys uniform, 16 goroutines, to a bare EvalSha", 1.2, versus(uniformKeys, rivals.TokenBucket, rivals.Bare, 16), "x", false},
-		{"one goroutine, p50 to a bare EvalSha of our script", 1.05, b.pairs(ours(hotKey, 1), cell{hotKey, rivals.SameScript, 1, 1}, percentile(50)), "x", true},
-		{"a used-up key, 256 goroutines, decisions/s", 10e6, b.of(ours(refusedKey, crowd), perSecond), "", false},
-		{"a used-up key: admitted", float64(rivals.UsedUp.Max), once(mostAdmitted(b.outcomes[ours(refusedKey, crowd)])), "", true},
-		{"a lease through a guard, 256 goroutines, decisions/s", 10e6, b.of(cell{hotKey, rivals.Leased.Name, crowd, 1}, perSecond), "", false},
-		{"allocations on Redis, uniform, 256 goroutines", 7, b.of(ours(uniformKeys, crowd), mallocs), "", true},
+		{"one hot key, 256 goroutines, to ulule", 12, bucket(hotKey, rivals.Ulule), false},
+		{"one hot key, 256 goroutines, p99 to ulule", 0.2, to(hotKey, rivals.TokenBucket, rivals.Ulule, crowd, percentile(99)), true},
+		{"100k keys uniform, 256 goroutines, to one script per decision", 1.5, bucket(uniformKeys, scriptAlone), false},
+		{"100k keys uniform, 256 goroutines, to ours with one key per script", 1.5, bucket(uniformKeys, rivals.OneKey), false},
+		{"100k keys uniform, 256 goroutines, to redis_rate", 4, bucket(uniformKeys, rivals.RedisRate), false},
+		{"100k keys uniform, 256 goroutines, to ulule", 2.5, bucket(uniformKeys, rivals.Ulule), false},
+		{"100k keys uniform, 256 goroutines, to rueidis", 1.3, bucket(uniformKeys, rivals.Rueidis), false},
+		{"100k keys uniform, 256 goroutines, scripts per decision", 0.3, b.of(crowded, scripts), true},
+		{"100k keys uniform, 256 goroutines, allocations to a bare EvalSha", 0.6, to(uniformKeys, rivals.TokenBucket, rivals.Bare, crowd, mallocs), true},
+		{"100k keys zipf, 256 goroutines, to one script per decision", 2, bucket(zipfKeys, scriptAlone), false},
+		{"100k keys uniform, 16 goroutines, to a bare EvalSha", 1.5, to(uniformKeys, rivals.TokenBucket, rivals.Bare, 16, perSecond), false},
+		{"one goroutine, p50 to a bare EvalSha of our script", 1.05, to(hotKey, rivals.TokenBucket, rivals.SameScript, 1, percentile(50)), true},
+		{"a used-up key, 256 goroutines, to a counter without Redis", 0.5, bucket(refusedKey, rivals.Here), false},
+		{"a used-up key: admitted to the limit", 1, bytesRatio(usedUp, float64(rivals.UsedUp.Max)), true},
+		{"a lease through a guard, 256 goroutines, to a counter without Redis", 0.5, to(hotKey, rivals.Leased.Name, rivals.Here, crowd, perSecond), false},
+		{"a cluster of 3 masters to one of 1, decisions per CPU time", 0.9, to(masters, clusterOf(3), clusterOf(1), crowd, perCPU), false},
 	}
 	for _, workload := range []string{hotKey, uniformKeys, zipfKeys} {
 		all = append(all, target{
-			workload + ", 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, versus(workload, rivals.SlidingWindow, rivals.TokenBucket, crowd), "x", false,
+			workload + ", 256 goroutines, SlidingWindow to TokenBucket", 1 / 1.3, to(workload, rivals.SlidingWindow, rivals.TokenBucket, crowd, perSecond), false,
 		})
 	}
 	return all
 }
 
+// localPairs returns the ratio of a number of our TokenBucket to that of another limiter in this
+// process.
+func (b *bench) localPairs(workload, other string, n number) harness.Spread {
+	return b.pairs(cell{workload: workload, rival: rivals.TokenBucket}, cell{workload: workload, rival: other}, n)
+}
+
 func (b *bench) localTargets() []target {
-	floor := func(at func(string) cell, number func(local) float64) harness.Spread {
-		return b.localPairs(at(rivals.TokenBucket), at(rivals.Floor), number)
-	}
-	onePeer, toOne := b.toFastestPeer(b.oneKey)
-	allPeer, toAll := b.toFastestPeer(b.allKeys)
+	byTheHour := b.pairs(cell{workload: oneKey, rival: rivals.ByTheHour}, cell{workload: oneKey, rival: rivals.TokenBucket}, nanos)
 	return []target{
-		{"in process, one key, to the fastest peer" + onePeer, 1, toOne, "x", true},
-		{"in process, one key, to " + rivals.Floor, 1.5, floor(b.oneKey, nanosOf), "x", true},
-		{"in process, one key, CPU time to " + rivals.Floor, 1.5, floor(b.oneKey, cpuOf), "x", true},
-		{"in process, 100k keys, to the fastest peer" + allPeer, 1, toAll, "x", true},
-		{"in process, 100k keys, to " + rivals.Floor, 2, floor(b.allKeys, nanosOf), "x", true},
-		{"in process, 100k keys, CPU time to " + rivals.Floor, 2, floor(b.allKeys, cpuOf), "x", true},
-		{"in process, allocations", 0, b.localOf(b.allKeys(rivals.TokenBucket), wholeAllocs), "", true},
-		{"in process, heap beside the subject, TokenBucket", 64, once(b.heapOf(rivals.TokenBucket) - keyBytes), " B", true},
-		{"in process, heap beside the subject, SlidingWindow busy", 256, once(b.busyHeap - keyBytes), " B", true},
+		{"in process, one key, to go-limiter", 0.8, b.localPairs(oneKey, rivals.GoLimiter, nanos), true},
+		{"in process, one key, to " + rivals.Floor, 1.5, b.localPairs(oneKey, rivals.Floor, nanos), true},
+		{"in process, 100k keys, to go-limiter", 1, b.localPairs(allKeys, rivals.GoLimiter, nanos), true},
+		{"in process, 100k keys, to " + rivals.Floor, 2, b.localPairs(allKeys, rivals.Floor, nanos), true},
+		{"in process, 100k keys, CPU time to " + rivals.Floor, 2, b.localPairs(allKeys, rivals.Floor, clientNanos), true},
+		{"in process, a bucket by the hour to one by the minute", 1, byTheHour, true},
+		{"in process, heap of TokenBucket to go-limiter", 0.7, bytesRatio(b.heapBytes[rivals.TokenBucket], b.heapBytes[rivals.GoLimiter]), true},
+		{"in process, heap of a busy SlidingWindow to go-limiter", 2.3, bytesRatio(b.heapBytes[busySlidingWindow], b.heapBytes[rivals.GoLimiter]), true},
 	}
 }
-
-// toFastestPeer returns the peer to which our ratio of times is worst, and that ratio.
-func (b *bench) toFastestPeer(at func(rival string) cell) (name string, ratio harness.Spread) {
-	ratio = once(math.NaN())
-	for _, r := range rivals.Peers() {
-		to := b.localPairs(at(rivals.TokenBucket), at(r.Name), nanosOf)
-		if !math.IsNaN(to.Median) && !(to.Median < ratio.Median) {
-			name, ratio = ", "+r.Name, to
-		}
-	}
-	return name, ratio
-}
-
-// wholeAllocs returns the allocations of a call without those of the rest of the process.
-func wholeAllocs(l local) float64 { return math.Floor(l.allocs + 0.01) }
 
 func (b *bench) middlewareTargets() (all []target) {
 	for _, m := range rivals.Middlewares {
 		to := func(ours, theirs string, want float64) {
 			row := fmt.Sprintf("added to %s, %s to %s", m.Framework, ours, theirs)
-			all = append(all, target{row, want, b.addedPairs(m.Framework, ours, theirs), "x", true})
+			all = append(all, target{row, want, b.addedPairs(m.Framework, ours, theirs), true})
 		}
 		switch {
 		case m.Like == "":
 		case m.Name == rivals.Ulule:
-			to(m.Like, m.Name, 0.35)
+			to(m.Like, m.Name, 0.5)
 		case m.Name == m.Framework+"'s own":
 			to(m.Like, m.Name, 1)
 		case m.Name == rivals.InHandler:
@@ -158,18 +140,18 @@ func (b *bench) middlewareTargets() (all []target) {
 	return all
 }
 
-// keyBytes is the size of the copy of a subject that a limiter in the process has to keep.
-const keyBytes = harness.KeyLen
-
 func (b *bench) serverTargets() []target {
+	to := func(script, answer, toScript, toAnswer string) harness.Spread {
+		return b.pairs(timeOf(script, answer), timeOf(toScript, toAnswer), serverMicros)
+	}
+	weight := func(of, theirs string) harness.Spread { return bytesRatio(b.weights[of].busy, b.weights[theirs].busy) }
 	return []target{
-		{"server's time, TokenBucket to redis_rate", 0.70, b.costPairs(rivals.TokenBucket, allowedCall, rivals.RedisRate, allowedCall), "x", true},
-		{"server's time, SlidingWindow to TokenBucket", 1.2, b.costPairs(rivals.SlidingWindow, allowedCall, rivals.TokenBucket, allowedCall), "x", true},
-		{"server's time, TokenBucket refused to allowed", 0.65, b.costPairs(rivals.TokenBucket, refusedCall, rivals.TokenBucket, allowedCall), "x", true},
-		{"server's time, SlidingWindow refused to allowed", 0.80, b.costPairs(rivals.SlidingWindow, refusedCall, rivals.SlidingWindow, allowedCall), "x", true},
-		{"a key in Redis, TokenBucket", 160, once(b.weightOf(rivals.TokenBucket).busy), " B", true},
-		{"a key in Redis, FixedWindow", 160, once(b.weightOf(rivals.FixedWindow).busy), " B", true},
-		{"a key in Redis, SlidingWindow cold", 180, once(b.weightOf(rivals.SlidingWindow).cold), " B", true},
-		{"a key in Redis, SlidingWindow busy", 480, once(b.weightOf(rivals.SlidingWindow).busy), " B", true},
+		{"server's time, TokenBucket to redis_rate", 0.70, to(rivals.TokenBucket, allowedCall, rivals.RedisRate, allowedCall), true},
+		{"server's time, SlidingWindow to TokenBucket", 1.2, to(rivals.SlidingWindow, allowedCall, rivals.TokenBucket, allowedCall), true},
+		{"server's time, TokenBucket refused to allowed", 0.65, to(rivals.TokenBucket, refusedCall, rivals.TokenBucket, allowedCall), true},
+		{"server's time, SlidingWindow refused to allowed", 0.80, to(rivals.SlidingWindow, refusedCall, rivals.SlidingWindow, allowedCall), true},
+		{"a key in Redis, TokenBucket to redis_rate", 1.5, weight(rivals.TokenBucket, rivals.RedisRate), true},
+		{"a key in Redis, FixedWindow to redis_rate", 1.5, weight(rivals.FixedWindow, rivals.RedisRate), true},
+		{"a key in Redis, a busy SlidingWindow to redis_rate", 4.5, weight(rivals.SlidingWindow, rivals.RedisRate), true},
 	}
 }

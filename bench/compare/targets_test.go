@@ -2,14 +2,15 @@ package main
 
 import (
 	"testing"
+	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
 // A target is met or missed only if the whole spread meets or misses it.
 func TestResultOfATarget(t *testing.T) {
-	steady, wide := once(10), harness.Spread{Median: 9, Low: 7, High: 12}
+	steady, wide := harness.Spread{Median: 10, Low: 10, High: 10}, harness.Spread{Median: 9, Low: 7, High: 12}
 	for _, test := range []struct {
 		target target
 		want   string
@@ -40,29 +41,15 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 		"100k keys uniform, 256 goroutines, to one script per decision":      2,
 		"100k keys, uniform, 256 goroutines, SlidingWindow to TokenBucket":   0.5,
 		"100k keys uniform, 256 goroutines, to ours with one key per script": 2,
-		"allocations on Redis, uniform, 256 goroutines":                      5,
+		"100k keys uniform, 256 goroutines, allocations to a bare EvalSha":   1,
 		"one goroutine, p50 to a bare EvalSha of our script":                 1,
 	} {
-		if got := found[row].reached; got != once(want) {
+		if got := found[row].reached; got != (harness.Spread{Median: want, Low: want, High: want}) {
 			t.Errorf("%s: %v, want %v in both rounds", row, got, want)
 		}
 	}
-	if floor := found["in process, one key, CPU time to "+rivals.Floor]; floor.result() != notMeasured {
+	if floor := found["in process, 100k keys, CPU time to "+rivals.Floor]; floor.result() != notMeasured {
 		t.Errorf("a floor that was not measured: %v", floor.cells())
-	}
-}
-
-// The fastest peer is the one to which our ratio is worst. The floor and our other algorithms are
-// no peers.
-func TestToFastestPeer(t *testing.T) {
-	b := &bench{report: newReport()}
-	for rival, nanos := range map[string]float64{
-		rivals.TokenBucket: 100, rivals.SlidingWindow: 10, rivals.Floor: 10, rivals.Ulule: 200, rivals.GoLimiter: 80,
-	} {
-		b.local[b.oneKey(rival)] = []local{{nanos: nanos}, {nanos: 2 * nanos}}
-	}
-	if name, ratio := b.toFastestPeer(b.oneKey); name != ", "+rivals.GoLimiter || ratio != once(1.25) {
-		t.Errorf("the fastest peer%s, %v", name, ratio)
 	}
 }
 
@@ -72,11 +59,10 @@ func TestAddedPairs(t *testing.T) {
 	b := &bench{report: newReport()}
 	for name, nanos := range map[string][]float64{rivals.None: {10, 50}, rivals.Ours: {110, 150}, rivals.Ulule: {210, 250}} {
 		for _, n := range nanos {
-			c := middlewareCell("gin", name)
-			b.local[c] = append(b.local[c], local{nanos: n})
+			b.add(middlewareCell("gin", name), &harness.Outcome{Decisions: 1, Took: time.Duration(n)})
 		}
 	}
-	if got := b.addedPairs("gin", rivals.Ours, rivals.Ulule); got != once(0.5) {
+	if got := b.addedPairs("gin", rivals.Ours, rivals.Ulule); got != (harness.Spread{Median: 0.5, Low: 0.5, High: 0.5}) {
 		t.Errorf("%v", got)
 	}
 }

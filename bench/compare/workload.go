@@ -2,40 +2,86 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// workload is a pattern of calls on Redis. To add one, write a file like hot.go and add it to
-// the list.
+// workload is a pattern of calls on Redis.
 type workload struct {
 	name     string
 	limit    rivals.Limit
 	all, few []int // numbers of goroutines of a full and of a short run
-	keys     func(settings) int
+	keys     int
 	picks    func(n int) []uint32
-	loaded   bool // there are many keys, and all exist before the first run
-	exact    bool // each run uses up its own key, and admitted calls are counted
-	every    int  // one call in so many is timed; 0 means each
+	loaded   bool     // all keys exist before the first run
+	exact    bool     // each run uses up its own key, and admitted calls are counted
+	every    int      // one call in so many is timed; 0 means each
+	only     []string // the rivals that take part, unless it is nil
+	base     string   // the rival to which the others are compared
 }
 
-var workloads = []workload{hot, uniform, zipf, refused}
+// The names of the workloads.
+const (
+	hotKey         = "one hot key"
+	uniformKeys    = "100k keys, uniform"
+	zipfKeys       = "100k keys, zipf s = 1.1"
+	refusedKey     = "a key that is used up"
+	overriddenKey  = "one key, with overrides"
+	overriddenKeys = "10k keys, with overrides"
+)
 
-// together lists the workloads that share their keys.
-var together = [][]workload{{hot}, {uniform, zipf}, {refused}}
+// oneOf picks always the same key.
+func oneOf(int) []uint32 { return harness.One() }
 
-// workloadNamed returns the workload with a name. It panics if there is none, which is a mistake
-// in this program.
-func workloadNamed(name string) workload {
-	for _, w := range workloads {
-		if w.name == name {
-			return w
-		}
-	}
-	panic("compare: no workload " + name)
+// hot is one key that all goroutines call, so that they meet on the same counter. Not every call is
+// timed: reading the clock for that would be a sixth of the time of a leased call.
+var hot = workload{
+	name: hotKey, limit: rivals.RoomyHot, all: []int{1, 16, 64, 256, 1024}, few: []int{1, 16, 256}, every: 8,
+	keys: 1, picks: oneOf, base: rivals.TokenBucket,
 }
+
+// uniform is many keys that are called equally often, so that two calls on one key hardly ever
+// meet.
+var uniform = workload{
+	name: uniformKeys, limit: rivals.Roomy, all: []int{1, 16, 64, 256, 1024}, few: []int{1, 16, 256},
+	keys: manyKeys, picks: harness.Uniform, loaded: true, base: rivals.TokenBucket,
+}
+
+// zipf is many keys of which a few get most calls, like users, tenants and crawlers of real
+// services.
+var zipf = workload{
+	name: zipfKeys, limit: rivals.Roomy, all: []int{64, 256, 1024}, few: []int{256},
+	keys: manyKeys, picks: func(n int) []uint32 { return harness.Zipf(n, 1.1) }, loaded: true, base: rivals.TokenBucket,
+}
+
+// refused is a key that admits 1000 calls and then none: the cost of a flood. Each run uses up
+// its own key, so admitted calls can be counted exactly, and a limiter that is fast because it
+// admits too many is found out. Not every call is timed: reading the clock would be most of the
+// time.
+var refused = workload{
+	name: refusedKey, limit: rivals.UsedUp, all: []int{1, 64, 256}, few: []int{256}, exact: true, every: 16,
+	keys: full.rounds * 3, picks: oneOf, base: rivals.TokenBucket,
+}
+
+var withOverrides = []string{rivals.SlidingWindow, rivals.NoOverride, rivals.Overridden}
+
+// overridden are counters whose subjects may have overrides, beside one without.
+var overridden = [2]workload{
+	{
+		name: overriddenKey, limit: rivals.RoomyHot, all: []int{1, 256}, few: []int{1, 256}, every: 8,
+		keys: 1, picks: oneOf, only: withOverrides, base: rivals.SlidingWindow,
+	},
+	{
+		name: overriddenKeys, limit: rivals.Roomy, all: []int{1, 256}, few: []int{256},
+		keys: 10_000, picks: harness.Uniform, loaded: true, only: withOverrides, base: rivals.SlidingWindow,
+	},
+}
+
+// together lists the workloads; those in one list share their keys.
+var together = [][]workload{{hot}, {uniform, zipf}, {refused}, {overridden[0]}, {overridden[1]}}
 
 func (w workload) counts(s settings) []int {
 	if s.quick {
@@ -44,10 +90,23 @@ func (w workload) counts(s settings) []int {
 	return w.all
 }
 
-// cell identifies one figure.
-type cell struct {
-	workload, rival       string
-	goroutines, processes int
+// has reports whether a contestant takes part in the runs with so many goroutines. A contestant that
+// shows the cost of one thing takes part only where that thing matters.
+func (w workload) has(contestant string, goroutines int) bool {
+	switch contestant {
+	case rivals.NoOverride, rivals.Overridden:
+		return slices.Contains(w.only, contestant)
+	case rivals.OneKey:
+		return w.loaded && w.only == nil
+	case rivals.Here:
+		return !w.loaded && w.only == nil
+	case rivals.SameScript:
+		return goroutines <= 16 && w.only == nil
+	case scriptAlone:
+		return w.loaded && goroutines == crowd && w.only == nil
+	default:
+		return w.only == nil || slices.Contains(w.only, contestant)
+	}
 }
 
 // run is one measurement of each contestant in a round.
@@ -55,77 +114,51 @@ type run struct {
 	workload
 	goroutines int
 	picks      []uint32
-	measure    time.Duration
 }
 
-// has reports whether a contestant takes part in a run. A contestant that shows the cost of one
-// thing takes part only in the runs where that thing matters.
-func (r run) has(contestant string) bool {
-	switch contestant {
-	case rivals.OneKey:
-		return r.loaded
-	case rivals.OneKeyWindow:
-		return false // it is measured only for the server's time
-	case rivals.SameScript:
-		return r.goroutines <= 16
-	case scriptAlone:
-		return r.loaded && r.goroutines == crowd
-	default:
-		return true
-	}
-}
-
-func (b *bench) runsOf(same []workload, keys int) (runs []run) {
-	for _, w := range same {
-		picks := harness.One()
-		if w.picks != nil {
-			picks = w.picks(keys)
-		}
-		for _, n := range w.counts(b.settings) {
-			runs = append(runs, run{w, n, picks, b.measure})
-		}
-	}
-	return runs
-}
-
-// onRedis measures workloads that share their keys. Within a round, the contestants of a run follow
-// one another directly, in random order, so that the machine is equally busy for both of a pair.
+// onRedis measures workloads that share their keys.
 func (b *bench) onRedis(same []workload) error {
-	keys := harness.NewKeys("key", same[0].keys(b.settings))
-	runs := b.runsOf(same, keys.Len())
-	contestants, err := b.contestants(runs, keys)
+	var runs []run
+	for _, w := range same {
+		picks := w.picks(w.keys)
+		for _, n := range w.counts(b.settings) {
+			runs = append(runs, run{w, n, picks})
+		}
+	}
+	contestants, err := b.contestants(runs)
 	defer closeAll(contestants)
 	if err != nil {
 		return err
 	}
+	return b.inRounds(runs, contestants)
+}
+
+// inRounds measures the runs in rounds. Within a round, the contestants of a run follow one another
+// directly, in random order, so that the machine is equally busy for both of a pair.
+func (b *bench) inRounds(runs []run, contestants []contestant) error {
 	for round := range b.rounds {
 		for _, i := range harness.Shuffled(len(runs)) {
 			run := runs[i]
 			if run.exact {
 				run.picks = []uint32{uint32(round*len(runs) + i)}
 			}
-			if err := b.measureRun(run, contestants); err != nil {
-				return err
+			for _, k := range harness.Shuffled(len(contestants)) {
+				if err := b.measureRun(run, contestants[k]); err != nil {
+					return fmt.Errorf("%s: %w", contestants[k].name, err)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-func (b *bench) measureRun(run run, contestants []contestant) error {
-	for _, k := range harness.Shuffled(len(contestants)) {
-		name := contestants[k].name
-		if !run.has(name) {
-			continue
-		}
-		outcome, err := contestants[k].measure(run)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		c := cell{run.name, name, run.goroutines, 1}
-		b.outcomes[c] = append(b.outcomes[c], outcome)
+func (b *bench) measureRun(run run, c contestant) error {
+	if !run.has(c.name, run.goroutines) {
+		return nil
 	}
-	return nil
+	outcome, err := c.measure(run)
+	b.add(cell{run.name, c.name, run.goroutines}, outcome)
+	return err
 }
 
 // load returns the calls of a run.
@@ -135,7 +168,7 @@ func (b *bench) load(run run, keys harness.Keys) harness.Load {
 		warm *= 3 // until the key is used up
 	}
 	return harness.Load{
-		Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: warm, Measure: run.measure, Every: max(1, run.every),
+		Goroutines: run.goroutines, Keys: keys, Picks: run.picks, Warm: warm, Measure: b.measure, Every: max(1, run.every),
 	}
 }
 

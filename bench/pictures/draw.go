@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/accesslimit/accesslimit/bench/internal/figure"
+	"github.com/accesslimit/accesslimit/bench/figure"
 )
 
 // The heights of the two plots of a client, in points.

@@ -3,40 +3,34 @@ package rivals
 import (
 	"context"
 	"log/slog"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-	"github.com/gofiber/fiber/v2"
-	"github.com/labstack/echo/v4"
-	"google.golang.org/grpc"
-
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/echolimit"
-	"github.com/accesslimit/accesslimit/fiberlimit"
-	"github.com/accesslimit/accesslimit/ginlimit"
-	"github.com/accesslimit/accesslimit/grpclimit"
-	"github.com/accesslimit/accesslimit/nethttplimit"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/algorithms"
 )
 
-// silent is a logger that keeps our log out of the tables.
-var silent = slog.New(slog.DiscardHandler)
+// Silent is a logger that keeps our log out of the tables.
+var Silent = slog.New(slog.DiscardHandler)
 
 // ourLimit returns the limit as a core.Limit, with the algorithm that is part of the name.
 func ourLimit(name string, l Limit) core.Limit {
-	limit := core.Limit{Max: l.Max, Window: l.Window}
-	switch {
-	case strings.Contains(name, core.TokenBucket.String()):
-		permits, span := l.rate()
-		return core.Limit{Max: permits, Window: span}.Bucket(l.Max)
-	case strings.Contains(name, core.FixedWindow.String()):
-		return limit.Fixed()
-	default:
-		return limit
+	for _, a := range algorithms.All() {
+		switch {
+		case !strings.Contains(name, a.String()):
+		case a == core.TokenBucket:
+			permits, span := l.rate()
+			if name == ByTheHour {
+				return core.PerHour(1000).Bucket(l.Max)
+			}
+			return core.Limit{Max: permits, Window: span}.Bucket(l.Max)
+		default:
+			return core.Limit{Max: l.Max, Window: l.Window, Algorithm: a}
+		}
 	}
+	panic("rivals: no algorithm in " + name)
 }
 
 // oneKeyPerScript are the options of a limiter whose scripts have the keys of one call only.
@@ -46,89 +40,68 @@ var oneKeyPerScript = core.Options{OneKeyPerScript: true}
 // rivals alike.
 const clientTimeout = 3 * time.Second
 
+// allowFunc is Allow of a handle, or Hold of core.Slots.
+type allowFunc func(ctx context.Context, subject string) (core.Decision, error)
+
+// onRedis returns a limiter of ours with the algorithm that is part of the name.
 func onRedis(name string, options core.Options) Redis {
-	return Redis{Name: name, Script: true, Open: func(p Place, l Limit) (Opened, error) {
-		client := p.client()
-		own := options
-		own.Redis, own.Logger, own.Timeout = client, silent, clientTimeout
+	return withHandle(name, options, func(limiter *core.Limiter, limit core.Limit) (allowFunc, func(string) error) {
+		if limit.Algorithm != core.Concurrency {
+			return limiter.MustCounter("bench", limit).Allow, nil
+		}
+		slots := limiter.MustSlots("bench", limit.Max).LostAfter(limit.Window)
+		return func(ctx context.Context, subject string) (core.Decision, error) {
+			_, d, err := slots.Hold(ctx, subject) // it is never released
+			return d, err
+		}, nil
+	})
+}
+
+// overridable returns a counter of ours whose subjects may have overrides.
+func overridable(name string) Redis {
+	r := withHandle(name, core.Options{}, func(limiter *core.Limiter, limit core.Limit) (allowFunc, func(string) error) {
+		counter := limiter.MustCounter("bench", limit).WithOverrides()
+		overrides := must(operate.New(limiter).Overrides("bench"))
+		if name == NoOverride {
+			return counter.Allow, nil
+		}
+		return counter.Allow, func(subject string) error {
+			return overrides.Set(background, subject, operate.Override{Max: limit.Max - 1})
+		}
+	})
+	r.Costs = name == NoOverride
+	return r
+}
+
+func withHandle(name string, options core.Options, open func(*core.Limiter, core.Limit) (allowFunc, func(string) error)) Redis {
+	return Redis{Name: name, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
+		client, own := p.client(), options
+		own.Logger, own.Timeout = Silent, clientTimeout
+		if name != Here {
+			own.Redis = client
+		}
 		limiter, err := core.New(own)
 		if err != nil {
 			return Opened{}, err
 		}
-		counter := limiter.MustCounter("bench", ourLimit(name, l))
+		call, override := open(limiter, ourLimit(name, l))
 		allow := func(ctx context.Context, subject string) (harness.Answer, error) {
-			d, err := counter.Allow(ctx, subject)
+			d, err := call(ctx, subject)
 			return harness.Answer{Allowed: d.Allowed, Source: string(d.Source)}, err
 		}
-		return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
+		return Opened{allow, func() { limiter.Close(); _ = client.Close() }, override}, nil
 	}}
 }
 
 func inProcess(name string) InProcess {
 	return InProcess{name, func(l Limit, keys int) (func(string) bool, func()) {
-		limiter := must(core.New(core.Options{MaxKeys: max(2*keys, 250_000), Logger: silent}))
+		limiter := must(core.New(core.Options{MaxKeys: max(2*keys, 250_000), Logger: Silent}))
 		counter := limiter.MustCounter("bench", ourLimit(name, l))
 		return func(subject string) bool {
 			d, err := counter.Allow(background, subject)
 			return err == nil && d.Allowed
 		}, limiter.Close
 	}}
-}
-
-// ourRule is the rule of our middlewares: the default algorithm, and the caller's address.
-var ourRule = core.Rule{Name: "api", Seconds: 60, MaxCount: middlewareMax}
-
-// ours is our middleware with its default headers.
-func ours(framework string, newCaller func(*core.Limiter) func() func()) Middleware {
-	return oursSending(0, framework, Ours, newCaller)
-}
-
-func oursSending(headers core.HeaderStyle, framework, name string, newCaller func(*core.Limiter) func() func()) Middleware {
-	return Middleware{framework, name, name, func() (func() func(), func()) {
-		limiter := must(core.New(core.Options{Logger: silent, Headers: headers}))
-		return newCaller(limiter), limiter.Close
-	}}
-}
-
-// The older headers give the reset in seconds since 1970, or in seconds from now, as throttled and
-// fiber send it.
-var (
-	ourNetHTTP      = ours("net/http", limitNetHTTP)
-	ourOlderNetHTTP = oursSending(core.HeadersXRateLimit, "net/http", OursXRateLimit, limitNetHTTP)
-	ourQuietNetHTTP = oursSending(core.NoHeaders, "net/http", OursNoHeaders, limitNetHTTP)
-	ourGin          = ours("gin", limitGin)
-	ourOlderGin     = oursSending(core.HeadersXRateLimit, "gin", OursXRateLimit, limitGin)
-	ourQuietGin     = oursSending(core.NoHeaders, "gin", OursNoHeaders, limitGin)
-	ourEcho         = ours("echo", limitEcho)
-	ourOlderEcho    = oursSending(core.HeadersXRateLimit, "echo", OursXRateLimit, limitEcho)
-	ourQuietEcho    = oursSending(core.NoHeaders, "echo", OursNoHeaders, limitEcho)
-	ourFiber        = ours("fiber", limitFiber)
-	ourOlderFiber   = oursSending(core.HeadersXRateLimitDelta, "fiber", OursXRateLimit, limitFiber)
-	ourQuietFiber   = oursSending(core.NoHeaders, "fiber", OursNoHeaders, limitFiber)
-	ourGRPC         = ours("gRPC", limitGRPC)
-)
-
-func limitNetHTTP(limiter *core.Limiter) func() func() {
-	return httpCaller(nethttplimit.New(limiter, ourRule)(http.HandlerFunc(nothing)))
-}
-
-func limitGin(limiter *core.Limiter) func() func() {
-	return httpCaller(ginWith(gin.HandlersChain{ginlimit.New(limiter, ourRule)}))
-}
-
-func limitEcho(limiter *core.Limiter) func() func() {
-	return httpCaller(echoWith([]echo.MiddlewareFunc{echolimit.New(limiter, ourRule)}))
-}
-
-func limitFiber(limiter *core.Limiter) func() func() {
-	return fastCaller(fiberWith([]fiber.Handler{fiberlimit.New(limiter, ourRule)}))
-}
-
-func limitGRPC(limiter *core.Limiter) func() func() {
-	limit := grpclimit.UnaryServerInterceptor(limiter, ourRule)
-	return grpcCaller(func(ctx context.Context, handler grpc.UnaryHandler) {
-		_, _ = limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: "/shop/list"}, handler)
-	})
 }
 
 // must panics on an error, which only a mistake in this program can cause.
@@ -138,12 +111,3 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
-
-// peerAddr is the caller of the middlewares. One is enough, because the limits are large.
-var peerAddr = &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 1234}
-
-// middlewareMax is the number of calls that a limit on a middleware admits in middlewareWindow.
-const (
-	middlewareMax    = 1e9
-	middlewareWindow = time.Minute
-)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // goodScript is a token bucket (GCRA) that is nearly as short as possible and returns one number.
@@ -35,7 +35,7 @@ func goodArgs(l Limit) []string {
 
 // bare is go-redis and the script, as one would write it by hand. Every limiter on go-redis costs
 // at least this much.
-var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+var bare = Redis{Name: Bare, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	script := redis.NewScript(goodScript)
 	var args []any
@@ -46,15 +46,5 @@ var bare = Redis{Name: Bare, Script: true, Open: func(p Place, l Limit) (Opened,
 		left, err := script.Run(ctx, client, []string{subject}, args...).Int64()
 		return harness.Answer{Allowed: err == nil && left >= 0}, err
 	}
-	return Opened{allow, func() { _ = client.Close() }}, nil
-}}
-
-// PlainGet is another client of the same server, which only reads strings. It limits nothing, and
-// is measured beside the load of the others.
-var PlainGet = Redis{Name: "plain GET", Open: func(p Place, _ Limit) (Opened, error) {
-	client := p.client()
-	get := func(ctx context.Context, key string) (harness.Answer, error) {
-		return harness.Answer{Allowed: true}, client.Get(ctx, key).Err()
-	}
-	return Opened{get, func() { _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

@@ -2,6 +2,7 @@ package rivals
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 
@@ -14,10 +15,13 @@ import (
 // The callers of a handler. Each goroutine has its own request and writer, and reuses them for each
 // call.
 
+// peerAddr is the caller. One is enough, because the limits are large.
+var peerAddr = &net.TCPAddr{IP: net.IPv4(203, 0, 113, 7), Port: 1234}
+
 func nothing(http.ResponseWriter, *http.Request) {}
 
 // httpCaller makes callers of a net/http handler.
-func httpCaller(h http.Handler) func() func() {
+func httpCaller(h http.Handler) newCaller {
 	return func() func() {
 		r := httptest.NewRequest("GET", "/list", nil)
 		r.RemoteAddr = peerAddr.String()
@@ -52,7 +56,7 @@ func mustServe(status int) {
 }
 
 // fastCaller makes callers of a fasthttp handler.
-func fastCaller(h fasthttp.RequestHandler) func() func() {
+func fastCaller(h fasthttp.RequestHandler) newCaller {
 	return func() func() {
 		call := new(fasthttp.RequestCtx)
 		call.Request.SetRequestURI("/list")
@@ -66,7 +70,7 @@ func fastCaller(h fasthttp.RequestHandler) func() func() {
 }
 
 // grpcCaller makes callers of an interceptor, outside of a server.
-func grpcCaller(intercept func(context.Context, grpc.UnaryHandler)) func() func() {
+func grpcCaller(intercept func(context.Context, grpc.UnaryHandler)) newCaller {
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	return func() func() {
 		ctx := peer.NewContext(background, &peer.Peer{Addr: peerAddr})

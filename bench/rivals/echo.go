@@ -3,7 +3,6 @@ package rivals
 import (
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 	"golang.org/x/time/rate"
 )
@@ -20,9 +19,9 @@ var echoStore = InProcess{"echo's own", func(l Limit, _ int) (func(string) bool,
 	}, func() {}
 }}
 
-var echoEcho = limited("echo", "echo's own", OursNoHeaders, func() func() func() {
+var echoEcho = limited("echo", "echo's own", OursNoHeaders, func() newCaller {
 	store := middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{
 		Rate: middlewareMax, Burst: middlewareMax,
 	})
-	return httpCaller(echoWith([]echo.MiddlewareFunc{middleware.RateLimiter(store)}))
+	return echoWith(middleware.RateLimiter(store))
 })

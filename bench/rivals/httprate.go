@@ -32,8 +32,8 @@ var (
 		httprateCaller(httprate.WithResponseHeaders(httprate.ResponseHeaders{})))
 )
 
-func httprateCaller(options ...httprate.Option) func() func() func() {
-	return func() func() func() {
+func httprateCaller(options ...httprate.Option) func() newCaller {
+	return func() newCaller {
 		limit := httprate.LimitBy(middlewareMax, middlewareWindow, httprateKey, options...)
 		return httpCaller(limit(http.HandlerFunc(nothing)))
 	}

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
 )
@@ -28,7 +28,7 @@ func leaseRule(l Limit) core.Rule {
 
 func openLeased(p Place, l Limit) (Opened, error) {
 	client := p.client()
-	limiter, err := core.New(core.Options{Redis: client, Logger: silent, Timeout: clientTimeout, Headers: core.NoHeaders})
+	limiter, err := core.New(core.Options{Redis: client, Logger: Silent, Timeout: clientTimeout, Headers: core.NoHeaders})
 	if err != nil {
 		return Opened{}, err
 	}
@@ -37,7 +37,7 @@ func openLeased(p Place, l Limit) (Opened, error) {
 		return Opened{}, err
 	}
 	allow := func(ctx context.Context, subject string) (harness.Answer, error) { return check(ctx, guard, subject) }
-	return Opened{allow, func() { limiter.Close(); _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { limiter.Close(); _ = client.Close() }}, nil
 }
 
 var errNoAnswer = errors.New("the store did not answer")

@@ -1,21 +1,100 @@
 package rivals
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
-// Record opens a rival behind a proxy and returns the scripts that the rival sends for calls. It
-// first makes the calls in before, whose scripts it leaves out, because the first calls of a
-// limiter may load its scripts and test the server.
-func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
-	recorder, err := harness.NewRecorder(p.Addrs[0])
-	if err != nil {
-		return nil, err
+// recorder keeps what a client writes to its connections. So a script is measured exactly as the
+// library sends it, even after the library has changed.
+type recorder struct {
+	mu      sync.Mutex
+	streams []*bytes.Buffer // one for each connection
+}
+
+// recordedConn is a connection of a recorder.
+type recordedConn struct {
+	net.Conn
+	recorder *recorder
+	stream   *bytes.Buffer
+}
+
+// Write implements net.Conn.
+func (c recordedConn) Write(p []byte) (int, error) {
+	c.recorder.mu.Lock()
+	c.stream.Write(p)
+	c.recorder.mu.Unlock()
+	return c.Conn.Write(p)
+}
+
+func (r *recorder) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stream := new(bytes.Buffer)
+	r.streams = append(r.streams, stream)
+	return recordedConn{conn, r, stream}, err
+}
+
+// scripts returns the script calls since the last time.
+func (r *recorder) scripts() (calls [][]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, stream := range r.streams {
+		for in := bufio.NewReader(stream); ; {
+			command, err := readCommand(in)
+			if err != nil {
+				break
+			}
+			if strings.EqualFold(command[0], "evalsha") {
+				calls = append(calls, command)
+			}
+		}
 	}
-	defer recorder.Close()
-	p.Addrs = []string{recorder.Addr()}
+	return calls
+}
+
+// readCommand reads an array of bulk strings.
+func readCommand(in *bufio.Reader) ([]string, error) {
+	n, err := readLength(in)
+	command := make([]string, n)
+	for i := range command {
+		size, err := readLength(in)
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(in, text); err != nil {
+			return nil, err
+		}
+		command[i] = string(text[:size])
+	}
+	return command, err
+}
+
+func readLength(in *bufio.Reader) (int, error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// Record returns the scripts that a rival on go-redis sends for calls. It first makes the calls in
+// before, whose scripts it leaves out, because the first calls of a limiter may load its scripts and
+// test the server.
+func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
+	recorder := new(recorder)
+	p.dial = recorder.dial
 	limiter, err := r.Open(p, l)
 	if err != nil {
 		return nil, err
@@ -24,7 +103,9 @@ func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) er
 	if err := before(limiter.Allow); err != nil {
 		return nil, err
 	}
-	scripts, err := recorder.Record(func() error { return calls(limiter.Allow) })
+	recorder.scripts()
+	err = calls(limiter.Allow)
+	scripts := recorder.scripts()
 	if err == nil && len(scripts) == 0 {
 		err = fmt.Errorf("%s sent no script", r.Name)
 	}

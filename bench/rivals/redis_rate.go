@@ -5,11 +5,11 @@ import (
 
 	"github.com/go-redis/redis_rate/v10"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // redisRate is github.com/go-redis/redis_rate/v10: GCRA, one script.
-var redisRate = Redis{Name: RedisRate, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+var redisRate = Redis{Name: RedisRate, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	limiter := redis_rate.NewLimiter(client)
 	rate, span := l.rate()
@@ -18,5 +18,5 @@ var redisRate = Redis{Name: RedisRate, Script: true, Open: func(p Place, l Limit
 		result, err := limiter.Allow(ctx, subject, limit)
 		return harness.Answer{Allowed: err == nil && result.Allowed > 0}, err
 	}
-	return Opened{allow, func() { _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

@@ -7,14 +7,16 @@ package rivals
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/algorithms"
 )
 
 // Limit is the limit that all rivals apply, each in its own way of counting.
@@ -53,8 +55,12 @@ const (
 	TokenBucket   = "accesslimit TokenBucket"
 	SlidingWindow = "accesslimit SlidingWindow"
 	FixedWindow   = "accesslimit FixedWindow"
-	OneKey        = "accesslimit TokenBucket, one key per script"
-	OneKeyWindow  = "accesslimit SlidingWindow, one key per script"
+	OneKey        = TokenBucket + OneKeyEach
+	OneKeyEach    = ", one key per script"
+	Here          = "accesslimit TokenBucket, without Redis"
+	ByTheHour     = "accesslimit TokenBucket, by the hour"
+	NoOverride    = "accesslimit SlidingWindow, overrides, none set"
+	Overridden    = "accesslimit SlidingWindow, overrides, all set"
 	RedisRate     = "redis_rate"
 	Ulule         = "ulule"
 	Bare          = "bare go-redis EvalSha"
@@ -64,27 +70,25 @@ const (
 	Floor         = "hash, clock, one compare-and-swap"
 )
 
-// Place is the servers that hold the counters.
+// Place is a database of a server, or a cluster.
 type Place struct {
-	Addrs   []string
+	Addr    string
+	DB      int
 	Cluster bool
-	DB      int // the database, unless the server is a cluster
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as go-redis does
 }
 
 // client returns a go-redis client with default options, as most users have it.
 func (p Place) client() redis.UniversalClient {
-	if p.Cluster {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: p.Addrs})
-	}
-	return redis.NewClient(&redis.Options{Addr: p.Addrs[0], DB: p.DB})
+	return redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{p.Addr}, DB: p.DB, IsClusterMode: p.Cluster, Dialer: p.dial})
 }
 
 // Redis is a limiter whose counters are in Redis.
 type Redis struct {
 	Name string
-	// Script reports whether a decision is always one script call, which can be recorded and
-	// repeated.
-	Script bool
+	// Costs reports whether to measure what a decision and a key cost the server. CostsOnly is for
+	// rivals of which nothing else is measured.
+	Costs, CostsOnly bool
 	// Open returns a limiter as one process of a service would have it.
 	Open func(Place, Limit) (Opened, error)
 }
@@ -93,18 +97,33 @@ type Redis struct {
 type Opened struct {
 	Allow harness.AllowFunc
 	Close func()
+	// Override, unless nil, sets an override for a subject. It is called before the first call.
+	Override func(subject string) error
 }
 
 // OnRedis are the limiters that count in Redis, ours first.
-var OnRedis = []Redis{
+var OnRedis = append([]Redis{
 	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
-	onRedis(OneKey, oneKeyPerScript), onRedis(OneKeyWindow, oneKeyPerScript), Leased, redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
+	onRedis(OneKey, oneKeyPerScript), onRedis(Here, core.Options{}), Leased, overridable(NoOverride), overridable(Overridden),
+	redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
+}, oneKeyEach()...)
+
+// oneKeyEach returns the other algorithms with one key per script, to show what each costs.
+func oneKeyEach() (all []Redis) {
+	for _, a := range algorithms.All() {
+		if name := "accesslimit " + a.String() + OneKeyEach; name != OneKey {
+			r := onRedis(name, oneKeyPerScript)
+			r.CostsOnly = true
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // Find returns the rival with this name. It panics if there is none, which is a mistake in this
 // program.
 func Find(name string) Redis {
-	for _, r := range append(OnRedis[:len(OnRedis):len(OnRedis)], PlainGet) {
+	for _, r := range OnRedis {
 		if r.Name == name {
 			return r
 		}
@@ -121,8 +140,8 @@ type InProcess struct {
 
 // InThisProcess are the limiters that count in the process, ours first.
 var InThisProcess = []InProcess{
-	inProcess(TokenBucket), inProcess(SlidingWindow), inProcess(FixedWindow),
-	floor, rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
+	inProcess(TokenBucket), inProcess(ByTheHour), inProcess(SlidingWindow), inProcess(FixedWindow),
+	floor, otterBuckets, rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
 }
 
 // Peers returns the limiters of other authors that count in the process.
@@ -138,9 +157,8 @@ type Middleware struct {
 	Name      string // None: the handler alone
 	// Like is the name of our middleware that sends the same headers, or "" if there is none.
 	Like string
-	// Open returns newCaller, which each goroutine calls once. The function that it returns makes
-	// one call.
-	Open func() (newCaller func() (call func()), closeIt func())
+	// Open returns a function that each goroutine calls once.
+	Open func() (caller newCaller, closeIt func())
 }
 
 // Names of middlewares: a handler without a limit; ours with its default headers, with the older
@@ -154,15 +172,11 @@ const (
 )
 
 // Middlewares are the limits around handlers: for each framework first none, then ours.
-var Middlewares = []Middleware{
-	bareNetHTTP, ourNetHTTP, ourOlderNetHTTP, ourQuietNetHTTP, handlerNetHTTP,
-	ululeNetHTTP, httprateNetHTTP, httprateQuietNetHTTP, throttledNetHTTP, tollboothNetHTTP,
-	bareGin, ourGin, ourOlderGin, ourQuietGin, handlerGin, ululeGin,
-	bareEcho, ourEcho, ourOlderEcho, ourQuietEcho, handlerEcho, echoEcho,
-	bareFiber, ourFiber, ourOlderFiber, ourQuietFiber, handlerFiber, fiberFiber,
-	bareFastHTTP, ululeFastHTTP,
-	bareGRPC, ourGRPC,
-}
+var Middlewares = slices.Concat(
+	limitsOf(netHTTP, ululeNetHTTP, httprateNetHTTP, httprateQuietNetHTTP, throttledNetHTTP, tollboothNetHTTP),
+	limitsOf(ginFramework, ululeGin), limitsOf(echoFramework, echoEcho), limitsOf(fiberFramework, fiberFiber),
+	[]Middleware{bareFastHTTP, ululeFastHTTP, bareGRPC, ourGRPC},
+)
 
 // Left lists limiters that were tried and are not measured, with the reasons.
 var Left = [][2]string{

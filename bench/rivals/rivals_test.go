@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // ten is a limit by which every rival must admit ten calls during the test, however it counts.
@@ -37,7 +37,7 @@ func TestRivalsOnRedisLimit(t *testing.T) {
 		if err := server.Flush(); err != nil {
 			t.Fatal(err)
 		}
-		limiter, err := r.Open(Place{Addrs: server.Addrs()}, ten)
+		limiter, err := r.Open(Place{Addr: server.Addr}, ten)
 		if err != nil {
 			t.Fatalf("%s: %v", r.Name, err)
 		}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself, as
 // go-redis cannot.
-var rueidisScript = Redis{Name: Rueidis, Script: true, Open: func(p Place, l Limit) (Opened, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: p.Addrs, SelectDB: p.DB, DisableCache: true, ForceSingleClient: !p.Cluster})
+var rueidisScript = Redis{Name: Rueidis, Open: func(p Place, l Limit) (Opened, error) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{p.Addr}, SelectDB: p.DB, DisableCache: true, ForceSingleClient: true})
 	if err != nil {
 		return Opened{}, err
 	}
@@ -20,5 +20,5 @@ var rueidisScript = Redis{Name: Rueidis, Script: true, Open: func(p Place, l Lim
 		left, err := script.Exec(ctx, client, []string{subject}, args).AsInt64()
 		return harness.Answer{Allowed: err == nil && left >= 0}, err
 	}
-	return Opened{allow, client.Close}, nil
+	return Opened{Allow: allow, Close: client.Close}, nil
 }}

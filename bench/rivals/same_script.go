@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // sameScript calls the script of our TokenBucket through go-redis, with no limiter around it.
@@ -24,7 +24,7 @@ var sameScript = Redis{Name: SameScript, Open: func(p Place, l Limit) (Opened, e
 		_, charged := reply.(string) // the reply is a number if nothing is charged
 		return harness.Answer{Allowed: charged}, err
 	}
-	return Opened{allow, func() { _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}
 
 var recordedSubject = harness.NewKeys("rec", 1).At(0)

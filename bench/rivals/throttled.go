@@ -9,7 +9,7 @@ import (
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 	"github.com/throttled/throttled/v2/store/memstore"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // github.com/throttled/throttled/v2: GCRA, compared and swapped by the client.
@@ -28,7 +28,7 @@ var throttledRedis = Redis{Name: "throttled", Open: func(p Place, l Limit) (Open
 		limited, _, err := limiter.RateLimitCtx(ctx, subject, 1)
 		return harness.Answer{Allowed: err == nil && !limited}, err
 	}
-	return Opened{allow, func() { _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}
 
 func throttledQuota(l Limit) throttled.RateQuota {
@@ -48,7 +48,7 @@ func throttledInProcess(quota throttled.RateQuota, keys int) *throttled.GCRARate
 	return must(throttled.NewGCRARateLimiterCtx(must(memstore.NewCtx(keys)), quota))
 }
 
-var throttledNetHTTP = limited("net/http", "throttled", OursXRateLimit, func() func() func() {
+var throttledNetHTTP = limited("net/http", "throttled", OursXRateLimit, func() newCaller {
 	quota := throttled.RateQuota{MaxRate: throttled.PerDuration(middlewareMax, time.Second), MaxBurst: middlewareMax - 1}
 	limiter := throttled.HTTPRateLimiterCtx{
 		RateLimiter: throttledInProcess(quota, 1000), VaryBy: &throttled.VaryBy{RemoteAddr: true},

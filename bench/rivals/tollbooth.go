@@ -21,6 +21,6 @@ var tollboothKeys = InProcess{"tollbooth", func(l Limit, _ int) (func(string) bo
 }}
 
 // tollboothNetHTTP sends six headers.
-var tollboothNetHTTP = limited("net/http", "tollbooth", OursXRateLimit, func() func() func() {
+var tollboothNetHTTP = limited("net/http", "tollbooth", OursXRateLimit, func() newCaller {
 	return httpCaller(tollbooth.HTTPMiddleware(tollboothLimiter(middlewareMax, middlewareMax))(http.HandlerFunc(nothing)))
 })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/gin-gonic/gin"
 	"github.com/ulule/limiter/v3"
 	fastulule "github.com/ulule/limiter/v3/drivers/middleware/fasthttp"
 	ginulule "github.com/ulule/limiter/v3/drivers/middleware/gin"
@@ -13,12 +12,12 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/redis"
 	"github.com/valyala/fasthttp"
 
-	"github.com/accesslimit/accesslimit/bench/internal/harness"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // github.com/ulule/limiter/v3: fixed windows.
 
-var ulule = Redis{Name: Ulule, Script: true, Open: func(p Place, l Limit) (Opened, error) {
+var ulule = Redis{Name: Ulule, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	store, err := redis.NewStore(client)
 	if err != nil {
@@ -29,7 +28,7 @@ var ulule = Redis{Name: Ulule, Script: true, Open: func(p Place, l Limit) (Opene
 		state, err := limiter.Get(ctx, subject)
 		return harness.Answer{Allowed: err == nil && !state.Reached}, err
 	}
-	return Opened{allow, func() { _ = client.Close() }}, nil
+	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}
 
 var ululeMemory = InProcess{Ulule, func(l Limit, _ int) (func(string) bool, func()) {
@@ -44,14 +43,14 @@ func ululeLimiter() *limiter.Limiter {
 	return limiter.New(memory.NewStore(), limiter.Rate{Limit: middlewareMax, Period: middlewareWindow})
 }
 
-var ululeNetHTTP = limited("net/http", Ulule, OursXRateLimit, func() func() func() {
+var ululeNetHTTP = limited("net/http", Ulule, OursXRateLimit, func() newCaller {
 	return httpCaller(stdlib.NewMiddleware(ululeLimiter()).Handler(http.HandlerFunc(nothing)))
 })
 
-var ululeGin = limited("gin", Ulule, OursXRateLimit, func() func() func() {
-	return httpCaller(ginWith(gin.HandlersChain{ginulule.NewMiddleware(ululeLimiter())}))
+var ululeGin = limited("gin", Ulule, OursXRateLimit, func() newCaller {
+	return ginWith(ginulule.NewMiddleware(ululeLimiter()))
 })
 
-var ululeFastHTTP = limited("fasthttp", Ulule, "", func() func() func() {
+var ululeFastHTTP = limited("fasthttp", Ulule, "", func() newCaller {
 	return fastCaller(fastulule.NewMiddleware(ululeLimiter()).Handle(func(*fasthttp.RequestCtx) {}))
 })

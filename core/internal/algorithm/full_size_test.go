@@ -54,7 +54,7 @@ func TestEnginesAgreeAtFullSize(t *testing.T) {
 }
 
 // However many calls follow the one that is given back, Redis reads and writes only a few elements.
-// The time is measured by go run ./costs in bench.
+// The time is measured by make bench.
 func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 	s, ctx := startServer(t), context.Background()
 	limit, note := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, algorithm.MaxWindow), strings.Repeat("note", 64)

@@ -24,7 +24,7 @@
 //   - no lock at all, which bounds what a table gains that is read without one: 0.98 of the time with
 //     100,000 keys on one processor, and no gain on two. A call waits for the memory of its entry.
 //
-// bench/tables shows the whole limiter beside them.
+// The bench measures the whole limiter beside otter, and beside a map.
 package memstore
 
 import (

@@ -3,7 +3,6 @@ package harness
 import (
 	"math"
 	"testing"
-	"time"
 )
 
 func TestSpread(t *testing.T) {
@@ -72,63 +71,5 @@ func TestSpreadIn(t *testing.T) {
 func TestPairs(t *testing.T) {
 	if got := Pairs([]float64{20, 10, 7}, []float64{10, 5, 0}); got != (Spread{2, 2, 2}) {
 		t.Errorf("the ratio is %v", got)
-	}
-}
-
-// A percentile covers all latencies, and is off by less than 1 %.
-func TestPercentiles(t *testing.T) {
-	var h Histogram
-	for i := 1; i <= 100_000; i++ {
-		h.Add(time.Duration(i) * time.Microsecond)
-	}
-	for _, p := range []float64{1, 50, 90, 99, 99.9, 100} {
-		want := p / 100 * 100_000 * 1000
-		if got := float64(h.Percentile(p)); math.Abs(got-want)/want > 0.01 {
-			t.Errorf("the %v. percentile is %v ns, want %v", p, got, want)
-		}
-	}
-}
-
-func TestHistogramEnds(t *testing.T) {
-	var h Histogram
-	if got := h.Percentile(50); got != 0 {
-		t.Errorf("the median of nothing is %v", got)
-	}
-	h.Add(-time.Second)
-	h.Add(time.Hour)
-	if low, high := h.Percentile(50), h.Percentile(100); low != 0 || high < time.Minute {
-		t.Errorf("the ends are %v and %v", low, high)
-	}
-}
-
-// Every latency is in a bucket whose middle is near, and buckets follow one another.
-func TestBucketsOfAHistogram(t *testing.T) {
-	last := -1
-	for ns := int64(0); ns < 1<<longest; ns += 1 + ns/50 {
-		at := bucket(time.Duration(ns))
-		if at < last || at >= buckets {
-			t.Fatalf("%d ns is in bucket %d, after %d", ns, at, last)
-		}
-		last = at
-		if off := math.Abs(float64(middle(at)) - float64(ns)); off > 1+float64(ns)/100 {
-			t.Fatalf("%d ns is in a bucket around %v", ns, middle(at))
-		}
-	}
-}
-
-func TestMergedHistograms(t *testing.T) {
-	var a, b, all Histogram
-	for i := range 1000 {
-		d := time.Duration(i*i) * time.Nanosecond
-		all.Add(d)
-		if i%2 == 0 {
-			a.Add(d)
-		} else {
-			b.Add(d)
-		}
-	}
-	a.AddSparse(b.Sparse())
-	if a != all {
-		t.Error("two halves are not the whole")
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Answer is a limiter's answer to one call.
@@ -24,22 +27,7 @@ type Load struct {
 	Picks      []uint32 // which key is called next; its length is a power of two
 	Warm       time.Duration
 	Measure    time.Duration
-	Every      int // a latency is taken of every so manieth call of a goroutine, so that the clock does not slow down fast ones
-}
-
-// Meter reads a server's Usage. It may be nil.
-type Meter interface{ Usage() (Usage, error) }
-
-// Usage is what a server has spent since it started.
-type Usage struct {
-	CPU     time.Duration
-	Scripts int64 // EVALSHA and EVAL that it was asked for
-	In, Out int64 // bytes on the network
-}
-
-// Since returns what was spent since before.
-func (u Usage) Since(before Usage) Usage {
-	return Usage{u.CPU - before.CPU, u.Scripts - before.Scripts, u.In - before.In, u.Out - before.Out}
+	Every      int // one call in Every of a goroutine is timed: reading the clock takes time, too
 }
 
 // Outcome is the result of a run of the loop. Everything but Ever covers only the calls that ended
@@ -48,15 +36,19 @@ type Outcome struct {
 	Decisions int64
 	Allowed   int64
 	Errors    int64
-	Ever      int64            // admitted since the first call, warm-up and all
+	Ever      int64            // admitted since the first call, including the warm-up
 	Sources   map[string]int64 // number of decisions by Answer.Source
 	Took      time.Duration
-	Latency   Histogram
+	Latency   *hdrhistogram.Histogram // in nanoseconds
 	Mallocs   uint64
 	Bytes     uint64
 	ClientCPU time.Duration
 	Server    Usage
-	FirstErr  string
+}
+
+// NewLatency returns an empty histogram of latencies up to a minute, with an error below 1 %.
+func NewLatency() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, time.Minute.Nanoseconds(), 2)
 }
 
 // The phases of a run. The calls go on through all of them, so neither the start nor the end is
@@ -67,7 +59,7 @@ const (
 	ended
 )
 
-// run is a loop under way. The goroutines share only fields that they read.
+// run is a loop in progress. The goroutines share only fields that they read.
 type run struct {
 	Load
 	allow AllowFunc
@@ -75,8 +67,8 @@ type run struct {
 	epoch time.Time
 }
 
-// Loop calls a limiter and measures it.
-func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
+// Loop calls a limiter and measures it, and the server unless it is nil.
+func Loop(allow AllowFunc, load Load, server *Server) (*Outcome, error) {
 	r := &run{Load: load, allow: allow, epoch: time.Now()}
 	callers := make([]*caller, load.Goroutines)
 	var all sync.WaitGroup
@@ -85,26 +77,21 @@ func Loop(allow AllowFunc, load Load, meter Meter) (*Outcome, error) {
 		all.Go(callers[i].work)
 	}
 	time.Sleep(load.Warm)
-	before, err := readings(meter)
-	began := time.Now()
-	r.phase.Store(measuring)
-	time.Sleep(load.Measure)
-	r.phase.Store(ended)
-	took := time.Since(began)
-	after, failed := readings(meter)
+	o := &Outcome{Sources: make(map[string]int64), Latency: NewLatency()}
+	err := o.during(server, func() error {
+		r.phase.Store(measuring)
+		time.Sleep(load.Measure)
+		r.phase.Store(ended)
+		return nil
+	})
 	all.Wait()
-	o := &Outcome{Took: took, Sources: make(map[string]int64)}
-	o.between(before, after)
 	for _, c := range callers {
 		o.add(c)
-	}
-	if err == nil {
-		err = failed
 	}
 	return o, err
 }
 
-// caller is the part of one goroutine, which writes nowhere else and allocates nothing.
+// caller is one goroutine of a run. It writes nowhere else and allocates nothing.
 type caller struct {
 	run       *run
 	calls     int
@@ -114,14 +101,13 @@ type caller struct {
 	errors    int64
 	ever      int64
 	sources   [maxSources]sourceCount
-	latency   Histogram
-	firstErr  error
+	latency   *hdrhistogram.Histogram
 }
 
 // caller returns goroutine i of the run. Each goroutine begins to count its calls at another
 // number, so that some calls are timed even if each goroutine makes only a few.
 func (r *run) caller(i int) *caller {
-	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines}
+	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines, latency: NewLatency()}
 }
 
 const maxSources = 4
@@ -151,7 +137,7 @@ func (c *caller) work() {
 		case measuring:
 			c.count(answer, err)
 			if timed {
-				c.latency.Add(time.Since(r.epoch) - began)
+				_ = c.latency.RecordValue((time.Since(r.epoch) - began).Nanoseconds()) // no call takes a minute
 			}
 		}
 	}
@@ -162,9 +148,6 @@ func (c *caller) count(answer Answer, err error) {
 	switch {
 	case err != nil:
 		c.errors++
-		if c.firstErr == nil {
-			c.firstErr = err
-		}
 		return
 	case answer.Allowed:
 		c.allowed++
@@ -184,36 +167,42 @@ func (o *Outcome) add(c *caller) {
 	o.Allowed += c.allowed
 	o.Errors += c.errors
 	o.Ever += c.ever
-	o.Latency.Merge(&c.latency)
+	o.Latency.Merge(c.latency)
 	for _, s := range c.sources {
 		if s.n > 0 {
 			o.Sources[s.source] += s.n
 		}
 	}
-	if o.FirstErr == "" && c.firstErr != nil {
-		o.FirstErr = c.firstErr.Error()
+}
+
+// during measures the memory and the processors while do runs, and the server unless it is nil.
+func (o *Outcome) during(server *Server, do func() error) (err error) {
+	var before, after runtime.MemStats
+	var served Usage
+	if server != nil {
+		if served, err = server.Usage(); err != nil {
+			return err
+		}
 	}
-}
-
-// reading holds the figures that are read before and after the measurement.
-type reading struct {
-	memory runtime.MemStats
-	cpu    time.Duration
-	server Usage
-}
-
-func readings(meter Meter) (r reading, err error) {
-	if meter != nil {
-		r.server, err = meter.Usage()
+	runtime.ReadMemStats(&before)
+	cpu, began := processCPU(), time.Now()
+	err = do()
+	o.Took, o.ClientCPU = time.Since(began), processCPU()-cpu
+	runtime.ReadMemStats(&after)
+	o.Mallocs, o.Bytes = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
+	if server != nil && err == nil {
+		var now Usage
+		now, err = server.Usage()
+		o.Server = now.Since(served)
 	}
-	runtime.ReadMemStats(&r.memory)
-	r.cpu = CPU()
-	return r, err
+	return err
 }
 
-func (o *Outcome) between(before, after reading) {
-	o.Mallocs = after.memory.Mallocs - before.memory.Mallocs
-	o.Bytes = after.memory.TotalAlloc - before.memory.TotalAlloc
-	o.ClientCPU = after.cpu - before.cpu
-	o.Server = after.server.Since(before.server)
+// processCPU returns the processor time of this process, in user and system mode.
+func processCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

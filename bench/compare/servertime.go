@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/accesslimit/accesslimit/bench/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// The time that the server's main thread takes for a decision. The scripts are recorded as the
+// library sends them for calls on many keys at once, and then repeated on keys that are alive, over
+// 2 connections with 64 scripts in flight on each.
+const (
+	timedKeys        = 3000
+	timedConnections = 2
+	timedDepth       = 64
+)
+
+// script is an answer of a rival. Its setup brings the keys into their state before the calls.
+type script struct {
+	rival, answer string
+	setup, calls  [][]byte
+}
+
+// cell returns the cell of the script's outcomes, whose decisions are those of timedKeys calls.
+func (s script) cell() cell { return timeOf(s.rival, s.answer) }
+
+func timeOf(rival, answer string) cell {
+	return cell{workload: "server's time, " + answer, rival: rival}
+}
+
+// The answers whose time is measured.
+const (
+	allowedCall = "allowed"
+	refusedCall = "refused"
+	anyCall     = ""
+)
+
+func (b *bench) serverTime() error {
+	keys := harness.NewKeys("key", timedKeys)
+	if err := b.server.Flush(); err != nil {
+		return err
+	}
+	for _, r := range rivals.OnRedis {
+		if !r.Costs || r.Name == rivals.Here {
+			continue
+		}
+		if err := b.recordScripts(r, keys); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	if err := b.addFloors(keys); err != nil {
+		return err
+	}
+	for range b.costRounds {
+		for _, i := range harness.Shuffled(len(b.scripts)) {
+			if err := b.measureScript(b.scripts[i]); err != nil {
+				return fmt.Errorf("%s, %s: %w", b.scripts[i].rival, b.scripts[i].answer, err)
+			}
+		}
+	}
+	return b.refunds()
+}
+
+// admitAll admits all calls of a round, admitOne one for each key. Another limiter than the one that
+// used it up makes the refused calls, like another process, which cannot know that it will be
+// refused.
+var (
+	admitAll = rivals.Limit{Max: 1000, Window: rivals.Roomy.Window, Permit: 30 * time.Second}
+	admitOne = rivals.Limit{Max: 1, Window: time.Hour, Permit: 5 * time.Minute}
+)
+
+func (b *bench) recordScripts(r rivals.Redis, keys harness.Keys) error {
+	allowed, err := b.record(r, admitAll, keys)
+	if err != nil {
+		return err
+	}
+	first, err := b.record(r, admitOne, keys)
+	if err != nil {
+		return err
+	}
+	refused, err := b.record(r, admitOne, keys)
+	b.scripts = append(b.scripts, script{r.Name, allowedCall, allowed, allowed}, script{r.Name, refusedCall, first, refused})
+	return err
+}
+
+// record returns the scripts that a rival sends while many goroutines call all keys, encoded.
+func (b *bench) record(r rivals.Redis, limit rivals.Limit, keys harness.Keys) ([][]byte, error) {
+	callAll := func(keys harness.Keys) func(harness.AllowFunc) error {
+		return func(allow harness.AllowFunc) error {
+			return forEachKey(keys, func(subject string) error {
+				_, err := patiently(allow, subject)
+				return err
+			})
+		}
+	}
+	place := rivals.Place{Addr: b.server.Addr}
+	scripts, err := r.Record(place, limit, callAll(harness.NewKeys("not", keys.Len())), callAll(keys))
+	encoded := make([][]byte, len(scripts))
+	for i, script := range scripts {
+		encoded[i] = harness.Encode(script)
+	}
+	return encoded, err
+}
+
+// addFloors adds the least that any call costs.
+func (b *bench) addFloors(keys harness.Keys) error {
+	sha, err := b.server.Client.ScriptLoad(background, "return 0").Result()
+	nothing, set := make([][]byte, keys.Len()), make([][]byte, keys.Len())
+	for i := range keys.Len() {
+		nothing[i] = harness.Encode([]string{"evalsha", sha, "1", keys.At(i)})
+		set[i] = harness.Encode([]string{"set", keys.At(i), "1234567890123456", "px", "60000"})
+	}
+	b.scripts = append(b.scripts, script{"EVALSHA of nothing", anyCall, nothing, nothing}, script{"SET with PX", anyCall, set, set})
+	return err
+}
+
+func (b *bench) measureScript(s script) error {
+	if err := b.server.Flush(); err != nil {
+		return err
+	}
+	if _, err := b.server.Replay(0, s.setup, len(s.setup), timedConnections, timedDepth); err != nil {
+		return err
+	}
+	o, err := b.server.Replay(0, s.calls, len(s.calls)*b.costTimes, timedConnections, timedDepth)
+	o.Decisions = int64(timedKeys * b.costTimes)
+	b.add(s.cell(), o)
+	return err
+}
+
+// refunded is the refund of a call from the middle of a full SlidingLog, with the longest notes. The
+// middle takes longest, because Redis walks there from an end.
+const refunded = "refund from a full SlidingLog"
+
+func (b *bench) refunds() error {
+	limiter, err := core.New(core.Options{Redis: b.server.Client, Timeout: time.Minute, Logger: rivals.Silent})
+	if err != nil {
+		return err
+	}
+	defer limiter.Close()
+	const entries, refunds = 10_000, 51
+	log := limiter.MustLog("refund", core.PerHour(entries).Log())
+	charged := make([]core.Decision, entries)
+	for i := range charged {
+		if charged[i], err = log.Allow(background, "subject", strings.Repeat("note", 64)); err != nil {
+			return err
+		}
+	}
+	for _, d := range charged[(entries-refunds)/2:][:refunds] {
+		before, err := b.server.Usage()
+		if err != nil {
+			return err
+		}
+		if err := limiter.Refund(background, d, 1); err != nil {
+			return err
+		}
+		after, err := b.server.Usage()
+		if err != nil {
+			return err
+		}
+		took := after.Since(before).ScriptTime // without the reading of the figures
+		b.add(timeOf(refunded, anyCall), &harness.Outcome{Decisions: 1, Took: took, Server: harness.Usage{CPU: took, Scripts: 1}})
+	}
+	b.scripts = append(b.scripts, script{rival: refunded})
+	return nil
+}
