@@ -162,8 +162,8 @@ func TestExplanationInWords(t *testing.T) {
 	}
 }
 
-// A call is explained by what CallInfo says of it.
-func TestCallInfo(t *testing.T) {
+// A call is explained by what a Call says of it.
+func TestCall(t *testing.T) {
 	limiter := newLimiter(t, core.Options{
 		Identify: core.BearerToken(func(_ context.Context, token string) (string, error) { return token, nil }),
 		ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.0/8"}},

@@ -2,6 +2,7 @@
 //
 //	operator := operate.New(limiter)
 //	list, err := operator.Top(ctx, "login", 10*time.Minute)
+//	report, err := operator.Explain(ctx, operate.Call{Method: "GET", Path: "/orders", User: "alice"})
 //
 // Package console is a page that asks and does the same.
 package operate
