@@ -47,6 +47,21 @@ func newCall(parts *callParts) *call {
 	return c
 }
 
+// ruling is what was decided about a call by a rule, and not by one of its limits.
+type ruling struct {
+	reason Reason
+	by     *appliedRule
+	limit  *Limit
+	cause  error
+}
+
+// ruleBy returns the ruling by a rule for a reason that no counter gave. The call keeps it, because few
+// calls have one.
+func (c *call) ruleBy(reason Reason, a *appliedRule, cause error) *ruling {
+	c.ruling = ruling{reason: reason, by: a, limit: &a.rule.limits[0], cause: cause}
+	return &c.ruling
+}
+
 // clear empties what was decided of the call.
 func (c *call) clear() {
 	c.decider.clear()

@@ -8,21 +8,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
-// ruling is what was decided about a call by a rule, and not by one of its limits.
-type ruling struct {
-	reason Reason
-	by     *appliedRule
-	limit  *Limit
-	cause  error
-}
-
-// ruleBy returns the ruling by a rule for a reason that no counter gave. The call keeps it, because few
-// calls have one.
-func (c *call) ruleBy(reason Reason, a *appliedRule, cause error) *ruling {
-	c.ruling = ruling{reason: reason, by: a, limit: &a.rule.limits[0], cause: cause}
-	return &c.ruling
-}
-
 // answerTo answers the call by a ruling or, if that is nil, by the limit that binds it.
 func (c *call) answerTo(r *ruling) Answer {
 	for _, a := range c.uncounted {
@@ -210,4 +195,15 @@ func (c *call) violated(d *Decision) (titles []string) {
 		}
 	}
 	return titles
+}
+
+// report passes a decision on the call to OnDecision.
+func (c *call) report(d *Decision) {
+	if c.parts.options.OnDecision == nil {
+		return
+	}
+	c.parts.options.OnDecision(c.Context(), Event{
+		Decision: *d, Method: strings.Clone(c.Method()), Route: strings.Clone(c.Route()), Path: strings.Clone(c.Path()),
+		ClientIP: c.ClientIP(),
+	})
 }

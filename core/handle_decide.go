@@ -127,3 +127,19 @@ func (c *directCall) costError(q *handleCall) error {
 	}
 	return fmt.Errorf("%w: %d of %v", ErrCostExceedsLimit, q.n, *limit)
 }
+
+// reportDirect passes the decision on a direct call to OnDecision. If that panics, the caller gets
+// no decision. Then undo, unless it is nil, gives back what only the caller could have given back.
+func (o *Options) reportDirect(ctx context.Context, d *Decision, undo func()) {
+	if o.OnDecision == nil {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned && undo != nil {
+			undo()
+		}
+	}()
+	o.OnDecision(ctx, Event{Decision: d.clone()})
+	returned = true
+}

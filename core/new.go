@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"reflect"
 
 	"github.com/accesslimit/accesslimit/core/internal/reference"
@@ -85,4 +86,10 @@ func (l *Limiter) Close() {
 	f := l.mustFront()
 	f.thresholds.Close(f.Timeout)
 	f.Parts.Close()
+}
+
+// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
+// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
+func (l *Limiter) IPSubject(addr netip.Addr) string {
+	return l.mustFront().ClientIPs.Subject(addr)
 }

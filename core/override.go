@@ -1,9 +1,6 @@
 package core
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -47,29 +44,3 @@ func (f *front) Override(name string, permits, burst int) (algorithm.Override, e
 	}
 	return stored, nil
 }
-
-// checkOverrides checks what does not go with Overrides. The plans are compared with the rule's own
-// limit if that is sound.
-func (c *ruleCheck) checkOverrides(sound bool) {
-	if !c.Overrides {
-		return
-	}
-	if c.Name == "" {
-		c.add("Overrides", "overrides_without_name", true, "needs a Name, by which overrides are set")
-	}
-	if c.Lease != 0 {
-		c.add("Lease", "lease_and_overrides", c.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
-		if limit := c.Plans[name]; sound && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
-			c.add(planField(name), codeNotOverridable, limit, notOverridable)
-		}
-	}
-}
-
-// codeNotOverridable and notOverridable say why a limit cannot stand in place of the own limit of a
-// rule with Overrides.
-const (
-	codeNotOverridable = "not_overridable"
-	notOverridable     = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
-)

@@ -1,38 +1,12 @@
 package core
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"unicode/utf8"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limittext"
 )
-
-// Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
-// that l does not accept because of its Options. What depends on the rule's own limit is not checked
-// if that is wrong. Whether other rules of this Name have another limit is known only when the rule
-// is attached.
-//
-// Each mistake has a Code, so that a service can say in its own words what is wrong.
-func (r *Rule) Check(l *Limiter) []*RuleError {
-	f := l.front()
-	if f == nil {
-		return r.check()
-	}
-	return f.registry.check(r)
-}
-
-// ruleCheck collects the mistakes of a rule.
-type ruleCheck struct {
-	*Rule
-	found []*RuleError
-}
-
-func (c *ruleCheck) add(field, code string, value any, why string) {
-	c.found = append(c.found, c.wrong(field, code, value, why))
-}
 
 // check returns what is wrong with the rule by itself.
 func (r *Rule) check() []*RuleError {
@@ -53,30 +27,6 @@ func (r *Rule) check() []*RuleError {
 	c.checkFailure(sound)
 	return c.found
 }
-
-// firstLimit returns the first of the rule's limits whose algorithm has a property, and the field
-// that it is in, or "" if there is none.
-func (r *Rule) firstLimit(has func(*algorithm.Properties) bool) (field string, limit Limit) {
-	by := func(l Limit) bool { return has(l.Algorithm.properties()) }
-	if by(r.Limit) {
-		return "Limit", r.Limit
-	}
-	if i := slices.IndexFunc(r.Also, by); i >= 0 {
-		return fmt.Sprintf("Also[%d]", i), r.Also[i]
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		if by(r.Plans[name]) {
-			return planField(name), r.Plans[name]
-		}
-	}
-	return "", Limit{}
-}
-
-func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
-
-func leases(p *algorithm.Properties) bool { return p.Leases }
-
-func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
 // checkOwn checks the rule's own limit. It reports whether it is sound.
 func (c *ruleCheck) checkOwn() (sound bool) {
@@ -126,28 +76,6 @@ func (c *ruleCheck) checkAlso(sound bool) {
 	}
 }
 
-// checkAlso returns what is wrong with further limits beside a first one.
-func checkAlso(own Limit, also []Limit) (found []*RuleError) {
-	counters := []Limit{own.counter()}
-	for i, limit := range also {
-		field := fmt.Sprintf("Also[%d]", i)
-		if wrong := limit.wrong(); wrong != nil {
-			found = append(found, &RuleError{Field: field, Code: wrong.Code, Value: limit, Why: wrong.ofLimit()})
-		} else if slices.Contains(counters, limit.counter()) {
-			found = append(found, &RuleError{Field: field, Code: codeSameCounter, Value: limit, Why: sameCounter})
-		} else {
-			counters = append(counters, limit.counter())
-		}
-	}
-	return found
-}
-
-// codeSameCounter and sameCounter say why two limits cannot be counted beside each other.
-const (
-	codeSameCounter = "same_counter"
-	sameCounter     = "has the span and the algorithm of another limit beside it, and so its counter"
-)
-
 // checkFailure checks OnStoreError, also for each limit that it may count locally. What is wrong
 // with a limit itself is reported elsewhere.
 func (c *ruleCheck) checkFailure(sound bool) {
@@ -170,15 +98,6 @@ func (c *ruleCheck) checkFailure(sound bool) {
 	}
 }
 
-// wrongPolicy returns what is wrong with OnStoreError for a limit.
-func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError {
-	why := r.OnStoreError.checkFor(compiled)
-	if why == "" {
-		return nil
-	}
-	return []*RuleError{r.wrong("OnStoreError", "store_policy_limit", r.OnStoreError, fmt.Sprintf("(for %v) %s", limit, why))}
-}
-
 func (c *ruleCheck) checkNote() {
 	if field, _ := c.firstLimit(keepsNotes); c.Note != nil && field == "" {
 		c.add("Note", "note_without_log", "a function", "is kept by "+limittext.Kinds(keepsNotes)+" only: set Limit to one such as "+limittext.Example(keepsNotes))
@@ -196,39 +115,8 @@ func (c *ruleCheck) checkLease() {
 	}
 }
 
-// sharesCounter reports whether two limits of one name share a counter.
-func (l Limit) sharesCounter(other Limit) bool { return l.counter() == other.counter() }
-
-// counter returns the part of the limit that its counter depends on.
-func (l Limit) counter() Limit {
-	l = l.normal()
-	return Limit{Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm}
-}
-
-// spell replaces the field of an error about a limit by the rule's name for it.
-func (r *Rule) spell(err *RuleError) *RuleError {
-	err.Rule = r.Name
-	switch {
-	case err.Field == "Limit":
-	case r.Limit != Limit{}:
-		err.Field = "Limit." + err.Field
-	case err.Field == "Max":
-		err.Field = "MaxCount"
-	}
-	return err
-}
-
 // maxName bounds a name, which every response carries in a header.
 const maxName = 128
-
-func printable(text string) bool {
-	for i := range len(text) {
-		if text[i] < 0x20 || text[i] > 0x7e {
-			return false
-		}
-	}
-	return true
-}
 
 // checkInHandler returns what the rule cannot do inside a handler, where nothing reports how the
 // call ended.
@@ -243,6 +131,45 @@ func (r *Rule) checkInHandler() []*RuleError {
 	return c.found
 }
 
-func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
-	return r.wrong(field, "slots_in_handler", limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
+// checkOverrides checks what does not go with Overrides. The plans are compared with the rule's own
+// limit if that is sound.
+func (c *ruleCheck) checkOverrides(sound bool) {
+	if !c.Overrides {
+		return
+	}
+	if c.Name == "" {
+		c.add("Overrides", "overrides_without_name", true, "needs a Name, by which overrides are set")
+	}
+	if c.Lease != 0 {
+		c.add("Lease", "lease_and_overrides", c.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		if limit := c.Plans[name]; sound && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
+			c.add(planField(name), codeNotOverridable, limit, notOverridable)
+		}
+	}
+}
+
+// checkPlans checks Plans, Plan and LimitFor.
+func (c *ruleCheck) checkPlans() {
+	switch {
+	case c.Plans != nil && c.LimitFor != nil:
+		c.add("LimitFor", "plans_and_limit_for", "a function", "takes the place of Plans and Plan: set one or the other")
+	case len(c.Plans) > 0 && c.Plan == nil:
+		c.add("Plan", "no_plan", nil, "must be set with Plans, to say who has which plan")
+	case len(c.Plans) == 0 && c.Plan != nil:
+		c.add("Plans", "no_plans", nil, "must be set with Plan, to say what each plan allows")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
+		limit := c.Plans[name]
+		if name == "" {
+			c.add("Plans", "plan_without_name", name, `has a plan named "", but "" stands for the rule's own limit`)
+		}
+		if limit == Unlimited {
+			continue
+		}
+		if wrong := limit.wrong(); wrong != nil {
+			c.add(planField(name), wrong.Code, limit, wrong.ofLimit())
+		}
+	}
 }

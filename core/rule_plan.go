@@ -2,8 +2,6 @@ package core
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 )
 
 // planned returns the limit that holds for this caller in place of the rule's own, by Plan or
@@ -81,30 +79,3 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	}
 	return a.named.addComputed(prepared), nil
 }
-
-// checkPlans checks Plans, Plan and LimitFor.
-func (c *ruleCheck) checkPlans() {
-	switch {
-	case c.Plans != nil && c.LimitFor != nil:
-		c.add("LimitFor", "plans_and_limit_for", "a function", "takes the place of Plans and Plan: set one or the other")
-	case len(c.Plans) > 0 && c.Plan == nil:
-		c.add("Plan", "no_plan", nil, "must be set with Plans, to say who has which plan")
-	case len(c.Plans) == 0 && c.Plan != nil:
-		c.add("Plans", "no_plans", nil, "must be set with Plan, to say what each plan allows")
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
-		limit := c.Plans[name]
-		if name == "" {
-			c.add("Plans", "plan_without_name", name, `has a plan named "", but "" stands for the rule's own limit`)
-		}
-		if limit == Unlimited {
-			continue
-		}
-		if wrong := limit.wrong(); wrong != nil {
-			c.add(planField(name), wrong.Code, limit, wrong.ofLimit())
-		}
-	}
-}
-
-// planField returns the name of a plan's limit in errors.
-func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

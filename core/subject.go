@@ -20,9 +20,3 @@ func checkSubject(name, subject string) error {
 func noSubject(name string) error {
 	return &RuleError{Rule: name, Field: "subject", Value: "", Why: "must say who is limited, as in user:alice"}
 }
-
-// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
-// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
-func (l *Limiter) IPSubject(addr netip.Addr) string {
-	return l.mustFront().ClientIPs.Subject(addr)
-}
