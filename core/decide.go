@@ -19,7 +19,7 @@ func (c *call) rule(subject string) *ruling {
 	if c.refusedForEveryone(subject) {
 		return c.ruleByVerdicts()
 	}
-	needsLogin, stopped, err := c.addCaller(subject)
+	needsLogin, stopped, err := c.addRules(subject)
 	if stopped != nil {
 		return c.ruleUnidentified(stopped, err, subject)
 	}

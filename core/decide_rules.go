@@ -14,21 +14,24 @@ func (c *call) applyRules(rules []*boundRule) {
 	}
 }
 
-// needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
-// to log in.
-func (c *call) needLogin() *appliedRule {
+// unmetLogin returns the first rule that needs a login, if the caller is not logged in, or why that is
+// not known. A lenient rule asks nobody to log in.
+func (c *call) unmetLogin() (rule *appliedRule, err error) {
 	for i := range c.rules {
-		if rule := c.rules[i].rule; rule.NeedLogin && rule.Mode == Enforce {
-			return &c.rules[i]
+		if rule := c.rules[i].rule; !rule.NeedLogin || rule.Mode != Enforce {
+			continue
 		}
+		if user, err := c.User(); user == "" {
+			return &c.rules[i], err
+		}
+		break
 	}
-	return nil
+	return nil, nil
 }
 
-func (c *call) applyRule(rule *boundRule, named *namedRule) (*appliedRule, *engine.Applied) {
-	a, in := c.apply(&named.counted)
+func (c *call) applyRule(rule *boundRule, named *namedRule) {
+	a, _ := c.apply(&named.counted)
 	a.rule, a.named, a.own = rule, named, nil
-	return a, in
 }
 
 // skips reports whether the rule's Skip ignores the call.
@@ -38,30 +41,17 @@ func (c *call) skips(rule *boundRule) bool {
 	return rule.Skip(c)
 }
 
-// addCaller adds the counters of the rules that apply, for the caller, whom it identifies if a rule
-// needs that. If the caller is not logged in, it returns the first rule that needs a login. It stops at
-// a rule whose subject cannot be found, and returns that.
-func (c *call) addCaller(subject string) (needsLogin, stopped *appliedRule, err error) {
-	if needsLogin = c.needLogin(); needsLogin != nil {
-		user, err := c.User()
-		if err != nil {
-			return nil, needsLogin, err
-		}
-		if user != "" {
-			needsLogin = nil
-		}
+// addRules adds the counters of the rules that apply. It identifies the caller if a rule needs that, and
+// returns the first rule that needs a login, if the caller is not logged in. It leaves out rules that
+// need one then, calls that cost nothing, and counters that the call has already. It stops at a rule
+// whose subject cannot be found, and returns that.
+func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err error) {
+	if needsLogin, err = c.unmetLogin(); err != nil {
+		return nil, needsLogin, err
 	}
-	stopped, err = c.addRules(needsLogin != nil, subject)
-	return needsLogin, stopped, err
-}
-
-// addRules adds the counters of the rules that apply. It leaves out rules that need a login for
-// anonymous callers, calls that cost nothing, and counters that the call has already. It stops at a
-// rule whose subject cannot be found, and returns that.
-func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, err error) {
 	for i := range c.rules {
 		a := &c.rules[i]
-		if anonymous && a.rule.NeedLogin {
+		if needsLogin != nil && a.rule.NeedLogin {
 			continue
 		}
 		c.deciding = a.named
@@ -73,11 +63,11 @@ func (c *call) addRules(anonymous bool, subject string) (stopped *appliedRule, e
 			c.goOnUncounted(a, err)
 		default:
 			c.deciding = nil
-			return a, err
+			return needsLogin, a, err
 		}
 	}
 	c.deciding = nil
-	return nil, nil
+	return needsLogin, nil, nil
 }
 
 // noteUntried notes the rules in DryRun whose cost never fits.

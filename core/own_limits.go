@@ -113,7 +113,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
 	}
 	c.applyOwn(rules, v)
-	needsLogin, stopped, err := c.addCaller("")
+	needsLogin, stopped, err := c.addRules("")
 	switch {
 	case stopped != nil:
 		return OwnLimits{Refusal: c.refuseOwn(IdentifyFailed, stopped.rule, err)}
@@ -135,7 +135,9 @@ func (c *call) applyOwn(rules []*boundRule, v *askingView) {
 		if rule.fixed == nil || rule.Mode == DryRun || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		a, in := c.applyRule(rule, rule.fixed)
+		c.applyRule(rule, rule.fixed)
+		last := len(c.rules) - 1
+		a, in := &c.rules[last], &c.Applied()[last]
 		if rule.NeedLogin && c.user == "" { // its functions expect callers who are logged in
 			continue
 		}
