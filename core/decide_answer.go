@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -51,9 +50,7 @@ func (c *call) answerVerdicts(at int) Answer {
 func (c *call) answerBinding(at int) Answer {
 	options := &c.parts.options
 	c.Notice(at)
-	if options.OnDecision != nil {
-		c.reportDryRuns()
-	}
+	c.reportDryRuns()
 	if c.Passed() && options.OnDecision == nil && !options.Expose && !c.SoftExceeded(at) {
 		return Answer{}
 	}
@@ -71,15 +68,10 @@ func (c *call) answerDecision(at int) Answer {
 
 // reportDryRuns reports the decision of each rule in DryRun to OnDecision by itself.
 func (c *call) reportDryRuns() {
-	for i := range c.Len() {
-		if c.Limit(i).Rule.Mode != engine.DryRun {
-			continue
-		}
-		if at := c.Represents(i); at >= 0 && !c.Limit(at).Silent() {
-			var d Decision
-			c.fillDecision(&d, at, "")
-			c.report(&d)
-		}
+	for _, at := range c.tried {
+		var d Decision
+		c.fillDecision(&d, at, "")
+		c.report(&d)
 	}
 }
 

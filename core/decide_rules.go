@@ -14,19 +14,15 @@ func (c *call) applyRules(rules []*boundRule) {
 	}
 }
 
-// unmetLogin returns the first rule that needs a login, if the caller is not logged in, or why that is
-// not known. A lenient rule asks nobody to log in.
-func (c *call) unmetLogin() (rule *appliedRule, err error) {
+// needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
+// to log in.
+func (c *call) needLogin() *appliedRule {
 	for i := range c.rules {
-		if rule := c.rules[i].rule; !rule.NeedLogin || rule.Mode != Enforce {
-			continue
+		if rule := c.rules[i].rule; rule.NeedLogin && rule.Mode == Enforce {
+			return &c.rules[i]
 		}
-		if user, err := c.User(); user == "" {
-			return &c.rules[i], err
-		}
-		break
 	}
-	return nil, nil
+	return nil
 }
 
 func (c *call) applyRule(rule *boundRule, named *namedRule) {
@@ -46,8 +42,13 @@ func (c *call) skips(rule *boundRule) bool {
 // need one then, calls that cost nothing, and counters that the call has already. It stops at a rule
 // whose subject cannot be found, and returns that.
 func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err error) {
-	if needsLogin, err = c.unmetLogin(); err != nil {
-		return nil, needsLogin, err
+	if needsLogin = c.needLogin(); needsLogin != nil {
+		switch user, err := c.User(); {
+		case err != nil:
+			return nil, needsLogin, err
+		case user != "":
+			needsLogin = nil
+		}
 	}
 	for i := range c.rules {
 		a := &c.rules[i]

@@ -17,6 +17,7 @@ type decider struct {
 	rules    []appliedRule
 	subjects []byte      // those of all rules, one after the other
 	policy   StorePolicy // that of a handle
+	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
 }
 
 // appliedRule is a rule that applies to a call, at the index of its engine.Applied.
@@ -38,7 +39,7 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects = c.rules[:0], c.subjects[:0]
+	c.rules, c.subjects, c.tried = c.rules[:0], c.subjects[:0], c.tried[:0]
 }
 
 // apply adds a rule that applies to the call, for the caller to fill in. Only what

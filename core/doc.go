@@ -166,7 +166,7 @@
 //	Counter.Allow           counter.go                  or Pacer, Log, Slots: pacer.go, log.go, slots.go
 //	handle.chargeHere       handle_here.go              all, if one limit is counted without Redis; else
 //	handleCall.ask          handle.go                   checks the call, reports it to OnDecision
-//	  directCall.decide     handle_decide.go            all steps, in order:
+//	  directCall.process    handle_decide.go            all steps, in order:
 //	    directCall.add      handle_decide.go            Call.Add, as above
 //	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
@@ -188,7 +188,7 @@
 //	  decider.StoreFailed   notices.go                           once for each rule: log and Stats
 //	Call.Outcome            internal/engine/outcome.go           the reason
 //
-// A handle without a StorePolicy returns the failure instead: directCall.failure (handle_decide.go).
+// A handle without a StorePolicy returns the failure instead: directCall.noAnswer (handle_decide.go).
 //
 // Package operate, where operators ask and act, reaches the parts by the same conversion. What core
 // alone knows of rules, it asks the front.

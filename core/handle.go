@@ -123,20 +123,20 @@ type handleCall struct {
 
 // ask decides the call, writes the decision into d, the zero Decision, and reports it.
 func (q *handleCall) ask(ctx context.Context, d *Decision) error {
-	err := q.decide(ctx, d)
+	err := q.askQuietly(ctx, d)
 	if err == nil && q.charge && q.front.options.OnDecision != nil {
 		q.front.options.reportDirect(ctx, d, nil)
 	}
 	return err
 }
 
-// decide is ask without the report.
-func (q *handleCall) decide(ctx context.Context, d *Decision) error {
+// askQuietly is ask without the report.
+func (q *handleCall) askQuietly(ctx context.Context, d *Decision) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
 	c := q.front.directs.open()
-	err := c.decide(ctx, q, d)
+	err := c.process(ctx, q, d)
 	q.front.directs.close(c)
 	return err
 }
@@ -194,8 +194,8 @@ func (q *handleCall) countedAt(i int) *ruleLimit {
 	return q.named.limitAt(i, &q.own.plain)
 }
 
-// letPass fills the zero Decision d for a caller without a limit.
-func (q *handleCall) letPass(d *Decision) {
+// fillUnlimited fills the zero Decision d for a caller without a limit.
+func (q *handleCall) fillUnlimited(d *Decision) {
 	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.named.name, q.subject, Unlimited
 	d.Remaining, d.Source = math.MaxInt, FromNobody
 }

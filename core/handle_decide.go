@@ -35,8 +35,8 @@ func (p *directPool) close(c *directCall) {
 	p.Put(c)
 }
 
-// decide decides a call that is in order.
-func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) error {
+// process decides a call that is in order.
+func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) error {
 	if q.upTo && !q.hasOverrides() && !q.unlimited() {
 		q.n = int(min(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
 	}
@@ -53,7 +53,7 @@ func (c *directCall) decide(ctx context.Context, q *handleCall, d *Decision) err
 	return c.answer(d, q, fits)
 }
 
-// reserve is decide for a turn that may come later.
+// reserve is process for a turn that may come later.
 func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.Duration, d *Decision) error {
 	c.add(q, true)
 	return c.answer(d, q, c.Reserve(ctx, patience.Microseconds()))
@@ -82,12 +82,12 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 		return c.costError(q)
 	}
 	if !c.Fit() {
-		if err := c.failure(q); err != nil {
+		if err := c.noAnswer(q); err != nil {
 			return err
 		}
 	}
 	if c.Len() == 0 {
-		q.letPass(d)
+		q.fillUnlimited(d)
 		if q.charge {
 			q.named.tally.Count(string(d.Reason), string(d.Source), tally.Bound, &c.place)
 		}
@@ -101,9 +101,9 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 	return nil
 }
 
-// failure returns the error of a call whose caller's context has ended, or for which the store did
+// noAnswer returns the error of a call whose caller's context has ended, or for which the store did
 // not answer and the handle has no store policy; otherwise nil.
-func (c *directCall) failure(q *handleCall) error {
+func (c *directCall) noAnswer(q *handleCall) error {
 	if at := c.Ended(); at >= 0 {
 		return c.Verdict(at).Ended
 	}

@@ -13,6 +13,9 @@ import (
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {
+	if c.parts.options.OnDecision != nil {
+		c.noteTried(i)
+	}
 	counts, traits := c.ruleOf(i).named.tally, tally.Traits(0)
 	if d.Bound {
 		traits = tally.Bound
@@ -28,6 +31,14 @@ func (c *decider) Decided(i int, d engine.Decided) {
 	counts.Count(string(reasonOf[d.Outcome]), string(c.source(i)), traits, &c.place)
 	if d.Refused {
 		noteRefusal(counts, c.ID(), c.Limit(i).Subject)
+	}
+}
+
+// noteTried notes that OnDecision is to receive the decision by the limit at i by itself, if that is of a
+// rule in DryRun.
+func (c *decider) noteTried(i int) {
+	if a := c.Limit(i); a.Rule.Mode == engine.DryRun && !a.Silent() {
+		c.tried = append(c.tried, i)
 	}
 }
 
@@ -134,7 +145,7 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 	}
 	if c.Passed() {
 		d.receipt.Fill(c.parts.refunds, c.Counter(i), v, c.ID()+uint64(i))
-		d.receipt.Dry = a.Rule.Mode == engine.DryRun
+		d.receipt.DryRun = a.Rule.Mode == engine.DryRun
 	}
 }
 

@@ -129,13 +129,13 @@ func (h *handle) refundTurn(d Decision) {
 	}
 }
 
-// reserve is decide for a turn that may come later.
+// reserve is askQuietly for a turn that may come later.
 func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Duration) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
 	if q.unlimited() && !q.hasOverrides() {
-		return q.decide(ctx, d)
+		return q.askQuietly(ctx, d)
 	}
 	if q.n < 1 {
 		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must be positive"}

@@ -44,7 +44,7 @@ func (f *front) refund(ctx context.Context, d Decision, n int) error {
 		case !r.Of(f.refunds):
 			return &RuleError{Rule: d.Rule, Field: "decision", Value: d.Key, Why: "is one of another Limiter, which alone can refund it"}
 		default:
-			key := rediskey.AppendLimit(nil, f.KeyHead, d.Key, d.Rule, r.Dry, r.Limit)
+			key := rediskey.AppendLimit(nil, f.KeyHead, d.Key, d.Rule, r.DryRun, r.Limit)
 			parts = append(parts, refund.Part{Receipt: *r, Key: key})
 		}
 	}

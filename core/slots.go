@@ -117,6 +117,6 @@ func (q *handleCall) hold(ctx context.Context, d *Decision) (holder string, err 
 	}
 	c := q.front.directs.open()
 	defer q.front.directs.close(c)
-	err = c.decide(ctx, q, d)
+	err = c.process(ctx, q, d)
 	return c.Holder(), err
 }

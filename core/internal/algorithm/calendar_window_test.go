@@ -101,7 +101,7 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	}{{1, false, 2 * day}, {1, true, 2 * day}, {0, false, 2 * day}, {1, false, -day}, {0, true, -day}} {
 		a := ask{early, true, []algorithm.Counter{
 			{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 1, second)), Cost: 1},
-			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Dry: tc.dry},
+			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Lenient: tc.dry},
 		}}
 		argv := algorithm.AppendDecide(nil, a.counters, true, early-tc.off)
 		reply, err := s.Eval(context.Background(), timed(t, algorithm.DecideScript(a.counters)), []string{"other", "calendar"}, append(argv, int64(early))...).Int64Slice()

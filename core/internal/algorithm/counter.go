@@ -13,10 +13,11 @@ type Counter struct {
 	Watched []int
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
-	// Dry says that this counter refuses no call, though it is charged like any other. The counters
-	// that a ban watches are all Dry or all not, and the ban is as they are.
-	Dry bool
-	// Group says which Dry counters belong together: those of a call with the same Group are all
+	// Lenient says that this counter refuses no call, though it is charged like any other: that of a
+	// rule that is soft or in DryRun. The counters that a ban watches are all Lenient or all not, and
+	// the ban is as they are.
+	Lenient bool
+	// Group says which Lenient counters belong together: those of a call with the same Group are all
 	// charged, or none. They lie in one shard. 0: the counter is charged by itself.
 	Group uint16
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
@@ -132,9 +133,9 @@ type Record struct {
 func (c *Counter) Charges() bool { return c.Cost > 0 && !registry[c.Limit.Kind].Watches }
 
 // Refuses reports whether a verdict on this counter refuses the call: it does not fit, or the store
-// could not answer for a counter that is required. A dry counter refuses nothing.
+// could not answer for a counter that is required. A lenient counter refuses nothing.
 func (c *Counter) Refuses(v *Verdict) bool {
-	return !c.Dry && (v.RetryAfter != 0 || v.Err != nil && c.Required)
+	return !c.Lenient && (v.RetryAfter != 0 || v.Err != nil && c.Required)
 }
 
 // WatchedIn returns the places of the watched counters in a part of the call that consists of the
@@ -169,5 +170,5 @@ func (c *Counter) takes(v *Verdict) int64 {
 // Merges reports whether equal calls on this counter can be decided together: calls that charge it,
 // and leave nothing of their own in its state.
 func (c *Counter) Merges() bool {
-	return c.Cost > 0 && !c.Dry && registry[c.Limit.Kind].Properties.Merges
+	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges
 }

@@ -168,7 +168,7 @@ func (c *caller) takeUpTo() {
 	}
 	algorithm.SetCost(counters, 1+upTo(c.T, counters[0].Limit.Max-1, "most"))
 	for i := range counters {
-		counters[i].Dry, counters[i].Group = false, 0
+		counters[i].Lenient, counters[i].Group = false, 0
 	}
 	verdicts := c.upTo(c.now, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
@@ -184,7 +184,7 @@ func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
 		if oneIn(c.T, 12, "another limit") {
 			m.limit = rapid.SampledFrom(m.family.limits).Draw(c.T, "limit")
 		}
-		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Dry: m.dry, Group: m.group})
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Lenient: m.dry, Group: m.group})
 	}
 	c.watch(members, counters)
 	return counters

@@ -107,7 +107,7 @@ func goldenKey(i int) string { return fmt.Sprint("golden ", i) }
 func (p *goldenPlayer) counters(step *goldenStep) (counters []algorithm.Counter) {
 	for _, c := range step.Counters {
 		counters = append(counters, algorithm.Counter{
-			Key: []byte(goldenKey(c.Key)), Limit: p.limits[c.Limit], Cost: c.Cost, Mark: c.Mark, Watched: c.Watched, Dry: c.Dry,
+			Key: []byte(goldenKey(c.Key)), Limit: p.limits[c.Limit], Cost: c.Cost, Mark: c.Mark, Watched: c.Watched, Lenient: c.Dry,
 		})
 	}
 	return counters

@@ -221,7 +221,7 @@ func Rule(counters []Counter, request Request) Ruling {
 	Obey(counters)
 	r := Ruling{request: request}
 	for i := range counters {
-		if c := &counters[i]; c.Override != nil && !c.Dry {
+		if c := &counters[i]; c.Override != nil && !c.Lenient {
 			r.blocked = r.blocked || c.Override.Blocks()
 			r.stopped = r.stopped || r.blocked || c.costly(request)
 		}

@@ -156,7 +156,7 @@ func (o *operator) counters() (all []algorithm.Counter) {
 		}
 		add := func(l *algorithm.Limit, own bool) {
 			c := algorithm.Counter{
-				Key: fmt.Appendf(nil, "{s}:%s:%t:%s", r.name, r.dry, l.Span()), Limit: l, Cost: cost, Dry: r.dry, Override: q, Own: own, Spared: r.spared,
+				Key: fmt.Appendf(nil, "{s}:%s:%t:%s", r.name, r.dry, l.Span()), Limit: l, Cost: cost, Lenient: r.dry, Override: q, Own: own, Spared: r.spared,
 			}
 			if l.Properties().Slots {
 				o.holders++
@@ -174,7 +174,7 @@ func (o *operator) counters() (all []algorithm.Counter) {
 		}
 		if r.ban != nil {
 			watched := []int{first, first + 1}[:len(all)-first]
-			all = append(all, algorithm.Counter{Key: fmt.Appendf(nil, "{s}:%s:%t:ban", r.name, r.dry), Limit: r.ban, Watched: watched, Dry: r.dry})
+			all = append(all, algorithm.Counter{Key: fmt.Appendf(nil, "{s}:%s:%t:ban", r.name, r.dry), Limit: r.ban, Watched: watched, Lenient: r.dry})
 		}
 	}
 	return all
@@ -199,7 +199,7 @@ func (o *operator) plainly(counters []algorithm.Counter) (kept []algorithm.Count
 				r := o.ruleOf(&counters[i])
 				switch of := r.active(o.now); {
 				case of != nil && of.What != algorithm.OverrideLimit:
-					stopped = stopped || of.What == algorithm.OverrideBlocked && !c.Dry
+					stopped = stopped || of.What == algorithm.OverrideBlocked && !c.Lenient
 					continue
 				case of != nil && counters[i].Own:
 					terms := r.terms
@@ -219,7 +219,7 @@ func (o *operator) plainly(counters []algorithm.Counter) (kept []algorithm.Count
 					c.Cost = costs[r.name]
 				}
 				if round == 1 && c.Cost > c.Limit.Max {
-					stopped, tooCostly[r.name] = stopped || !c.Dry, true
+					stopped, tooCostly[r.name] = stopped || !c.Lenient, true
 				}
 				if tooCostly[r.name] {
 					continue
@@ -358,7 +358,7 @@ func (o *operator) giveBack() {
 // single returns the counters of one rule, as those of a handle.
 func (o *operator) single(suits func(*algorithm.Properties) bool) []algorithm.Counter {
 	counters := slices.DeleteFunc(o.counters(), func(c algorithm.Counter) bool {
-		return c.Override == nil || o.ruleOf(&c) != o.rules[0] || c.Dry || !suits(c.Limit.Properties())
+		return c.Override == nil || o.ruleOf(&c) != o.rules[0] || c.Lenient || !suits(c.Limit.Properties())
 	})
 	for i := range counters {
 		counters[i].Cost = 1 + o.now%40

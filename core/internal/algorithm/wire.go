@@ -68,9 +68,9 @@ func appendCounters(argv []any, counters []Counter, at int64) []any {
 		c := &counters[i]
 		tag := c.Limit.tag
 		switch {
-		case c.Dry && c.Group != 0:
+		case c.Lenient && c.Group != 0:
 			tag = "~" + strconv.Itoa(int(c.Group)) + c.Limit.Properties().Tag
-		case c.Dry:
+		case c.Lenient:
 			tag = c.Limit.dry
 		}
 		argv = append(argv, tag, c.Cost)

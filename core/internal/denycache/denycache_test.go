@@ -103,7 +103,7 @@ func TestOtherCallsAskTheStore(t *testing.T) {
 	}
 	p.MustTake(t, many...)
 	dry, free := Counter("dry", limit, 1), Counter("free", limit, 0)
-	dry.Dry = true
+	dry.Lenient = true
 	for name, counters := range map[string][]algorithm.Counter{
 		"a smaller cost":            {Counter("user:a", limit, 3)},
 		"a larger cost":             {Counter("user:a", limit, 5)},

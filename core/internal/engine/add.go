@@ -110,7 +110,7 @@ func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
 func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
 	limit, counter := a.limit(n), c.addCounter()
 	counter.Key = c.appendKey(counter.Key, a, limit)
-	counter.Limit, counter.Cost, counter.Dry, counter.Personal = limit.Compiled, limit.CostOf(cost), a.Rule.lenient(), a.Personal
+	counter.Limit, counter.Cost, counter.Lenient, counter.Personal = limit.Compiled, limit.CostOf(cost), a.Rule.lenient(), a.Personal
 	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
 	switch {
 	case c.looksOnly:
@@ -157,7 +157,7 @@ func (c *Call) addBan(a *Applied) {
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Dry, counter.Personal = a.Rule.Ban, placesOf(c.watched), a.Rule.lenient(), a.Personal
+	counter.Limit, counter.Watched, counter.Lenient, counter.Personal = a.Rule.Ban, placesOf(c.watched), a.Rule.lenient(), a.Personal
 	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
 }

@@ -202,7 +202,7 @@ func (c *Call) Passed() bool { return c.passed }
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the memory of an
-// earlier call's. The caller must set Dry, Group and Personal. Resetting them here as well took a
+// earlier call's. The caller must set Lenient, Group and Personal. Resetting them here as well took a
 // fifth of a call's cycles (BenchmarkCheck of core, "no headers"). Override is nil already: see
 // forgetOverrides.
 func (c *Call) addCounter() *algorithm.Counter {

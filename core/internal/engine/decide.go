@@ -88,7 +88,7 @@ func (c *Call) Costly() Costly { return c.costly }
 // store only about rules from which a subject may be blocked, and charges nothing. If the store does
 // not answer, and no block is known, the cost is what refuses the call.
 func (c *Call) isBlocked(ctx context.Context) bool {
-	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Dry })
+	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Lenient })
 	costly := c.costly
 	c.costly = Costly{}
 	c.Look(ctx)
@@ -169,7 +169,7 @@ func (c *Call) reportFailures() {
 // OverLimit reports whether a counter refused.
 func (c *Call) OverLimit() bool {
 	for i := range c.verdicts {
-		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Dry {
+		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Lenient {
 			return true
 		}
 	}

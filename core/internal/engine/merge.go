@@ -6,7 +6,7 @@ import "bytes"
 // It returns the place of the counter, or -1 if the limit has no counter any more.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
-	if into.Dry != last.Dry {
+	if into.Lenient != last.Lenient {
 		return c.keepHard(i, a, n, limit), true
 	}
 	into.Cost = max(into.Cost, last.Cost)
@@ -31,7 +31,7 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 // an unnamed rule takes from its route or its patterns.
 func (c *Call) keepHard(i int, a *Applied, n int, limit *Limit) (at int) {
 	last := len(c.counters) - 1
-	if c.counters[last].Dry {
+	if c.counters[last].Lenient {
 		c.dropLast()
 		return -1
 	}

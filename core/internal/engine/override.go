@@ -65,7 +65,7 @@ func (c *Call) obey() (fits bool) {
 	}
 	blocked := c.refusedByBlock()
 	for i := range c.limits {
-		if !blocked && !c.counters[i].Dry && c.verdicts[i].Costly {
+		if !blocked && !c.counters[i].Lenient && c.verdicts[i].Costly {
 			c.costly = Costly{c.limits[i].Applied, c.limits[i].N, i, c.counters[i].Limit.Most(c.limits[i].Reserves)}
 			return false
 		}
@@ -78,7 +78,7 @@ func (c *Call) obey() (fits bool) {
 // refusedByBlock reports whether the subject of a rule that refuses calls is blocked.
 func (c *Call) refusedByBlock() bool {
 	for i := range c.counters {
-		if !c.counters[i].Dry && c.verdicts[i].Blocked {
+		if !c.counters[i].Lenient && c.verdicts[i].Blocked {
 			return true
 		}
 	}

@@ -53,8 +53,8 @@ type Limit struct {
 
 // CostOf returns what a call of a cost takes of the limit: of slots, no more than one.
 func (l *Limit) CostOf(cost int64) int64 {
-	if l.Compiled.Properties().Slots {
-		return min(cost, 1)
+	if cost > 1 && l.Compiled.Properties().Slots { // the cheaper test first
+		return 1
 	}
 	return cost
 }

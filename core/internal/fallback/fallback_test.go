@@ -48,7 +48,7 @@ func TestALenientRuleElsewhereStopsNothing(t *testing.T) {
 	shared.DownFor = "user:down"
 	p := NewProcess(t, shared)
 	lenient := Counter("user:up", Windowed(algorithm.FixedWindow, 1, Hour), 1)
-	lenient.Dry = true
+	lenient.Lenient = true
 	down := local("user:down", Windowed(algorithm.FixedWindow, 3, Hour), 1, 1)
 	for i := range 5 {
 		v := p.Ask(lenient, down)

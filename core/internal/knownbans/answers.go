@@ -94,7 +94,7 @@ func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict
 			*v = c.Override.Verdict(now)
 			v.From = algorithm.FromRefusal
 		}
-		refused = refused || !c.Dry
+		refused = refused || !c.Lenient
 	}
 	return refused
 }

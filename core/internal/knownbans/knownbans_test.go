@@ -131,7 +131,7 @@ func TestADryBanChargesNothing(t *testing.T) {
 	counters = append([]algorithm.Counter{counters[0]}, counters...)
 	counters[2].Watched = []int{0, 1}
 	for i := range counters {
-		counters[i].Dry = true
+		counters[i].Lenient = true
 	}
 	table.Remember([]byte("ban"), hour, true)
 	verdicts := append(failed(), failed()[0])

@@ -428,7 +428,7 @@ func TestCallsThatTakeNoLease(t *testing.T) {
 		p.MustTake(t, Leased("user:a", limit, 1, 100))
 	}
 	dry, free := Leased("user:a", limit, 1, 100), Leased("user:a", limit, 0, 100)
-	dry.Dry = true
+	dry.Lenient = true
 	for name, counters := range map[string][]algorithm.Counter{
 		"not leased":      {Counter("user:a", limit, 1)},
 		"another limit":   {Leased("user:a", Windowed(algorithm.SlidingWindow, 20_000, Hour), 1, 100)},

@@ -76,7 +76,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 	one := func(t *rapid.T, i int) algorithm.Counter {
 		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
 		c := Counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
-		c.Dry = dry.Draw(t, "dry")
+		c.Lenient = dry.Draw(t, "dry")
 		if limit.Kind == algorithm.Concurrency {
 			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
 		}
@@ -93,7 +93,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 		if rapid.Bool().Draw(t, "banned") {
 			at, dryRun := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban"), dry.Draw(t, "all dry")
 			for i := range all {
-				all[i].Dry = dryRun
+				all[i].Lenient = dryRun
 			}
 			var watched []int
 			for i := range all {
@@ -101,7 +101,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 					watched = append(watched, i)
 				}
 			}
-			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Dry: dryRun})
+			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Lenient: dryRun})
 		}
 		return all
 	})

@@ -170,7 +170,7 @@ func TestBans(t *testing.T) {
 func TestDryCounters(t *testing.T) {
 	s, _ := newStore(100)
 	dry, free := counter("dry", minute(1)), counter("free", minute(100))
-	dry.Dry = true
+	dry.Lenient = true
 	for i := range 3 {
 		v := s.decide(true, dry, free)
 		if (v[0].RetryAfter > 0) != (i > 0) || v[1].Remaining != int64(99-i) {
@@ -183,7 +183,7 @@ func TestDryCounters(t *testing.T) {
 	full := counter("full", minute(1))
 	s.decide(true, full)
 	other := counter("other", minute(1))
-	other.Dry = true
+	other.Lenient = true
 	if s.decide(true, other, full); s.left("other", minute(1)) != 1 {
 		t.Error("a dry counter is charged for a call that was refused")
 	}
@@ -194,7 +194,7 @@ func TestDryCountersOfAGroup(t *testing.T) {
 	s, _ := newStore(100)
 	few, many, other, free := counter("few", minute(1)), counter("many", minute(9)), counter("other", minute(9)), counter("free", minute(9))
 	for _, c := range []*algorithm.Counter{&few, &many, &other} {
-		c.Dry = true
+		c.Lenient = true
 	}
 	few.Group, many.Group, other.Group = 1, 1, 2
 	for i, left := range [][]int64{{0, 8, 8, 8}, {0, 8, 7, 7}, {0, 8, 6, 6}} {
@@ -247,7 +247,7 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 		for i := range 100 {
 			name := fmt.Sprint(i % 40)
 			call := []algorithm.Counter{counter("log "+name, &log), counter("ban "+name, &ban), counter("slots "+name, &slots)}
-			call[0].Dry, call[2].Mark = i%3 == 0, fmt.Sprint(goroutine)
+			call[0].Lenient, call[2].Mark = i%3 == 0, fmt.Sprint(goroutine)
 			call[1].Cost, call[1].Watched = 0, []int{0}
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {

@@ -136,7 +136,7 @@ func (t *forecastTable) record(hash uint64, counters []algorithm.Counter, verdic
 		switch {
 		case v.Err != nil || v.Ended != nil:
 			calls, validFor = 0, 0
-		case c.Dry:
+		case c.Lenient:
 		case v.RetryAfter > 0:
 			refusedFor = max(refusedFor, v.RetryAfter)
 		case c.Charges() && v.Remaining/c.Cost < calls:

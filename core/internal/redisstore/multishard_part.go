@@ -80,14 +80,14 @@ func (p *shardPart) hasBan() bool {
 
 // mayStop reports whether an override may stop the whole call; see stops.
 func (p *shardPart) mayStop() bool {
-	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return c.Override != nil && !c.Dry })
+	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return c.Override != nil && !c.Lenient })
 }
 
 // stops reports whether this part stops the whole call: its subject is blocked, or the cost never
 // fits.
 func (p *shardPart) stops() bool {
 	for i := range p.counters {
-		if !p.counters[i].Dry && p.verdicts[i].Stops() {
+		if !p.counters[i].Lenient && p.verdicts[i].Stops() {
 			return true
 		}
 	}

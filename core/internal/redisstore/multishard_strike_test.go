@@ -94,7 +94,7 @@ func TestABlockThatEndsIsNotChargedInDryRun(t *testing.T) {
 		for _, c := range []*algorithm.Counter{&first, &blocked} {
 			c.Own, c.Override = true, &algorithm.OverrideQuery{Key: append(bytes.Clone(c.Key), ":override"...), Limit: c.Limit}
 		}
-		blocked.Dry, ban.Dry = true, true
+		blocked.Lenient, ban.Lenient = true, true
 		asked := 0
 		s := newStore(t, intercepted{ring, func(cmd redis.Cmder) {
 			if args := cmd.Args(); len(args) > 3 && args[3] == string(blocked.Key) {

@@ -61,7 +61,7 @@ func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question
 	q := s.questions[of]
 	if q == nil {
 		// No counter refuses a call, so that each rule gets an answer whatever the others say.
-		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Dry: true}}
+		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Lenient: true}}
 		s.questions[of] = q
 	}
 	return q
