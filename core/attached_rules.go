@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+)
 
 // AttachedRule is a rule of a Guard or a Check: see [Limiter.Rules].
 type AttachedRule struct {
@@ -16,6 +20,9 @@ type AttachedRule struct {
 	// header:X-Tenant. It is "" if Rule.Key is a function that is in no file, nor one of this package
 	// without arguments.
 	CountsBy string
+	// Traits are what the rule does besides counting calls by its limits, in words such as "skips some
+	// calls" and "leases 100".
+	Traits []string
 	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool
 }
@@ -30,6 +37,7 @@ func (l *Limiter) Rules() (rules []AttachedRule, notListed int) {
 		for _, b := range bound {
 			of := AttachedRule{Rule: b.Rule.clone(), Place: place(b.displayName()), Version: version, InHandler: b.inHandler}
 			of.CountsBy = b.countsBy(g.writtenKey(b.displayName()))
+			of.Traits = rulefield.Traits(&of.Rule)
 			of.Rule.Limit = b.Rule.limit()
 			for _, named := range b.namedRules() {
 				of.Names = append(of.Names, named.name)

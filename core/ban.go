@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -22,6 +23,21 @@ type Ban struct {
 	Max time.Duration
 	// ByHand bans only the subjects that an operator bans: see package operate. The other fields must be unset.
 	ByHand bool
+}
+
+// String returns the ban in words, such as "after 3 windows, for 1h".
+func (b Ban) String() string {
+	switch {
+	case b == Ban{}:
+		return "nobody"
+	case b.ByHand:
+		return "by hand"
+	}
+	text := fmt.Sprintf("after %d windows, for %s", b.After, spanText(b.For))
+	if b.Max > b.For {
+		text += ", up to " + spanText(b.Max)
+	}
+	return text
 }
 
 const (

@@ -105,24 +105,15 @@ func callsOf(r *core.Rule) string {
 
 // traits returns what else a rule does, in words.
 func traits(of core.AttachedRule) (traits []string) {
-	r := &of.Rule
-	add := func(is bool, text string) {
-		if is {
-			traits = append(traits, text)
-		}
+	if of.InHandler {
+		traits = append(traits, "checked in a handler")
 	}
-	add(r.Mode != core.Enforce, modeWords(r.Mode))
-	add(of.InHandler, "checked in a handler")
-	add(r.NeedLogin, "needs a login")
-	add(r.Key != nil, keyInWords(of.CountsBy))
-	add(r.Skip != nil, "skips some calls")
-	add(r.Cost != nil, "computes costs")
-	add(r.LimitFor != nil, "computes limits")
-	add(r.Count != nil, "counts by outcome")
-	add(r.Ban.ByHand, "bans by hand")
-	add(r.Ban.After > 0, fmt.Sprintf("bans after %d windows, for %s", r.Ban.After, span(r.Ban.For)))
-	add(r.Overrides, "overrides")
-	add(r.Lease > 0, fmt.Sprintf("leases %d", r.Lease))
+	if of.Rule.Key != nil {
+		traits = append(traits, keyInWords(of.CountsBy))
+	}
+	for _, trait := range of.Traits {
+		traits = append(traits, readable(trait))
+	}
 	return traits
 }
 
