@@ -1,0 +1,246 @@
+package rulefield_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+	"github.com/accesslimit/accesslimit/core/rulefile"
+)
+
+// plain is a rule of a file without further fields.
+const plain = "name: api\nlimit: 10/h"
+
+// examples are rules of a file with each field. Those that are wrong are so because of this field.
+var examples = map[string]struct{ with, wrong string }{
+	"Name":         {"name: other\nlimit: 10/h", "name: é\nlimit: 10/h"},
+	"Limit":        {"name: api\nlimit: 10/m", "name: api\nlimit: 0/h"},
+	"Seconds":      {"name: api\nseconds: 60", "name: api\nseconds: 0"},
+	"MaxCount":     {"name: api\nseconds: 60\nmax_count: 3", plain + "\nmax_count: 3"},
+	"Also":         {plain + "\nalso: [20/24h]", plain + "\nalso: [9/h]"},
+	"NeedLogin":    {plain + "\nneed_login: true", plain + "\nneed_login: 1"},
+	"Key":          {plain + "\nkey: global", plain + "\nkey: nobody"},
+	"Cost":         {plain + "\ncost: f", plain + "\ncost: nobody"},
+	"Plans":        {plain + "\nplan: f\nplans: {free: 2/m}", plain + "\nplan: f\nplans: {free: 0/h}"},
+	"Plan":         {plain + "\nplan: f\nplans: {free: 2/m}", plain + "\nplan: nobody\nplans: {free: 2/m}"},
+	"LimitFor":     {plain + "\nlimit_for: f", plain + "\nlimit_for: nobody"},
+	"Count":        {plain + "\ncount: f", plain + "\ncount: nobody"},
+	"Note":         {"name: api\nlimit: 10/h log\nnote: f", plain + "\nnote: f"},
+	"Ban":          {plain + "\nban: {after: 3, for: 1h, max: 24h}", plain + "\nban: {after: 3}"},
+	"Overrides":    {plain + "\noverrides: true", plain + "\noverrides: 1"},
+	"Mode":         {plain + "\nmode: dry_run", plain + "\nmode: soft\nban: {by_hand: true}"},
+	"Warn":         {plain + "\nwarn: [0.8, 1]", plain + "\nwarn: [1, 0.8]"},
+	"Skip":         {plain + "\nskip: f", plain + "\nskip: nobody"},
+	"Paths":        {plain + "\npaths: [/a]", plain + "\npaths: [a]"},
+	"Except":       {plain + "\nexcept: [/a]", plain + "\nexcept: [a]"},
+	"Methods":      {plain + "\nmethods: [GET]", plain + "\nmethods: [G T]"},
+	"Lease":        {plain + "\nlease: 5", plain + "\nlease: 11"},
+	"OnStoreError": {plain + "\non_store_error: fail_closed", plain + "\non_store_error: count_locally 2"},
+	"Message":      {plain + "\nmessage: Slow_down.", plain + "\nmessage: 1"},
+}
+
+// Each field of a rule is in the table, in files with rules and their schema, in what a change does,
+// in what is shown of a rule, and in the documentation.
+func TestEveryFieldIsEverywhere(t *testing.T) {
+	schema, readme, manual := propertiesOfARule(t), read(t, "../../../README.md"), read(t, "../../RULEFILE.md")
+	of := reflect.TypeFor[core.Rule]()
+	if of.NumField() != len(rulefield.Table) || len(examples) != len(rulefield.Table) {
+		t.Errorf("a rule has %d fields, the table %d, and the examples %d", of.NumField(), len(rulefield.Table), len(examples))
+	}
+	for field := range of.Fields() {
+		t.Run(field.Name, func(t *testing.T) {
+			at := slices.IndexFunc(rulefield.Table, func(f rulefield.Field) bool { return f.Name == field.Name })
+			if at < 0 {
+				t.Fatal("is not in the table")
+			}
+			f := &rulefield.Table[at]
+			wantFunctions(t, f, field.Type)
+			wantInFiles(t, f)
+			wantChange(t, f)
+			wantShown(t, f)
+			if schema[f.File()].Description != f.Doc || f.Doc == "" {
+				t.Errorf("the schema says %q of %s: run go generate", schema[f.File()].Description, f.File())
+			}
+			if !strings.Contains(readme, "`"+f.Name+"`") {
+				t.Error("is not in the README")
+			}
+			rowless := f.Counters == rulefield.Keep || f.Form == rulefield.Limit || f.Form == rulefield.Number
+			if _, table, _ := strings.Cut(manual, "What becomes of the counters"); !rowless && !strings.Contains(table, "`"+f.File()+"`") {
+				t.Error("RULEFILE.md does not say what a change does to the counters")
+			}
+		})
+	}
+}
+
+// wantFunctions fails unless Functions has functions of the field's type.
+func wantFunctions(t *testing.T, f *rulefield.Field, of reflect.Type) {
+	t.Helper()
+	registered, ok := reflect.TypeFor[rulefile.Functions]().FieldByName(f.Functions)
+	if ok != (of.Kind() == reflect.Func) || ok && registered.Type.Elem() != of {
+		t.Errorf("Functions.%s are %v, want %v", f.Functions, registered.Type, of)
+	}
+}
+
+// wantInFiles fails unless a file can have the field, and a wrong value is refused with its name.
+func wantInFiles(t *testing.T, f *rulefield.Field) {
+	t.Helper()
+	set := load(t, examples[f.Name].with)
+	rule, _ := set.Rule(set.Names()[0])
+	if reflect.ValueOf(rule).FieldByName(f.Name).IsZero() {
+		t.Errorf("is not read from %q", examples[f.Name].with)
+	}
+	_, err := rulefile.Load(newLimiter(t), functions, file(t, examples[f.Name].wrong))
+	if err == nil || !regexp.MustCompile(`rule "(api|é)": `+f.File()+`\b`).MatchString(err.Error()) {
+		t.Errorf("%q gives %v, want an error that names %s", examples[f.Name].wrong, err, f.File())
+	}
+}
+
+// wantChange fails unless Diff says of the field, once, what the table says of the counters. What the
+// two ways to give a limit change is said of the field limit.
+func wantChange(t *testing.T, f *rulefield.Field) {
+	t.Helper()
+	of, kept := f.File(), f.Counters == rulefield.Keep || f.Counters == rulefield.ByResult
+	switch f.Form {
+	case rulefield.Name:
+		return // it is another rule
+	case rulefield.Number:
+		if !kept {
+			of = "limit"
+		}
+	case rulefield.Plans:
+		of = "plans.free"
+	}
+	changes := load(t, plain).Diff(load(t, examples[f.Name].with))
+	own := slices.DeleteFunc(slices.Clone(changes), func(c rulefile.Change) bool { return c.Field != of })
+	if len(own) != 1 || own[0].StartEmpty == kept {
+		t.Errorf("the changes are %v", changes)
+	}
+}
+
+// wantShown fails unless what is shown of a rule differs with the field, and has its words.
+func wantShown(t *testing.T, f *rulefield.Field) {
+	t.Helper()
+	before, after := shown(t, plain), shown(t, examples[f.Name].with)
+	words, _, _ := strings.Cut(f.Words, "%")
+	if slices.Equal(before, after) || !strings.Contains(after[0], words) {
+		t.Errorf("the page shows %q, and without it %q", after, before)
+	}
+}
+
+// shown returns what the page and the list of rules show of a rule.
+func shown(t *testing.T, rule string) []string {
+	t.Helper()
+	limiter := newLimiter(t)
+	set, err := rulefile.Load(limiter, functions, file(t, rule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard(set.Names()...)
+	defer runtime.KeepAlive(guard)
+	page, err := console.New(limiter, console.Options{
+		Authorize: func(*http.Request) (console.Identity, error) {
+			return console.Identity{Name: "alice", Role: console.Viewer}, nil
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, httptest.NewRequest("GET", "/api/rules", nil))
+	var answer struct {
+		Rules []map[string]any
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || len(answer.Rules) != 1 {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	delete(answer.Rules[0], "version")
+	delete(answer.Rules[0], "places")
+	return []string{fmt.Sprint(answer.Rules[0])}
+}
+
+// functions are those that the examples name.
+var functions = rulefile.Functions{
+	Plans:    map[string]func(core.Request) (string, error){"f": func(core.Request) (string, error) { return "", nil }},
+	LimitFor: map[string]func(core.Request) (core.Limit, error){"f": func(core.Request) (core.Limit, error) { return core.Limit{}, nil }},
+	Costs:    map[string]func(core.Request) int{"f": func(core.Request) int { return 1 }},
+	Counts:   map[string]func(int) bool{"f": func(int) bool { return true }},
+	Notes:    map[string]func(core.Request) string{"f": core.Request.Path},
+	Skips:    map[string]func(core.Request) bool{"f": func(core.Request) bool { return false }},
+}
+
+func newLimiter(t *testing.T) *core.Limiter {
+	t.Helper()
+	limiter, err := core.New(core.Options{
+		Identify: func(core.Request) (string, error) { return "", nil }, OnThreshold: func(context.Context, core.Threshold) {},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// file writes a file with a rule, and returns its path.
+func file(t *testing.T, rule string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	text := "version: 1\nrules:\n  - " + strings.ReplaceAll(rule, "\n", "\n    ") + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func load(t *testing.T, rule string) *rulefile.Set {
+	t.Helper()
+	set, err := rulefile.Load(newLimiter(t), functions, file(t, rule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	return set
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// propertiesOfARule returns the fields of a rule in the schema of files.
+func propertiesOfARule(t *testing.T) map[string]struct{ Description string } {
+	t.Helper()
+	var schema struct {
+		Properties struct {
+			Rules struct {
+				Items struct {
+					Properties map[string]struct{ Description string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "../../rulefile/schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	return schema.Properties.Rules.Items.Properties
+}
