@@ -33,7 +33,11 @@ func (b Ban) String() string {
 	case b.ByHand:
 		return "by hand"
 	}
-	text := fmt.Sprintf("after %d windows, for %s", b.After, spanText(b.For))
+	windows := "windows"
+	if b.After == 1 {
+		windows = "window"
+	}
+	text := fmt.Sprintf("after %d %s, for %s", b.After, windows, spanText(b.For))
 	if b.Max > b.For {
 		text += ", up to " + spanText(b.Max)
 	}

@@ -348,7 +348,7 @@ func TestWrongBans(t *testing.T) {
 		{"backwards", "n", "s", -time.Hour, "n", "span", "-1h"},
 		{"no time", "n", "s", time.Millisecond - 1, "n", "span", "999.999µs"},
 		{"for ever", "n", "s", year + 1, "n", "span", "8784h"},
-		{"a rule that would not see it", "deaf", "s", time.Hour, "deaf", "Ban", "{0 0s 0s false}"},
+		{"a rule that would not see it", "deaf", "s", time.Hour, "deaf", "Ban", "nobody"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			wantRuleError(t, errorOf(operate.New(limiter).Ban(background, test.counter, test.subject, test.span)), test.rule, test.field, test.value)
@@ -480,5 +480,18 @@ func TestWithActor(t *testing.T) {
 	down.Logger = log.Logger()
 	if _, err := operate.New(newLimiter(t, down)).Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "changed=false", "error=") != 1 {
 		t.Errorf("%v: %s", err, log.String())
+	}
+}
+
+func TestBanText(t *testing.T) {
+	for ban, want := range map[core.Ban]string{
+		{}:                         "nobody",
+		{ByHand: true}:             "by hand",
+		{After: 3, For: time.Hour}: "after 3 windows, for 1h",
+		{After: 1, For: 90 * time.Second, Max: 24 * time.Hour}: "after 1 window, for 1m30s, up to 24h",
+	} {
+		if got := ban.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -204,7 +204,7 @@ func TestRules(t *testing.T) {
 		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 		body := viewer.wantPage("rules")
 		wantParts(t, body,
-			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1 min, overrides",
+			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1m, overrides",
 			"set 5/m plan pro: 9/h", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
 		if n := strings.Count(body, `<th scope="row">api</th>`); n != 1 {
 			t.Errorf("a rule that three guards have is shown %d times", n)
