@@ -12,6 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
@@ -126,7 +127,7 @@ func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (ru
 func (r *triedRule) describe() service.TrialRule {
 	of := service.TrialRule{
 		Counted: &r.named.counted, InHandler: r.rule.inHandler, ByRoute: r.rule.fixed == nil, HasPatterns: r.rule.scope.HasPatterns(),
-		NeedsLogin: r.rule.NeedLogin, Computes: r.rule.LimitFor != nil, Plans: make(map[string]*engine.Limit, len(r.named.plans)),
+		NeedsLogin: r.rule.NeedLogin, Computes: r.rule.LimitFor != nil, Traits: rulefield.Traits(&r.rule.Rule), Plans: make(map[string]*engine.Limit, len(r.named.plans)),
 	}
 	for plan, limit := range r.named.plans {
 		if of.Plans[plan] = nil; limit != nil {

@@ -62,6 +62,9 @@ func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time
 	for i := range r.Routes {
 		r.Routes[i] = readable(r.Routes[i])
 	}
+	for i := range r.Traits {
+		r.Traits[i] = readable(r.Traits[i])
+	}
 	for i := range r.Limits {
 		r.Limits[i].Source = readable(r.Limits[i].Source)
 	}

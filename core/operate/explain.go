@@ -112,8 +112,10 @@ type ExplainedRule struct {
 	BannedUntil time.Time `json:"banned_until,omitzero"`
 	Bans        int       `json:"bans,omitempty"`
 	Strikes     int       `json:"strikes,omitempty"`
-	// Mode is that of the Rule.
-	Mode core.Mode `json:"mode,omitempty"`
+	// Mode is that of the Rule. Traits are what the Rule does besides counting calls by its limits, in
+	// words such as "skips some calls" and "warns at 0.8".
+	Mode   core.Mode `json:"mode,omitempty"`
+	Traits []string  `json:"traits,omitempty"`
 	// Reason is the one that the call would get if there were no other rule, and RetryAfter how
 	// long the rule would refuse it. Reason is "" if it is not known.
 	Reason     core.Reason   `json:"reason,omitempty"`

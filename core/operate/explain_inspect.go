@@ -94,6 +94,11 @@ func (e *explained) merge(other *explained) {
 	if e.of.Counted.Ban == nil && other.of.Counted.Ban != nil { // it holds for all rules of the name that have one
 		e.at, e.of = other.at, other.of
 	}
+	for _, trait := range other.Traits {
+		if !slices.Contains(e.Traits, trait) {
+			e.Traits = append(e.Traits, trait)
+		}
+	}
 	e.Routes = append(e.Routes, other.Routes...)
 	slices.Sort(e.Routes)
 	e.Routes = slices.Compact(e.Routes)

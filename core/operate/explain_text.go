@@ -135,6 +135,9 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	if r.Because != "" {
 		line("%s", r.Because)
 	}
+	if len(r.Traits) > 0 {
+		line("the rule: %s", quote.Unprintable(strings.Join(r.Traits, ", ")))
+	}
 	switch {
 	case r.Subject != "" && r.Plan != "":
 		line("subject %q, plan %q", r.Subject, r.Plan)

@@ -76,7 +76,7 @@ func (t Terms) String() string {
 	case of.Slots && t.Window == DefaultLostAfter:
 		return fmt.Sprintf("%d %s", t.Max, of.Text)
 	case of.Slots:
-		return fmt.Sprintf("%d %s lost after %s", t.Max, of.Text, spanText(t.Window))
+		return fmt.Sprintf("%d %s lost after %s", t.Max, of.Text, Span(t.Window))
 	case t.Unit != 0:
 		return fmt.Sprintf("%d/%v@%s", t.Max, t.Unit, t.Zone)
 	case of.Burst:
@@ -96,6 +96,6 @@ func (t Terms) SpanName() string {
 	case t.Unit != 0:
 		return t.Unit.String()
 	default:
-		return spanText(t.Window)
+		return Span(t.Window)
 	}
 }

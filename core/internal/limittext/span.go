@@ -13,11 +13,11 @@ func letterOf(span time.Duration) string {
 			return one.letter
 		}
 	}
-	return spanText(span)
+	return Span(span)
 }
 
-// spanText returns a span without the zeros that time.Duration writes: 1m, not 1m0s.
-func spanText(d time.Duration) string {
+// Span returns a span without the zeros that time.Duration writes: 1m, not 1m0s.
+func Span(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

@@ -19,6 +19,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 )
 
@@ -134,22 +135,20 @@ func wantChange(t *testing.T, f *rulefield.Field) {
 // wantShown fails unless what is shown of a rule differs with the field, and has its words.
 func wantShown(t *testing.T, f *rulefield.Field) {
 	t.Helper()
-	before, after := shown(t, plain), shown(t, examples[f.Name].with)
 	words, _, _ := strings.Cut(f.Words, "%")
-	if slices.Equal(before, after) || !strings.Contains(after[0], words) {
-		t.Errorf("the page shows %q, and without it %q", after, before)
+	without, with := onPage(t, plain), onPage(t, examples[f.Name].with)
+	if without == with || !strings.Contains(with, words) {
+		t.Errorf("the page shows %s, and without the field %s", with, without)
+	}
+	if report := explained(t, examples[f.Name].with); !strings.Contains(report, words) {
+		t.Errorf("Explain does not say %q:\n%s", words, report)
 	}
 }
 
-// shown returns what the page and the list of rules show of a rule.
-func shown(t *testing.T, rule string) []string {
+// onPage returns what the page shows of a rule.
+func onPage(t *testing.T, rule string) string {
 	t.Helper()
-	limiter := newLimiter(t)
-	set, err := rulefile.Load(limiter, functions, file(t, rule))
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard := set.MustGuard(set.Names()...)
+	limiter, guard := attach(t, rule)
 	defer runtime.KeepAlive(guard)
 	page, err := console.New(limiter, console.Options{
 		Authorize: func(*http.Request) (console.Identity, error) {
@@ -171,7 +170,35 @@ func shown(t *testing.T, rule string) []string {
 	}
 	delete(answer.Rules[0], "version")
 	delete(answer.Rules[0], "places")
-	return []string{fmt.Sprint(answer.Rules[0])}
+	return fmt.Sprint(answer.Rules[0])
+}
+
+// explained returns what Inspect says of a rule, in JSON.
+func explained(t *testing.T, rule string) string {
+	t.Helper()
+	limiter, guard := attach(t, rule)
+	defer runtime.KeepAlive(guard)
+	report, err := operate.New(limiter).Inspect(context.Background(), "user:alice")
+	if err != nil || len(report.Rules) != 1 {
+		t.Fatalf("%v: %v", report, err)
+	}
+	text, err := json.Marshal(report.Rules[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// attach attaches a rule of a file.
+func attach(t *testing.T, rule string) (*core.Limiter, *core.Guard) {
+	t.Helper()
+	limiter := newLimiter(t)
+	set, err := rulefile.Load(limiter, functions, file(t, rule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Close)
+	return limiter, set.MustGuard(set.Names()...)
 }
 
 // functions are those that the examples name.

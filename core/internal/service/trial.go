@@ -49,7 +49,8 @@ type TrialRule struct {
 	ByRoute        bool // it is named after the route of each call
 	HasPatterns    bool // it is for calls with certain paths
 	NeedsLogin     bool
-	Computes       bool // a function computes its limit for each call
+	Computes       bool     // a function computes its limit for each call
+	Traits         []string // what the rule does besides counting, in words
 	// Applies reports whether the rule applies to the call, and Because says why or why not.
 	Applies bool
 	Because string
