@@ -18,7 +18,6 @@ import (
 
 // trial takes the steps of a call for a report. It implements service.Trial.
 type trial struct {
-	front    *front
 	engine   engine.Engine
 	guards   []*attachment
 	unlisted int
@@ -38,7 +37,7 @@ type triedRule struct {
 
 // Trial implements service.Front.
 func (f *front) Trial(store engine.Store) service.Trial {
-	t := &trial{front: f, engine: engine.Engine{Store: store, KeyHead: f.KeyHead}}
+	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}}
 	t.guards, t.unlisted = f.registry.attached.All()
 	for _, g := range t.guards {
 		t.noted = append(t.noted, g.calls.Noted())

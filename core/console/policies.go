@@ -1,8 +1,6 @@
 package console
 
 import (
-	"strings"
-
 	"github.com/accesslimit/accesslimit/core"
 )
 
@@ -74,13 +72,12 @@ func namesOf(r *core.AttachedRule) (names []string) {
 
 // withoutRedis returns what a rule does while Redis does not answer, in words.
 func withoutRedis(r *core.Rule) string {
-	share, locally := strings.CutPrefix(r.OnStoreError.String(), "count_locally ")
 	switch {
 	case r.Mode != core.Enforce || r.OnStoreError == core.FailOpen:
 		return "limits nobody"
-	case locally:
-		return "counts in each process, a share of " + share
-	default:
+	case r.OnStoreError == core.FailClosed:
 		return "refuses all calls"
+	default:
+		return "counts in each process (" + r.OnStoreError.String() + ")"
 	}
 }

@@ -57,7 +57,7 @@ func TestRulesIfRedisFailed(t *testing.T) {
 	}
 	viewer := withPolicies(core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	wantParts(t, viewer.wantPage("rules"), "open 1/h all calls 0 0 limits nobody", "closed 1/h all calls 0 0 refuses all calls",
-		"local 1/h all calls 0 0 counts in each process, a share of 0.25", "unset 1/h all calls 0 0 limits nobody",
+		"local 1/h all calls 0 0 counts in each process (count_locally 0.25)", "unset 1/h all calls 0 0 limits nobody",
 		"trial 1/h all calls 0 0 would have refused 0 of 0 dry run limits nobody", "soft 1/h all calls 0 0 soft limits nobody")
 	var now struct {
 		Health struct {

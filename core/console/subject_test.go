@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -252,6 +253,10 @@ func TestRedaction(t *testing.T) {
 					t.Errorf("%s%s shows digests to an operator", api, path)
 				}
 			}
+		}
+		about := viewer.wantPage("api/subject?subject=" + url.QueryEscape(strconv.Quote(secret)))
+		if strings.Contains(about, "mallory") || !strings.Contains(about, `"max":7`) {
+			t.Errorf("what a viewer is told of a subject:\n%s", lines(about))
 		}
 		if body := operator.wantPage("offenders"); !strings.Contains(body, "mallory") {
 			t.Error("operators do not see the subject")
