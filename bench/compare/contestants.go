@@ -157,8 +157,8 @@ func (b *bench) clusters() error {
 // callEach calls every key once. All calls must be admitted.
 func callEach(allow harness.AllowFunc, keys harness.Keys) error {
 	return forEachKey(keys, func(subject string) error {
-		answer, err := patiently(allow, subject)
-		if err == nil && !answer.Allowed {
+		allowed, err := patiently(allow, subject)
+		if err == nil && !allowed {
 			err = errors.New("the first call on a key was refused")
 		}
 		return err

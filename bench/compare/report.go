@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/bench/harness"
@@ -124,23 +123,4 @@ func mostAdmitted(rounds []*harness.Outcome) float64 {
 		return math.NaN()
 	}
 	return slices.Max(harness.Values(rounds, admitted))
-}
-
-// answeredBy returns the sources of the decisions, if the limiter names them.
-func answeredBy(rounds []*harness.Outcome) string {
-	var all int64
-	by := make(map[string]int64)
-	for _, o := range rounds {
-		for source, n := range o.Sources {
-			by[source], all = by[source]+n, all+n
-		}
-	}
-	var parts []string
-	for source, n := range by {
-		if source != "" {
-			parts = append(parts, fmt.Sprintf("%s %.3g %%", source, 100*float64(n)/float64(all)))
-		}
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ", ")
 }

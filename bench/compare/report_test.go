@@ -150,10 +150,3 @@ func TestMostAdmitted(t *testing.T) {
 		t.Errorf("%v admitted", got)
 	}
 }
-
-func TestAnsweredBy(t *testing.T) {
-	rounds := []*harness.Outcome{{Sources: map[string]int64{"redis": 1, "near": 2, "": 9}}, {Sources: map[string]int64{"near": 88}}}
-	if got := answeredBy(rounds); got != "near 90 %, redis 1 %" {
-		t.Errorf("answered by %q", got)
-	}
-}

@@ -62,7 +62,7 @@ func (b *bench) workloadText(t *strings.Builder, w workload, names []string) {
 	}
 	if w.exact {
 		before = fmt.Sprintf("The key admits %d calls and then none; \"admitted\" is how many it did, in the worst round.\n\n", w.limit.Max)
-		head = append(head, "admitted", "answered by")
+		head = append(head, "admitted")
 	}
 	table := harness.NewTable(head...)
 	for _, n := range w.counts(b.settings) {
@@ -77,7 +77,7 @@ func (b *bench) workloadText(t *strings.Builder, w workload, names []string) {
 				b.median(c, clientMicros), b.median(c, serverMicros), b.median(c, scripts), b.median(c, mallocs), b.median(c, bytes), errorsOf(rounds, !w.exact),
 			}
 			if w.exact {
-				row = append(row, mostAdmitted(rounds), answeredBy(rounds))
+				row = append(row, mostAdmitted(rounds))
 			}
 			table.Row(row...)
 		}

@@ -11,14 +11,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Answer is a limiter's answer to one call.
-type Answer struct {
-	Allowed bool
-	Source  string // what decided, if the limiter says so
-}
-
 // AllowFunc asks a limiter for one permit.
-type AllowFunc func(ctx context.Context, subject string) (Answer, error)
+type AllowFunc func(ctx context.Context, subject string) (allowed bool, err error)
 
 // Load describes how a limiter is called: by several goroutines, each in a closed loop.
 type Load struct {
@@ -36,8 +30,7 @@ type Outcome struct {
 	Decisions int64
 	Allowed   int64
 	Errors    int64
-	Ever      int64            // admitted since the first call, including the warm-up
-	Sources   map[string]int64 // number of decisions by Answer.Source
+	Ever      int64 // admitted since the first call, including the warm-up
 	Took      time.Duration
 	Latency   *hdrhistogram.Histogram // in nanoseconds
 	Mallocs   uint64
@@ -77,7 +70,7 @@ func Loop(allow AllowFunc, load Load, server *Server) (*Outcome, error) {
 		all.Go(callers[i].work)
 	}
 	time.Sleep(load.Warm)
-	o := &Outcome{Sources: make(map[string]int64), Latency: NewLatency()}
+	o := &Outcome{Latency: NewLatency()}
 	err := o.during(server, func() error {
 		r.phase.Store(measuring)
 		time.Sleep(load.Measure)
@@ -100,7 +93,6 @@ type caller struct {
 	allowed   int64
 	errors    int64
 	ever      int64
-	sources   [maxSources]sourceCount
 	latency   *hdrhistogram.Histogram
 }
 
@@ -108,13 +100,6 @@ type caller struct {
 // number, so that some calls are timed even if each goroutine makes only a few.
 func (r *run) caller(i int) *caller {
 	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines, latency: NewLatency()}
-}
-
-const maxSources = 4
-
-type sourceCount struct {
-	source string
-	n      int64
 }
 
 func (c *caller) work() {
@@ -127,15 +112,15 @@ func (c *caller) work() {
 		if timed {
 			began = time.Since(r.epoch)
 		}
-		answer, err := r.allow(ctx, subject)
-		if answer.Allowed && err == nil {
+		allowed, err := r.allow(ctx, subject)
+		if allowed && err == nil {
 			c.ever++
 		}
 		switch r.phase.Load() {
 		case ended:
 			return
 		case measuring:
-			c.count(answer, err)
+			c.count(allowed, err)
 			if timed {
 				_ = c.latency.RecordValue((time.Since(r.epoch) - began).Nanoseconds()) // no call takes a minute
 			}
@@ -143,21 +128,13 @@ func (c *caller) work() {
 	}
 }
 
-func (c *caller) count(answer Answer, err error) {
+func (c *caller) count(allowed bool, err error) {
 	c.decisions++
 	switch {
 	case err != nil:
 		c.errors++
-		return
-	case answer.Allowed:
+	case allowed:
 		c.allowed++
-	}
-	for i := range c.sources {
-		if s := &c.sources[i]; s.n == 0 || s.source == answer.Source {
-			s.source = answer.Source
-			s.n++
-			return
-		}
 	}
 }
 
@@ -168,11 +145,6 @@ func (o *Outcome) add(c *caller) {
 	o.Errors += c.errors
 	o.Ever += c.ever
 	o.Latency.Merge(c.latency)
-	for _, s := range c.sources {
-		if s.n > 0 {
-			o.Sources[s.source] += s.n
-		}
-	}
 }
 
 // during measures the memory and the processors while do runs, and the server unless it is nil.

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Each answer is counted once, under its kind, and none is counted during the warm-up.
+// Each answer is counted once, and none is counted during the warm-up.
 func TestLoopCounts(t *testing.T) {
 	var calls atomic.Int64
 	broken := errors.New("broken")
-	allow := func(context.Context, string) (Answer, error) {
+	allow := func(context.Context, string) (bool, error) {
 		time.Sleep(100 * time.Microsecond)
 		switch calls.Add(1) % 4 {
 		case 0:
-			return Answer{}, broken
+			return false, broken
 		case 1:
-			return Answer{Source: "here"}, nil
+			return false, nil
 		default:
-			return Answer{Allowed: true, Source: "there"}, nil
+			return true, nil
 		}
 	}
 	load := Load{
@@ -41,8 +41,6 @@ func TestLoopCounts(t *testing.T) {
 	}
 	near("errors", o.Errors, o.Decisions/4)
 	near("allowed", o.Allowed, o.Decisions/2)
-	near("here", o.Sources["here"], o.Decisions/4)
-	near("there", o.Sources["there"], o.Decisions/2)
 	near("admitted ever", o.Ever, calls.Load()/2)
 	if p := time.Duration(o.Latency.ValueAtPercentile(50)); p < 100*time.Microsecond || p > 20*time.Millisecond {
 		t.Errorf("the median of sleeps of 100 µs is %v", p)
@@ -55,11 +53,11 @@ func TestFirstCallsOfSomeGoroutinesAreTimed(t *testing.T) {
 	timed := NewLatency()
 	for i := range r.Goroutines {
 		calls := 0
-		r.allow = func(context.Context, string) (Answer, error) {
+		r.allow = func(context.Context, string) (bool, error) {
 			if calls++; calls == 2 {
 				r.phase.Store(ended)
 			}
-			return Answer{Allowed: true}, nil
+			return true, nil
 		}
 		r.phase.Store(measuring)
 		c := r.caller(i)
@@ -73,7 +71,7 @@ func TestFirstCallsOfSomeGoroutinesAreTimed(t *testing.T) {
 
 // The loop itself must not allocate, or limiters would be charged with it.
 func TestLoopAllocatesNothing(t *testing.T) {
-	allow := func(context.Context, string) (Answer, error) { return Answer{Allowed: true}, nil }
+	allow := func(context.Context, string) (bool, error) { return true, nil }
 	load := Load{
 		Goroutines: 2, Keys: NewKeys("key", 4), Picks: []uint32{0, 1, 2, 3},
 		Warm: 10 * time.Millisecond, Measure: 30 * time.Millisecond, Every: 1,

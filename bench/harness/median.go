@@ -33,11 +33,6 @@ func Values[T any](rounds []T, number func(T) float64) []float64 {
 	return values
 }
 
-// SpreadBy returns the spread of one number of each round.
-func SpreadBy[T any](rounds []T, number func(T) float64) Spread {
-	return SpreadOf(Values(rounds, number))
-}
-
 // Pairs returns the spread of the ratio a/b within each round. Whatever slows down the machine for
 // a while slows down both, so ratios vary less than figures.
 func Pairs(a, b []float64) Spread {

@@ -5,8 +5,6 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // goodScript is a token bucket (GCRA) that is nearly as short as possible and returns one number.
@@ -42,9 +40,9 @@ var bare = Redis{Name: Bare, Costs: true, Open: func(p Place, l Limit) (Opened, 
 	for _, arg := range goodArgs(l) {
 		args = append(args, arg)
 	}
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		left, err := script.Run(ctx, client, []string{subject}, args...).Int64()
-		return harness.Answer{Allowed: err == nil && left >= 0}, err
+		return err == nil && left >= 0, err
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
 )
@@ -36,13 +35,13 @@ func openLeased(p Place, l Limit) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) { return check(ctx, guard, subject) }
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) { return check(ctx, guard, subject) }
 	return Opened{Allow: allow, Close: func() { limiter.Close(); _ = client.Close() }}, nil
 }
 
 var errNoAnswer = errors.New("the store did not answer")
 
-func check(ctx context.Context, guard *core.Guard, subject string) (harness.Answer, error) {
+func check(ctx context.Context, guard *core.Guard, subject string) (allowed bool, err error) {
 	v := views.Get().(*view)
 	v.ctx, v.path = ctx, subject
 	answer := guard.Check(v)
@@ -50,11 +49,11 @@ func check(ctx context.Context, guard *core.Guard, subject string) (harness.Answ
 	switch {
 	case answer.Refusal == nil:
 		answer.Run(noHandler)
-		return harness.Answer{Allowed: true}, nil
+		return true, nil
 	case answer.Refusal.Status == http.StatusServiceUnavailable:
-		return harness.Answer{}, errNoAnswer
+		return false, errNoAnswer
 	default:
-		return harness.Answer{}, nil
+		return false, nil
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/go-redis/redis_rate/v10"
-
-	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // redisRate is github.com/go-redis/redis_rate/v10: GCRA, one script.
@@ -14,9 +12,9 @@ var redisRate = Redis{Name: RedisRate, Costs: true, Open: func(p Place, l Limit)
 	limiter := redis_rate.NewLimiter(client)
 	rate, span := l.rate()
 	limit := redis_rate.Limit{Rate: rate, Burst: l.Max, Period: span}
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		result, err := limiter.Allow(ctx, subject, limit)
-		return harness.Answer{Allowed: err == nil && result.Allowed > 0}, err
+		return err == nil && result.Allowed > 0, err
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -142,13 +141,6 @@ type InProcess struct {
 var InThisProcess = []InProcess{
 	inProcess(TokenBucket), inProcess(ByTheHour), inProcess(SlidingWindow), inProcess(FixedWindow),
 	floor, otterBuckets, rateInMap, httprateCounter, sethvargo, ululeMemory, throttledMemory, echoStore, tollboothKeys,
-}
-
-// Peers returns the limiters of other authors that count in the process.
-func Peers() []InProcess {
-	return slices.DeleteFunc(slices.Clone(InThisProcess), func(r InProcess) bool {
-		return r.Name == Floor || strings.HasPrefix(r.Name, Ours)
-	})
 }
 
 // Middleware is a limit around a handler that does nothing.

@@ -27,6 +27,19 @@ func TestRivalsInProcessLimit(t *testing.T) {
 	}
 }
 
+// Every limit that is measured can be had of every rival.
+func TestRivalsInProcessOpen(t *testing.T) {
+	for _, r := range InThisProcess {
+		for _, limit := range []Limit{Roomy, RoomyHot} {
+			allow, closeIt := r.Open(limit, 10)
+			if !allow("user:alice") {
+				t.Errorf("%s refuses the first call by %+v", r.Name, limit)
+			}
+			closeIt()
+		}
+	}
+}
+
 func TestRivalsOnRedisLimit(t *testing.T) {
 	server, err := harness.StartServer()
 	if err != nil {
@@ -43,11 +56,11 @@ func TestRivalsOnRedisLimit(t *testing.T) {
 		}
 		admitted := 0
 		for range 100 {
-			answer, err := limiter.Allow(t.Context(), "user:alice")
+			allowed, err := limiter.Allow(t.Context(), "user:alice")
 			if err != nil {
 				t.Fatalf("%s: %v", r.Name, err)
 			}
-			if answer.Allowed {
+			if allowed {
 				admitted++
 			}
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/redis/rueidis"
-
-	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself, as
@@ -16,9 +14,9 @@ var rueidisScript = Redis{Name: Rueidis, Open: func(p Place, l Limit) (Opened, e
 		return Opened{}, err
 	}
 	script, args := rueidis.NewLuaScript(goodScript), goodArgs(l)
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		left, err := script.Exec(ctx, client, []string{subject}, args).AsInt64()
-		return harness.Answer{Allowed: err == nil && left >= 0}, err
+		return err == nil && left >= 0, err
 	}
 	return Opened{Allow: allow, Close: client.Close}, nil
 }}

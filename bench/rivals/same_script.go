@@ -19,10 +19,10 @@ var sameScript = Redis{Name: SameScript, Open: func(p Place, l Limit) (Opened, e
 		args[i] = call[4+i]
 	}
 	before, after, _ := strings.Cut(call[3], recordedSubject)
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		reply, err := client.EvalSha(ctx, call[1], []string{before + subject + after}, args...).Result()
 		_, charged := reply.(string) // the reply is a number if nothing is charged
-		return harness.Answer{Allowed: charged}, err
+		return charged, err
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

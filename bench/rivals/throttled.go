@@ -8,8 +8,6 @@ import (
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 	"github.com/throttled/throttled/v2/store/memstore"
-
-	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // github.com/throttled/throttled/v2: GCRA, compared and swapped by the client.
@@ -24,9 +22,9 @@ var throttledRedis = Redis{Name: "throttled", Open: func(p Place, l Limit) (Open
 	if err != nil {
 		return Opened{}, err
 	}
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		limited, _, err := limiter.RateLimitCtx(ctx, subject, 1)
-		return harness.Answer{Allowed: err == nil && !limited}, err
+		return err == nil && !limited, err
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

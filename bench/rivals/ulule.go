@@ -11,8 +11,6 @@ import (
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 	"github.com/ulule/limiter/v3/drivers/store/redis"
 	"github.com/valyala/fasthttp"
-
-	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // github.com/ulule/limiter/v3: fixed windows.
@@ -24,9 +22,9 @@ var ulule = Redis{Name: Ulule, Costs: true, Open: func(p Place, l Limit) (Opened
 		return Opened{}, err
 	}
 	limiter := limiter.New(store, limiter.Rate{Limit: int64(l.Max), Period: l.Window})
-	allow := func(ctx context.Context, subject string) (harness.Answer, error) {
+	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
 		state, err := limiter.Get(ctx, subject)
-		return harness.Answer{Allowed: err == nil && !state.Reached}, err
+		return err == nil && !state.Reached, err
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}
