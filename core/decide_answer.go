@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -43,6 +46,21 @@ func (c *call) answerVerdicts(at int) Answer {
 		answer.completion = c.completion()
 	}
 	return answer
+}
+
+// writeHeaders tells the caller what was decided.
+func (c *call) writeHeaders(w adapter.HeaderWriter) {
+	if c.headers.Style == limitheader.None {
+		return
+	}
+	for i := range c.Len() {
+		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
+			l := c.headers.Add()
+			l.Policy, l.Verdict, l.Size = &c.preparedAt(i).policy, v, int64(c.limitAt(i).atOnce())
+			l.Refused, l.Soft = c.Counter(i).Refuses(v), c.Limit(i).Rule.Mode == engine.Soft
+		}
+	}
+	c.headers.Write(w)
 }
 
 // answerBinding answers by the binding limit. It makes the Decision, which is large, only if

@@ -115,7 +115,7 @@
 //	      settle            internal/engine/decide.go   overrides, bans in force, failures of the store
 //	    Call.Binding        internal/engine/binding.go  the limit that the caller is told of
 //	  answerTo              decide_answer.go            makes the Answer
-//	    writeHeaders        call_headers.go             what callers see: internal/limitheader
+//	    writeHeaders        decide_answer.go            what callers see: internal/limitheader
 //	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided   notices.go                  is that observer
 //	    fillDecision        notices.go                  the Decision, if somebody reads it
@@ -186,7 +186,7 @@
 //	  Counters.StandIn      internal/fallback/fallback.go        a count here, for CountLocally
 //	Call.settle             internal/engine/decide.go            lets the call pass, or refuses it
 //	  decider.StoreFailed   notices.go                           once for each rule: log and Stats
-//	Call.Outcome            internal/engine/outcome.go           the reason
+//	Call.Outcome            internal/engine/decide.go            the reason
 //
 // A handle without a StorePolicy returns the failure instead: directCall.noAnswer (handle_decide.go).
 //

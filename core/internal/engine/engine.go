@@ -19,7 +19,7 @@
 //	  applyBans     decide.go    bans in force
 //	Call.Binding    binding.go   the limit that binds the call
 //	Call.Notice     notice.go    passes the decision of each rule to the observer
-//	Call.Outcome    outcome.go   what a limit decides, and why
+//	Call.Outcome    decide.go    what a limit decides, and why
 package engine
 
 import (
