@@ -222,5 +222,5 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 			keys = append(keys, q.key(i))
 		}
 	}
-	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.Failed, keys...)
+	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.failures.errorOf, keys...)
 }

@@ -87,5 +87,5 @@ func (f *front) reset(ctx context.Context, name, subject string, forget forgotte
 	keys := append(forget.counters, forget.notices...)
 	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
 	keys = slices.CompactFunc(keys, bytes.Equal)
-	return f.Reset(ctx, audit.Act{What: audit.Reset, Rule: name, Subject: subject}, f.Failed, keys...)
+	return f.Reset(ctx, audit.Act{What: audit.Reset, Rule: name, Subject: subject}, f.failures.errorOf, keys...)
 }
