@@ -1,8 +1,6 @@
 package core
 
 import (
-	"runtime"
-	"slices"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
@@ -59,12 +57,4 @@ func (a *attachment) inForce() (rules []*boundRule, version string, place func(r
 		place = followed.place
 	}
 	return followed.rules, followed.name, place
-}
-
-// list adds a guard to the list of a limiter's guards, including those of checks, with the place where
-// it is being made.
-func (g *registry) list(a *attachment) {
-	var callers [16]uintptr
-	a.callers = slices.Clone(callers[:runtime.Callers(3, callers[:])])
-	g.attached.Add(a)
 }

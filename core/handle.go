@@ -96,6 +96,8 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 	return own
 }
 
+func (h *handle) hasOverrides() bool { return h.counted.OverrideKey != "" }
+
 // withPolicy returns the handle with a store policy.
 func (h *handle) withPolicy(policy StorePolicy) *handle {
 	if h == nil {

@@ -17,6 +17,13 @@ type directCall struct {
 	here hereCall
 }
 
+// hereCall holds the counter of a call that chargeHere decides, and the verdict on it. Only the
+// counter's Key, Limit and Cost are set.
+type hereCall struct {
+	counter algorithm.Counter
+	verdict algorithm.Verdict
+}
+
 func newDirectCall(parts *callParts) *directCall {
 	c := new(directCall)
 	c.init(parts)

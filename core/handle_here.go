@@ -3,18 +3,10 @@ package core
 import (
 	"context"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
-
-// hereCall holds the counter of a call that chargeHere decides, and the verdict on it. Only the
-// counter's Key, Limit and Cost are set.
-type hereCall struct {
-	counter algorithm.Counter
-	verdict algorithm.Verdict
-}
 
 // chargesHere reports whether chargeHere decides calls of n permits.
 func (h *handle) chargesHere(n int) bool {

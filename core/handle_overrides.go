@@ -24,5 +24,3 @@ func (h *handle) withOverrides() *handle {
 	}
 	return &changed
 }
-
-func (h *handle) hasOverrides() bool { return h.counted.OverrideKey != "" }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
@@ -150,19 +149,3 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 }
 
 var _ engine.Observer = (*decider)(nil)
-
-// overridden returns the limit that an override makes of the rule's own.
-func (p *namedRule) overridden(limits *limitCache, found *algorithm.FoundOverride) *ruleLimit {
-	limit := p.limits[0].limit.overridden(found)
-	if q, ok := p.computed.Get(limit); ok {
-		return q
-	}
-	return p.addComputed(limits.of(limit))
-}
-
-// overridden returns the limit with the numbers of an override.
-func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
-	l = l.normal()
-	l.Max, l.Burst = permitsOf(found.Max), permitsOf(found.Burst)
-	return l
-}

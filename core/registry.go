@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"runtime"
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
@@ -57,6 +58,14 @@ func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
 	g.list(a)
 	warnOfNobody(g.log, a.rules)
 	return nil
+}
+
+// list adds a guard to the list of a limiter's guards, including those of checks, with the place where
+// it is being made.
+func (g *registry) list(a *attachment) {
+	var callers [16]uintptr
+	a.callers = slices.Clone(callers[:runtime.Callers(3, callers[:])])
+	g.attached.Add(a)
 }
 
 // checkAll returns what is wrong with the rules of a guard by themselves.

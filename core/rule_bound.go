@@ -117,12 +117,6 @@ func (b *boundRule) counted(p *namedRule) engine.Rule {
 	return r
 }
 
-// addComputed keeps a limit that LimitFor returned, or that an override makes.
-func (p *namedRule) addComputed(of *preparedLimit) *ruleLimit {
-	q, _ := p.computed.Add(of.limit, p.prepare(of), maxLimits)
-	return q
-}
-
 // addPlans makes the limits of the rule's Plans.
 func (b *boundRule) addPlans(p *namedRule) {
 	if len(b.Plans) == 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
@@ -55,4 +56,26 @@ func (p *namedRule) countedLimits() (limits []*ruleLimit) {
 		}
 	}
 	return limits
+}
+
+// addComputed keeps a limit that LimitFor returned, or that an override makes.
+func (p *namedRule) addComputed(of *preparedLimit) *ruleLimit {
+	q, _ := p.computed.Add(of.limit, p.prepare(of), maxLimits)
+	return q
+}
+
+// overridden returns the limit that an override makes of the rule's own.
+func (p *namedRule) overridden(limits *limitCache, found *algorithm.FoundOverride) *ruleLimit {
+	limit := p.limits[0].limit.overridden(found)
+	if q, ok := p.computed.Get(limit); ok {
+		return q
+	}
+	return p.addComputed(limits.of(limit))
+}
+
+// overridden returns the limit with the numbers of an override.
+func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
+	l = l.normal()
+	l.Max, l.Burst = permitsOf(found.Max), permitsOf(found.Burst)
+	return l
 }
