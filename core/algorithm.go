@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -49,37 +48,6 @@ const (
 	// 10s.
 	Concurrency
 )
-
-// Bucket returns the limit counted by a token bucket of burst permits: PerSecond(10).Bucket(20)
-// refills ten a second and lets twenty through at once. A burst of 0 is Max.
-func (l Limit) Bucket(burst int) Limit {
-	l.Algorithm, l.Burst = TokenBucket, burst
-	return l
-}
-
-// Log returns the limit counted by [SlidingLog].
-func (l Limit) Log() Limit { return l.by(SlidingLog) }
-
-// Fixed returns the limit counted by [FixedWindow].
-func (l Limit) Fixed() Limit { return l.by(FixedWindow) }
-
-// Aligned returns the limit counted by [CalendarWindow], in windows that begin at multiples of
-// Window since the epoch. For days and months of a zone, see [PerCalendarDay] and
-// [PerCalendarMonth].
-func (l Limit) Aligned() Limit { return l.by(CalendarWindow) }
-
-// LostAfter returns the limit counted by Concurrency, with the time after which the slot of a
-// holder that died is free, at least one second: InFlight(3).LostAfter(10*time.Second).
-func (l Limit) LostAfter(span time.Duration) Limit {
-	l = l.by(Concurrency)
-	l.Window = span
-	return l
-}
-
-func (l Limit) by(algorithm Algorithm) Limit {
-	l.Algorithm, l.Burst = algorithm, 0
-	return l
-}
 
 // String returns the algorithm's name, as it is spelled in Go.
 func (a Algorithm) String() string {

@@ -50,22 +50,22 @@ const (
 	maxBan      = algorithm.MaxWindow * time.Microsecond
 )
 
-// checkBan checks the Ban.
-func (c *ruleCheck) checkBan() {
-	switch b := c.Ban; {
+// check adds what is wrong with the ban.
+func (b Ban) check(add func(field, code string, value any, why string)) {
+	switch {
 	case b == Ban{}, b == Ban{ByHand: true}:
 		return
 	case b.ByHand:
-		c.add("Ban.ByHand", "ban_by_hand", true, "goes without the other fields")
+		add("Ban.ByHand", "ban_by_hand", true, "goes without the other fields")
 		return
 	}
-	if c.Ban.After < 1 || c.Ban.After > maxBanAfter {
-		c.add("Ban.After", "ban_after", c.Ban.After, "must be 1 to 1000 windows; or set ByHand alone")
+	if b.After < 1 || b.After > maxBanAfter {
+		add("Ban.After", "ban_after", b.After, "must be 1 to 1000 windows; or set ByHand alone")
 	}
-	if c.Ban.For < time.Millisecond || c.Ban.For > maxBan {
-		c.add("Ban.For", "ban_for", c.Ban.For, "must be 1 ms to 366 days: a ban has an end")
-	} else if c.Ban.Max != 0 && (c.Ban.Max < c.Ban.For || c.Ban.Max > maxBan) {
-		c.add("Ban.Max", "ban_max", c.Ban.Max, "must be For to 366 days, or unset")
+	if b.For < time.Millisecond || b.For > maxBan {
+		add("Ban.For", "ban_for", b.For, "must be 1 ms to 366 days: a ban has an end")
+	} else if b.Max != 0 && (b.Max < b.For || b.Max > maxBan) {
+		add("Ban.Max", "ban_max", b.Max, "must be For to 366 days, or unset")
 	}
 }
 

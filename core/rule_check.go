@@ -22,7 +22,7 @@ func (r *Rule) check() []*RuleError {
 	c.checkOverrides(sound)
 	c.checkMode()
 	c.checkWarn()
-	c.checkBan()
+	c.Ban.check(c.add)
 	c.checkScope()
 	c.checkFailure(sound)
 	return c.found
@@ -171,5 +171,27 @@ func (c *ruleCheck) checkPlans() {
 		if wrong := limit.wrong(); wrong != nil {
 			c.add(planField(name), wrong.Code, limit, wrong.ofLimit())
 		}
+	}
+}
+
+// checkMode checks the Mode, and what does not go with Soft.
+func (c *ruleCheck) checkMode() {
+	if !c.Mode.known() {
+		c.add("Mode", "mode", c.Mode, "must be Enforce, Soft or DryRun")
+	}
+	if c.Mode != Soft {
+		return
+	}
+	if c.Name == "" {
+		c.add("Mode", "soft_without_name", c.Mode, "needs a Name, and all rules of this Name must be Soft")
+	}
+	if (c.Ban != Ban{}) {
+		c.add("Mode", "soft_and_ban", c.Mode, "cannot be combined with Ban, because the rule refuses nobody")
+	}
+	if c.Lease != 0 {
+		c.add("Mode", "soft_and_lease", c.Mode, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
+	}
+	if c.OnStoreError == FailClosed {
+		c.add("Mode", "soft_and_fail_closed", c.Mode, "cannot be combined with FailClosed, because the rule refuses nobody")
 	}
 }
