@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
@@ -76,10 +77,7 @@ func (s *Set) Rule(name string) (core.Rule, bool) {
 	if !ok {
 		return core.Rule{}, false
 	}
-	r := placed.Rule
-	r.Also, r.Plans = slices.Clone(r.Also), maps.Clone(r.Plans)
-	r.Paths, r.Except, r.Methods = slices.Clone(r.Paths), slices.Clone(r.Except), slices.Clone(r.Methods)
-	return r, true
+	return rulefield.Clone(placed.Rule), true
 }
 
 // Guard returns a Guard of the rules of these names, on the Limiter of the Set. The adapters' With

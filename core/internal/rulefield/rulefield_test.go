@@ -104,9 +104,29 @@ func wantInFiles(t *testing.T, f *rulefield.Field) {
 	if reflect.ValueOf(rule).FieldByName(f.Name).IsZero() {
 		t.Errorf("is not read from %q", examples[f.Name].with)
 	}
+	wantOwnCopy(t, set, f)
 	_, err := rulefile.Load(newLimiter(t), functions, file(t, examples[f.Name].wrong))
 	if err == nil || !regexp.MustCompile(`rule "(api|é)": `+f.File()+`\b`).MatchString(err.Error()) {
 		t.Errorf("%q gives %v, want an error that names %s", examples[f.Name].wrong, err, f.File())
+	}
+}
+
+// wantOwnCopy fails if somebody who changes a rule that a Set returned changes the Set.
+func wantOwnCopy(t *testing.T, set *rulefile.Set, f *rulefield.Field) {
+	t.Helper()
+	field := func() reflect.Value {
+		rule, _ := set.Rule(set.Names()[0])
+		return reflect.ValueOf(&rule).Elem().FieldByName(f.Name)
+	}
+	want := fmt.Sprint(field())
+	switch changed := field(); changed.Kind() {
+	case reflect.Slice:
+		changed.Index(0).SetZero()
+	case reflect.Map:
+		changed.Clear()
+	}
+	if got := fmt.Sprint(field()); got != want {
+		t.Errorf("has become %s, from %s", got, want)
 	}
 }
 
