@@ -20,9 +20,9 @@ import (
 // longer.
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
-// Ban set, the error is a *[core.RuleError]. Handles do not look at bans. A bare address as the subject
-// is a *[core.RuleError]: use [core.IPSubject]. Other errors are those of [core.Counter]. See [WithActor] and
-// [Operator.Bans].
+// Ban set, the error is a *[core.RuleError]. Handles do not look at bans. A bare address as the
+// subject is a *[core.RuleError]: use [core.IPSubject]. Other errors are those of [core.Counter].
+// See [WithActor] and [Operator.Bans].
 func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	began := time.Now()
 	if err := o.checkBan(ctx, name, subject, span); err != nil {
@@ -61,8 +61,8 @@ func (o *Operator) checkBan(ctx context.Context, name, subject string, span time
 }
 
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
-// Errors are those of [Operator.Ban]. If Redis does not answer, the error says who still refuses the
-// subject.
+// Errors are those of [Operator.Ban]. If Redis does not answer, the error says who still refuses
+// the subject.
 func (o *Operator) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	began := time.Now()
 	if err := o.check(ctx, name, subject); err != nil {

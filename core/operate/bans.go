@@ -17,8 +17,8 @@ type BanEntry struct {
 	// Until is when the ban ends, by the clock of Redis, or of this process if there is no Redis.
 	Until time.Time
 	// Cause is "by hand" for a ban by [Operator.Ban]. Otherwise it says in how many windows the
-	// subject was refused, such as "refused in 3 windows in a row", or "refused in several windows in
-	// a row" if this Limiter has no such rule.
+	// subject was refused, such as "refused in 3 windows in a row", or "refused in several windows
+	// in a row" if this Limiter has no such rule.
 	Cause string
 	// Bans is how often the rule has banned the subject, including this time, since its earlier
 	// bans were last forgotten: see [core.Ban]. Bans by hand do not count.
@@ -46,11 +46,11 @@ const maxBanPage = 1_000
 // after is "". For each further page, it is the next of the page before. next is "" on the last
 // page. A page may have fewer than n bans, or none, though others follow.
 //
-// A ban by [Operator.Ban] is listed at once. Any other is listed within a second or so, by a process
-// that reads it in a reply of Redis, which happens when the subject calls. So the list may miss a
-// ban whose subject has not called since a process crashed, or since Redis lost the list. Subjects
-// longer than 255 bytes are not listed, nor are bans of rules in DryRun. Of each rule, 100,000 bans
-// are listed, those that end last. Without Redis, all rules together can have as many.
+// A ban by [Operator.Ban] is listed at once. Any other is listed within a second or so, by a
+// process that reads it in a reply of Redis, which happens when the subject calls. So the list may
+// miss a ban whose subject has not called since a process crashed, or since Redis lost the list.
+// Subjects longer than 255 bytes are not listed, nor are bans of rules in DryRun. Of each rule,
+// 100,000 bans are listed, those that end last. Without Redis, all rules together can have as many.
 //
 // The rule need not be attached to this Limiter. The error is a *[core.RuleError] if an argument is
 // wrong. Others are those of [core.Counter].
@@ -82,9 +82,9 @@ func (o *Operator) checkBans(ctx context.Context, rule string, n int) error {
 	return ctx.Err()
 }
 
-// BanOf returns the ban of a subject from a rule, as [Operator.Bans] would. ok reports whether a ban
-// is in force. BanOf also finds bans that are missing from the list. Without Redis, these have no
-// author and no note. Errors are those of [Operator.Ban].
+// BanOf returns the ban of a subject from a rule, as [Operator.Bans] would. ok reports whether a
+// ban is in force. BanOf also finds bans that are missing from the list. Without Redis, these have
+// no author and no note. Errors are those of [Operator.Ban].
 func (o *Operator) BanOf(ctx context.Context, rule, subject string) (ban BanEntry, ok bool, err error) {
 	if err := o.check(ctx, rule, subject); err != nil {
 		return BanEntry{}, false, err

@@ -57,9 +57,9 @@ func (r Reference) String() string {
 
 // ExplainReference reads the reference of a refusal. Any process with the same
 // Options.ReferenceKeys may have made it. Case, spaces and hyphens make no difference, and the
-// letters O, I and L may stand for the digits 0, 1 and 1. The error is a *[core.RuleError]: the text is
-// not a reference, or part of it is missing or was changed, or it was made with a key that is not
-// in Options.ReferenceKeys.
+// letters O, I and L may stand for the digits 0, 1 and 1. The error is a *[core.RuleError]: the
+// text is not a reference, or part of it is missing or was changed, or it was made with a key that
+// is not in Options.ReferenceKeys.
 func (o *Operator) ExplainReference(text string) (Reference, error) {
 	if err := o.made(); err != nil {
 		return Reference{}, err

@@ -33,8 +33,8 @@ type TopEntry struct {
 	// Refused is about how often the rule refused the subject, or would have refused it if it is in
 	// DryRun. It is 0 in Near.
 	Refused int64
-	// Used is the largest share of a limit of the rule that the subject had in use after a call that
-	// passed, from 0.8 to 1. It is 0 in Refused.
+	// Used is the largest share of a limit of the rule that the subject had in use after a call
+	// that passed, from 0.8 to 1. It is 0 in Refused.
 	Used float64
 }
 
@@ -46,13 +46,13 @@ type TopEntry struct {
 // Every subject with more than 2 % of the refusals of a rule, or of all rules, in these minutes is
 // in the list, in whatever order the calls come. Its number is never too high, and too low by at
 // most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
-// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as in
-// "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated ones
-// ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or Soft would have refused.
-// If a process refuses more than 8,192 calls of a rule in a second, it counts samples of them. Then
-// the number of a subject with 1 % of the refusals is typically 4 % too high or too low after ten
-// seconds, and 2 % after a minute. After an outage of Redis a number may be too low, because nothing
-// is sent again that Redis may have counted.
+// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as
+// in "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated
+// ones ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or Soft would have
+// refused. If a process refuses more than 8,192 calls of a rule in a second, it counts samples of
+// them. Then the number of a subject with 1 % of the refusals is typically 4 % too high or too low
+// after ten seconds, and 2 % after a minute. After an outage of Redis a number may be too low,
+// because nothing is sent again that Redis may have counted.
 //
 // At most 200 rules have lists. Others are left out until one of these has refused nobody, and
 // nobody has been near its limits, for an hour. The lists need no further right in Redis, which
