@@ -116,8 +116,8 @@ func (b *bench) localTargets() []target {
 		{"in process, 100k keys, to " + rivals.Floor, 2, b.localPairs(allKeys, rivals.Floor, nanos), true},
 		{"in process, 100k keys, CPU time to " + rivals.Floor, 2, b.localPairs(allKeys, rivals.Floor, clientNanos), true},
 		{"in process, a bucket by the hour to one by the minute", 1, byTheHour, true},
-		{"in process, heap of TokenBucket to go-limiter", 0.7, bytesRatio(b.heapBytes[rivals.TokenBucket], b.heapBytes[rivals.GoLimiter]), true},
-		{"in process, heap of a busy SlidingWindow to go-limiter", 2.3, bytesRatio(b.heapBytes[busySlidingWindow], b.heapBytes[rivals.GoLimiter]), true},
+		{"in process, heap of TokenBucket to go-limiter", 1, bytesRatio(b.heapBytes[rivals.TokenBucket], b.heapBytes[rivals.GoLimiter]), true},
+		{"in process, heap of a busy SlidingWindow to go-limiter", 3, bytesRatio(b.heapBytes[busySlidingWindow], b.heapBytes[rivals.GoLimiter]), true},
 	}
 }
 

@@ -189,7 +189,7 @@ func (all trips) wantPolicies(t *testing.T) {
 		}
 	}
 	if failed == 0 {
-		t.Errorf("all of %d calls were decided, so nothing was ill", len(all))
+		t.Errorf("all of %d calls were decided, so nothing failed", len(all))
 	}
 }
 

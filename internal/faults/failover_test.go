@@ -29,17 +29,17 @@ func TestReplicaTakesOver(t *testing.T) {
 	var look lookout
 	cluster := clustered(t, servers, func(o *redis.ClusterOptions) { o.Dialer = look.dial })
 	limiter := cluster.limiter(t, timeout)
-	subject := cluster.subject(t, crowdSick)
-	roles := []*redistest.Server{cluster.nodes[crowdSick], servers.Replicas()[crowdSick]}
+	subject := cluster.subject(t, failingShard)
+	roles := []*redistest.Server{cluster.nodes[failingShard], servers.Replicas()[failingShard]}
 	limit := core.PerDay(1_000_000)
-	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 64)
+	crowd := newCrowd(t, cluster, newEndpoint(limiter, ruleFor("crowd", limit, core.FailClosed)), 64)
 	crowd.gather()
 	time.Sleep(time.Second)
 	var outages waits
 	for range times {
 		o := beginOutage(t, limiter, subject, timeout)
 		look.await(t, roles[0].Addr())
-		crowd.health.Store(isSick)
+		crowd.health.Store(isFailing)
 		o.mark()
 		roles[0].Kill()
 		o.wantPolicies()
@@ -95,8 +95,8 @@ func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout ti
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
 	for i, policy := range policies {
 		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(atHomeOf), policy)
-		d := newDoor(limiter, rule)
-		if k := d.knock(subject); !k.byRedis() {
+		d := newEndpoint(limiter, rule)
+		if k := d.call(subject); !k.byRedis() {
 			t.Fatalf("before the fault: %+v", k.Decision)
 		}
 		o.all.Go(func() { o.call(d, subject, i) })
@@ -104,7 +104,7 @@ func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout ti
 	return o
 }
 
-func (o *outage) call(d door, subject string, policy int) {
+func (o *outage) call(d endpoint, subject string, policy int) {
 	for {
 		select {
 		case <-o.stop:
@@ -112,7 +112,7 @@ func (o *outage) call(d door, subject string, policy int) {
 		case <-time.After(5 * time.Millisecond):
 		}
 		at := time.Since(o.begun)
-		k := d.knock(subject)
+		k := d.call(subject)
 		k.wantPolicy(o.t, policies[policy], o.timeout)
 		if k.byRedis() {
 			continue
@@ -229,7 +229,7 @@ func (c *crowd) wantKept(t *testing.T, limiter *core.Limiter, limit core.Limit) 
 	t.Helper()
 	for _, caller := range c.callers {
 		charged := used(t, limiter, "crowd", caller.subject, limit)
-		if charged > caller.calls || caller.shard != crowdSick && charged != caller.calls {
+		if charged > caller.calls || caller.shard != failingShard && charged != caller.calls {
 			t.Errorf("%s on shard %d: %d charged for %d calls", caller.subject, caller.shard, charged, caller.calls)
 		}
 	}

@@ -46,11 +46,11 @@ var faults = []fault{
 }
 
 func init() {
-	for _, s := range sicknesses {
-		faults = append(faults, fault{s.fault, s.bears()})
+	for _, s := range networkFaults {
+		faults = append(faults, fault{s.fault, s.holds()})
 	}
-	for _, a := range ailments {
-		faults = append(faults, fault{a.fault, "the rule's policy answers, and without a restart decides again within 2 s of the cure"})
+	for _, a := range storeFaults {
+		faults = append(faults, fault{a.fault, "the rule's policy answers, and without a restart decides again within 2 s of the recovery"})
 	}
 }
 

@@ -36,7 +36,7 @@ func loseReplies(t *testing.T, how toxic) int {
 		}
 	}
 	s.connect(16)
-	w.suffer(how)
+	w.inject(how)
 	for way, ask := range ways { // over open connections, so each is sent
 		d, err := ask(context.Background(), "first")
 		wantPolicy(t, way, d, err)
@@ -48,7 +48,7 @@ func loseReplies(t *testing.T, how toxic) int {
 			wantPolicy(t, way, d, err)
 		}
 	})
-	w.heal()
+	w.restore()
 	s.rest()
 	lost := 0
 	for way := range ways {

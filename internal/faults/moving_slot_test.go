@@ -45,7 +45,7 @@ func TestSlotMovesInUse(t *testing.T) {
 	var all sync.WaitGroup
 	stop := make(chan struct{})
 	for _, u := range users {
-		d := newDoor(limiter, u.rules...)
+		d := newEndpoint(limiter, u.rules...)
 		for range 4 {
 			all.Go(func() { u.use(t, d, subject, stop) })
 		}
@@ -83,7 +83,7 @@ func newSlotUser(name string, rules ...core.Rule) *slotUser {
 }
 
 // use makes calls until stop is closed.
-func (u *slotUser) use(t *testing.T, d door, subject string, stop chan struct{}) {
+func (u *slotUser) use(t *testing.T, d endpoint, subject string, stop chan struct{}) {
 	for {
 		select {
 		case <-stop:
@@ -91,7 +91,7 @@ func (u *slotUser) use(t *testing.T, d door, subject string, stop chan struct{})
 		case <-time.After(time.Millisecond):
 		}
 		u.calls.Add(1)
-		k := d.knock(subject)
+		k := d.call(subject)
 		if !k.byRedis() || k.status != http.StatusOK && k.status != http.StatusTooManyRequests {
 			t.Errorf("%s: a call ended with %d after %v: %+v", u.name, k.status, k.took, k.Decision)
 		}

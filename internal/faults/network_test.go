@@ -8,19 +8,19 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// sickness is a fault of the network.
-type sickness struct {
+// networkFault is a fault of the network.
+type networkFault struct {
 	fault  string // the line of the table
 	toxics []toxic
 	// vanishes is set if new connections are not answered either.
 	vanishes bool
-	// bearable is set if every call is decided nevertheless. some is set if some calls are, so the
+	// tolerable is set if every call is decided nevertheless. some is set if some calls are, so the
 	// breaker need not open.
-	bearable, some bool
+	tolerable, some bool
 }
 
-var sicknesses = []sickness{
-	{fault: "latency of 30 ms", toxics: []toxic{{"latency", "upstream", `"latency": 30`}}, bearable: true},
+var networkFaults = []networkFault{
+	{fault: "latency of 30 ms", toxics: []toxic{{"latency", "upstream", `"latency": 30`}}, tolerable: true},
 	{fault: "latency of 200 ms", toxics: []toxic{{"latency", "downstream", `"latency": 200`}}},
 	{fault: "bandwidth of 10 kB/s", toxics: []toxic{{"bandwidth", "upstream", `"rate": 10`}, {"bandwidth", "downstream", `"rate": 10`}}, some: true},
 	{fault: "connections closed mid-pipeline, after 400 bytes of replies", toxics: []toxic{{"limit_data", "downstream", `"bytes": 400`}}, some: true},
@@ -37,10 +37,10 @@ var sicknesses = []sickness{
 // Under the race detector, beside other tests, a busy machine has more time.
 var openWithin, closeWithin = shortOr(5*time.Second, time.Second), shortOr(10*time.Second, 2*time.Second)
 
-// bears returns what must hold for this sickness.
-func (s sickness) bears() string {
+// holds returns what must hold for this networkFault.
+func (s networkFault) holds() string {
 	switch {
-	case s.bearable:
+	case s.tolerable:
 		return "every call is decided"
 	case s.some:
 		return "every call is back by its deadline, and charged at most once; the breaker is closed within 2 s of recovery"
@@ -52,21 +52,21 @@ func (s sickness) bears() string {
 // A faulty network delays no call past its deadline, and no call costs two permits. The breaker
 // soon opens, and soon closes after the recovery.
 func TestNetwork(t *testing.T) {
-	for _, s := range sicknesses {
+	for _, s := range networkFaults {
 		t.Run(s.fault, func(t *testing.T) {
 			if !long() { // the long forms measure times
 				t.Parallel()
 			}
-			s.suffer(t)
+			s.test(t)
 		})
 	}
 }
 
-func (x sickness) suffer(t *testing.T) {
+func (x networkFault) test(t *testing.T) {
 	server, limit := redistest.Start(t), core.PerDay(10_000_000)
 	w := newWire(t, server)
 	options := core.Options{}
-	if x.bearable {
+	if x.tolerable {
 		options.Timeout = patience // a busy machine may be slower than the network
 	}
 	s := limited(t, server, options, w.over)
@@ -80,7 +80,7 @@ func (x sickness) suffer(t *testing.T) {
 	calls.wantChargedOnce(s, limit)
 	inTime := calls.wantInTime(s)
 	switch {
-	case x.bearable:
+	case x.tolerable:
 		calls.wantDecided(t)
 		if opened != 0 {
 			t.Error("the breaker opened, though every call was answered")
@@ -97,10 +97,10 @@ func (x sickness) suffer(t *testing.T) {
 
 // pass makes the wire faulty and then repairs it. It returns when the breaker opened, or 0, and how
 // long after the repair it closed.
-func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
+func (x networkFault) pass(s *service, w *wire) (opened, closed time.Duration) {
 	begin := time.Now()
 	w.vanished.Store(x.vanishes)
-	w.suffer(x.toxics...)
+	w.inject(x.toxics...)
 	for !x.isOver(time.Since(begin), opened) {
 		if opened == 0 && s.breaker() != "closed" {
 			opened = time.Since(begin)
@@ -108,11 +108,11 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	w.vanished.Store(false)
-	w.heal()
+	w.restore()
 	back := time.Now()
 	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
 	closed = time.Since(back)
-	if !x.bearable && !x.some && (opened == 0 || opened > openWithin) {
+	if !x.tolerable && !x.some && (opened == 0 || opened > openWithin) {
 		s.t.Errorf("the breaker opened after %v (0: never), want within %v", opened, openWithin)
 	}
 	if closed > closeWithin {
@@ -123,11 +123,11 @@ func (x sickness) pass(s *service, w *wire) (opened, closed time.Duration) {
 
 // isOver reports whether the fault has lasted long enough: in the short form until the breaker has
 // opened, or for a second where it need not.
-func (x sickness) isOver(lasted, opened time.Duration) bool {
+func (x networkFault) isOver(lasted, opened time.Duration) bool {
 	switch {
 	case long():
 		return lasted > 5*time.Second
-	case x.bearable || x.some:
+	case x.tolerable || x.some:
 		return lasted > time.Second
 	default:
 		return opened > 0 || lasted > openWithin

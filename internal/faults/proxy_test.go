@@ -59,8 +59,8 @@ type toxic struct {
 	attr   string // such as "latency": 30
 }
 
-// suffer adds the toxics to the wire until heal.
-func (w *wire) suffer(toxics ...toxic) {
+// inject adds the toxics to the wire until restore.
+func (w *wire) inject(toxics ...toxic) {
 	w.t.Helper()
 	for _, x := range toxics {
 		text := fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {%s}}`, x.kind, x.stream, x.attr)
@@ -70,5 +70,5 @@ func (w *wire) suffer(toxics ...toxic) {
 	}
 }
 
-// heal removes all toxics.
-func (w *wire) heal() { w.proxy.Toxics.ResetToxics(context.Background()) }
+// restore removes all toxics.
+func (w *wire) restore() { w.proxy.Toxics.ResetToxics(context.Background()) }

@@ -22,14 +22,14 @@ func TestRingServerKilled(t *testing.T) {
 	ring := ringed(t, redistest.StartRing(t, 3))
 	limiter := ring.limiter(t, timeout)
 	limit, most := core.PerDay(1_000_000), core.PerDay(40)
-	crowd := newCrowd(t, ring, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 48)
-	tight := newDoor(limiter, ruleFor("tight", most, core.FailClosed))
-	subject, sick := ring.subject(t, crowdSick), ring.nodes[crowdSick]
+	crowd := newCrowd(t, ring, newEndpoint(limiter, ruleFor("crowd", limit, core.FailClosed)), 48)
+	tight := newEndpoint(limiter, ruleFor("tight", most, core.FailClosed))
+	subject, failing := ring.subject(t, failingShard), ring.nodes[failingShard]
 	crowd.gather()
 	passed := 0
 	fill := func() {
 		for range 2 * most.Max {
-			if tight.knock(subject).status == 200 {
+			if tight.call(subject).status == 200 {
 				passed++
 			}
 		}
@@ -39,15 +39,15 @@ func TestRingServerKilled(t *testing.T) {
 		fill()
 		o := beginOutage(t, limiter, subject, timeout)
 		o.mark()
-		crowd.health.Store(isSick)
-		sick.Kill()
+		crowd.health.Store(isFailing)
+		failing.Kill()
 		o.wantPolicies()
 		down.add(o.over())
 		fill()
 		o = beginOutage(t, limiter, subject, timeout)
 		o.mark()
-		sick.Restart()
-		comesTrue(t, "the server has counters again", func() bool { return sick.Client(t).DBSize(t.Context()).Val() > 0 })
+		failing.Restart()
+		comesTrue(t, "the server has counters again", func() bool { return failing.Client(t).DBSize(t.Context()).Val() > 0 })
 		back.add(o.over())
 		crowd.health.Store(isWell)
 		fill()

@@ -24,7 +24,7 @@ const (
 	// unhurried is the Timeout of limiters whose servers are all healthy. It is long enough for a
 	// busy machine.
 	unhurried = 20 * time.Second
-	// sturdy is, in short runs, the Timeout of limiters with one sick server. It is long enough for
+	// sturdy is, in short runs, the Timeout of limiters with one failing server. It is long enough for
 	// the others to answer on a busy machine.
 	sturdy = 1500 * time.Millisecond
 	// mayBeLate is by how much a call may miss its deadline on such a machine. The faults that
@@ -53,7 +53,7 @@ func ringed(t *testing.T, r *redistest.Ring, change ...func(*redis.RingOptions))
 	return shards{client, r.Nodes(), func(_ context.Context, key string) (*redis.Client, error) { return client.GetShardClientForKey(key) }}
 }
 
-// limiter returns a limiter on these servers that stores each decision where knock finds it.
+// limiter returns a limiter on these servers that stores each decision where call finds it.
 func (s shards) limiter(t *testing.T, timeout time.Duration) *core.Limiter {
 	return limiterOn(t, s.client, timeout)
 }
@@ -103,28 +103,28 @@ func leaveDecision(ctx context.Context, e core.Event) {
 	}
 }
 
-// door is a handler of net/http behind rules that count by the caller of knock.
-type door struct{ http.Handler }
+// endpoint is a handler of net/http behind rules that count by the caller of call.
+type endpoint struct{ http.Handler }
 
-// knocked is the result of a call.
-type knocked struct {
+// result is the result of a call.
+type result struct {
 	status int
 	core.Decision
 	took time.Duration
 }
 
-// newDoor returns a handler behind these rules. Rules without a Key count by the caller of knock.
-func newDoor(limiter *core.Limiter, rules ...core.Rule) door {
+// newEndpoint returns a handler behind these rules. Rules without a Key count by the caller of call.
+func newEndpoint(limiter *core.Limiter, rules ...core.Rule) endpoint {
 	for i := range rules {
 		if rules[i].Key == nil {
 			rules[i].Key = func(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
 		}
 	}
-	return door{nethttplimit.New(limiter, rules...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
+	return endpoint{nethttplimit.New(limiter, rules...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
 }
 
-// knock makes a call as this subject.
-func (d door) knock(subject string) (k knocked) {
+// call makes a call as this subject.
+func (d endpoint) call(subject string) (k result) {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Subject", subject)
 	w := httptest.NewRecorder()
@@ -135,11 +135,11 @@ func (d door) knock(subject string) (k knocked) {
 }
 
 // byRedis reports whether Redis decided, either just now or by a refusal that still holds.
-func (k knocked) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
+func (k result) byRedis() bool { return k.Source == core.FromRedis || k.Source == core.FromDenyCache }
 
 // wantPolicy fails unless Redis decided the call or the rule's policy did, and the caller waited no
 // longer than allowed.
-func (k knocked) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.Duration) {
+func (k result) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.Duration) {
 	t.Helper()
 	if k.took > timeout+mayBeLate {
 		t.Errorf("a call was back after %v, with a Timeout of %v", k.took, timeout)

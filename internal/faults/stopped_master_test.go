@@ -23,16 +23,16 @@ func TestOneMasterStopped(t *testing.T) {
 	cluster := clustered(t, redistest.StartCluster(t))
 	limit := core.PerDay(1_000_000)
 	limiter := cluster.limiter(t, timeout)
-	crowd := newCrowd(t, cluster, newDoor(limiter, ruleFor("crowd", limit, core.FailClosed)), 256)
-	sick := cluster.nodes[crowdSick]
+	crowd := newCrowd(t, cluster, newEndpoint(limiter, ruleFor("crowd", limit, core.FailClosed)), 256)
+	failing := cluster.nodes[failingShard]
 	crowd.gather()
 	for range rounds {
 		time.Sleep(runs)
-		crowd.health.Store(isSick)
-		sick.Stop()
+		crowd.health.Store(isFailing)
+		failing.Stop()
 		time.Sleep(stands)
 		crowd.health.Store(isRecovering)
-		sick.Continue()
+		failing.Continue()
 		time.Sleep(runs / 2)
 		crowd.health.Store(isWell)
 	}
@@ -41,35 +41,35 @@ func TestOneMasterStopped(t *testing.T) {
 	crowd.wantCounted(t, cluster.limiter(t, unhurried), limit)
 	ratio := crowd.wantUnmoved(t, timeout)
 	report(t, stoppedMaster, "p99 of the other shards %.2f times that before (%.1f ms, %.1f ms before); answered on the stopped one within %d ms (Timeout %d ms)",
-		ratio, millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)), crowd.ill.percentile(100).Milliseconds(), timeout.Milliseconds())
+		ratio, millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)), crowd.failing.percentile(100).Milliseconds(), timeout.Milliseconds())
 }
 
 // crowd is a group of callers over all shards, each with its own counter. One of the shards falls
-// sick.
+// failing.
 type crowd struct {
-	t       *testing.T
-	door    door
-	callers []*crowdCaller
-	stop    chan struct{}
-	all     sync.WaitGroup
+	t        *testing.T
+	endpoint endpoint
+	callers  []*crowdCaller
+	stop     chan struct{}
+	all      sync.WaitGroup
 
-	health         atomic.Int32 // of the sick shard
-	before, during waits        // of calls on the other shards: while all are well, and while one is sick
-	ill            waits        // of calls on the sick shard
+	health         atomic.Int32 // of the failing shard
+	before, during waits        // of calls on the other shards: while all work, and while one fails
+	failing        waits        // of calls on the failing shard
 }
 
-// The states of the shard that falls sick. While it recovers it executes the commands that it was
+// The states of the shard that fails. While it recovers it executes the commands that it was
 // sent, which takes time.
 const (
 	isWell int32 = iota
-	isSick
+	isFailing
 	isRecovering
 )
 
-// crowdSick is the shard that falls sick. crowdPace is the time between two calls of one caller.
+// failingShard is the shard that fails. callPace is the time between two calls of one caller.
 const (
-	crowdSick = 1
-	crowdPace = 100 * time.Millisecond
+	failingShard = 1
+	callPace     = 100 * time.Millisecond
 )
 
 // crowdCaller is one caller of a crowd.
@@ -79,8 +79,8 @@ type crowdCaller struct {
 	calls, counted int // all, and those that Redis decided
 }
 
-func newCrowd(t *testing.T, s shards, d door, n int) *crowd {
-	c := &crowd{t: t, door: d, stop: make(chan struct{})}
+func newCrowd(t *testing.T, s shards, d endpoint, n int) *crowd {
+	c := &crowd{t: t, endpoint: d, stop: make(chan struct{})}
 	for shard := range s.nodes {
 		for _, subject := range s.subjects(t, shard, (n+len(s.nodes)-1)/len(s.nodes)) {
 			c.callers = append(c.callers, &crowdCaller{subject: subject, shard: shard})
@@ -98,8 +98,8 @@ func (c *crowd) gather() {
 		c.all.Go(func() {
 			c.call(caller, false)
 			first.Done()
-			time.Sleep(crowdPace * time.Duration(i) / time.Duration(len(c.callers)))
-			for tick := time.NewTicker(crowdPace); ; {
+			time.Sleep(callPace * time.Duration(i) / time.Duration(len(c.callers)))
+			for tick := time.NewTicker(callPace); ; {
 				select {
 				case <-c.stop:
 					return
@@ -118,35 +118,35 @@ func (c *crowd) disperse() {
 	c.all.Wait()
 }
 
-// call makes one call. It belongs to the sickness if that began or ended during the call.
+// call makes one call. It counts as during the outage if that began or ended during the call.
 func (c *crowd) call(caller *crowdCaller, timed bool) {
 	began := c.health.Load()
-	k := c.door.knock(caller.subject)
+	k := c.endpoint.call(caller.subject)
 	ended := c.health.Load()
 	caller.calls++
 	if k.byRedis() {
 		caller.counted++
 	}
 	switch {
-	case caller.shard == crowdSick:
-		c.ill.add(k.took)
+	case caller.shard == failingShard:
+		c.failing.add(k.took)
 	case !k.byRedis() || k.status != http.StatusOK:
 		c.t.Errorf("a call on a shard that is well ended with %d after %v: %+v", k.status, k.took, k.Decision)
 	case !timed:
-	case began == isSick || ended == isSick:
+	case began == isFailing || ended == isFailing:
 		c.during.add(k.took)
 	case began == isWell && ended == isWell:
 		c.before.add(k.took)
 	}
 }
 
-// wantCounted fails unless each call on a healthy shard was charged once, and each call on the sick
+// wantCounted fails unless each call on a healthy shard was charged once, and each call on the failing
 // one at most once. All calls that Redis let pass must have been charged.
 func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 	t.Helper()
 	for _, caller := range c.callers {
 		switch charged := used(t, limiter, "crowd", caller.subject, limit); {
-		case caller.shard != crowdSick && charged != caller.calls:
+		case caller.shard != failingShard && charged != caller.calls:
 			t.Errorf("%s, on a shard that is well: %d charged for %d calls", caller.subject, charged, caller.calls)
 		case charged > caller.calls || charged < caller.counted:
 			t.Errorf("%s: %d charged for %d calls, of which Redis let %d pass", caller.subject, charged, caller.calls, caller.counted)
@@ -154,8 +154,8 @@ func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limi
 	}
 }
 
-// wantUnmoved fails when calls on the shards that are well took longer while the other was sick,
-// and returns how many times as long. A call that waits for the sick shard in any way takes most of
+// wantUnmoved fails when calls on the other shards took longer while the other failed,
+// and returns how many times as long. A call that waits for the failing shard in any way takes most of
 // the Timeout. In a short run one stall of a busy machine is more than a hundredth of the calls, so
 // it looks at their p90.
 func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64) {
@@ -169,10 +169,10 @@ func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64)
 		t.Fatal("no call was timed")
 	}
 	if during > max(3*before, timeout/4) {
-		t.Errorf("the other shards' p%d is %v while one is sick, and %v before", p, during, before)
+		t.Errorf("the other shards' p%d is %v while one fails, and %v before", p, during, before)
 	}
-	if most := c.ill.percentile(100); most > timeout+mayBeLate {
-		t.Errorf("a call on the sick shard was back after %v, with a Timeout of %v", most, timeout)
+	if most := c.failing.percentile(100); most > timeout+mayBeLate {
+		t.Errorf("a call on the failing shard was back after %v, with a Timeout of %v", most, timeout)
 	}
 	return float64(c.during.percentile(99)) / float64(c.before.percentile(99))
 }

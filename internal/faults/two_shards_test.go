@@ -13,18 +13,18 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-const oneOfTwoIll = "a call over two shards of which one is ill"
+const oneOfTwoIll = "a call over two shards of which one fails"
 
 // twoShardCall is a call over two shards. One rule counts on the healthy shard, the other rule on
-// the sick one.
+// the failing one.
 type twoShardCall struct {
-	name        string
-	door        door
-	limit       core.Limit // of the rule on the healthy shard
-	well        string     // its subject
-	atWell, ill core.StorePolicy
-	usedUp      bool // the subject has nothing left
-	atHome      int  // how many more calls may pass by the count in this process
+	name               string
+	endpoint           endpoint
+	limit              core.Limit // of the rule on the healthy shard
+	working            string     // its subject
+	atWorking, failing core.StorePolicy
+	usedUp             bool // the subject has nothing left
+	atHome             int  // how many more calls may pass by the count in this process
 }
 
 // TestOneOfTwoShardsFails makes calls under two rules whose counters lie on two shards. One shard
@@ -33,15 +33,15 @@ type twoShardCall struct {
 func TestOneOfTwoShardsFails(t *testing.T) {
 	t.Parallel()
 	cluster := clustered(t, redistest.StartCluster(t))
-	wells, ill := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
+	working, failing := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
 	timeout := sturdy
 	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)
 	var calls []*twoShardCall
 	for _, limit := range eachAlgorithm(2) {
-		for _, atWell := range policies {
-			for _, atIll := range policies {
+		for _, atWorking := range policies {
+			for _, atFailing := range policies {
 				for _, usedUp := range []bool{false, true} {
-					calls = append(calls, newTwoShardCall(limiter, limit, wells[len(calls)], ill, atWell, atIll, usedUp))
+					calls = append(calls, newTwoShardCall(limiter, limit, working[len(calls)], failing, atWorking, atFailing, usedUp))
 				}
 			}
 		}
@@ -80,16 +80,16 @@ const (
 
 var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, locally}
 
-func newTwoShardCall(limiter *core.Limiter, limit core.Limit, well, ill string, atWell, atIll core.StorePolicy, usedUp bool) *twoShardCall {
-	name := fmt.Sprintf("%v, %v beside an ill %v, used up %v", limit.Algorithm, atWell, atIll, usedUp)
-	here, there := ruleFor("well "+name, limit, atWell), ruleFor("ill "+name, core.PerDay(1000), atIll)
-	here.Key, there.Key = alwaysOf(well), alwaysOf(ill)
-	return &twoShardCall{name, newDoor(limiter, here, there), limit, well, atWell, atIll, usedUp, 1}
+func newTwoShardCall(limiter *core.Limiter, limit core.Limit, working, failing string, atWorking, atFailing core.StorePolicy, usedUp bool) *twoShardCall {
+	name := fmt.Sprintf("%v, %v beside a failing %v, used up %v", limit.Algorithm, atWorking, atFailing, usedUp)
+	here, there := ruleFor("working "+name, limit, atWorking), ruleFor("failing "+name, core.PerDay(1000), atFailing)
+	here.Key, there.Key = alwaysOf(working), alwaysOf(failing)
+	return &twoShardCall{name, newEndpoint(limiter, here, there), limit, working, atWorking, atFailing, usedUp, 1}
 }
 
 // passes reports whether the next call passes.
 func (c *twoShardCall) passes() bool {
-	return !c.usedUp && (c.ill == core.FailOpen || c.ill == locally && c.atHome > 0)
+	return !c.usedUp && (c.failing == core.FailOpen || c.failing == locally && c.atHome > 0)
 }
 
 // prepare uses up the limit on the healthy shard if usedUp is set.
@@ -98,18 +98,18 @@ func (c *twoShardCall) prepare(t *testing.T, limiter *core.Limiter) {
 	if !c.usedUp {
 		return
 	}
-	take := taker(t, limiter, "well "+c.name, c.limit)
+	take := taker(t, limiter, "working "+c.name, c.limit)
 	for range c.limit.Max {
-		if allowed, err := take(c.well); err != nil || !allowed {
+		if allowed, err := take(c.working); err != nil || !allowed {
 			t.Fatalf("%s: %v, %v", c.name, allowed, err)
 		}
 	}
 }
 
-// decide makes the call while the other shard is ill, and returns how long that took.
+// decide makes the call while the other shard is failing, and returns how long that took.
 func (c *twoShardCall) decide(t *testing.T, limiter *core.Limiter, timeout time.Duration, refused *atomic.Int64) time.Duration {
-	before := used(t, limiter, "well "+c.name, c.well, c.limit)
-	k := c.door.knock("")
+	before := used(t, limiter, "working "+c.name, c.working, c.limit)
+	k := c.endpoint.call("")
 	if k.took > timeout+mayBeLate {
 		t.Errorf("%s: back after %v, with a Timeout of %v", c.name, k.took, timeout)
 	}
@@ -118,18 +118,18 @@ func (c *twoShardCall) decide(t *testing.T, limiter *core.Limiter, timeout time.
 	switch {
 	case !passes:
 		refused.Add(1)
-	case c.ill == locally:
+	case c.failing == locally:
 		c.atHome--
 	}
 	// A slot is free again when the call has ended.
 	if passes && c.limit.Algorithm != core.Concurrency {
 		after++
 	}
-	comesTrue(t, c.name+": the shard that is well has charged what it is to keep", func() bool {
-		return used(t, limiter, "well "+c.name, c.well, c.limit) == after
+	comesTrue(t, c.name+": the working shard has charged what it is to keep", func() bool {
+		return used(t, limiter, "working "+c.name, c.working, c.limit) == after
 	})
 	if passes && after == c.limit.Max { // so that it passes the next time, too
-		if _, err := limiter.MustCounter("well "+c.name, c.limit).Reset(context.Background(), c.well); err != nil {
+		if _, err := limiter.MustCounter("working "+c.name, c.limit).Reset(context.Background(), c.working); err != nil {
 			t.Error(err)
 		}
 	}
@@ -137,15 +137,15 @@ func (c *twoShardCall) decide(t *testing.T, limiter *core.Limiter, timeout time.
 }
 
 // wantAnswers checks the decision of each rule.
-func (c *twoShardCall) wantAnswers(t *testing.T, k knocked) {
+func (c *twoShardCall) wantAnswers(t *testing.T, k result) {
 	t.Helper()
 	status, here, there, by := http.StatusOK, core.Allowed, core.StoreFailOpen, core.FromNobody
 	switch {
-	case c.ill == core.FailClosed:
+	case c.failing == core.FailClosed:
 		status, there = http.StatusServiceUnavailable, core.StoreFailClosed
-	case c.ill == locally && c.atHome == 0:
+	case c.failing == locally && c.atHome == 0:
 		status, there, by = http.StatusTooManyRequests, core.LimitExceeded, core.FromLocal
-	case c.ill == locally:
+	case c.failing == locally:
 		there, by = core.Allowed, core.FromLocal
 	}
 	if c.usedUp {
@@ -157,13 +157,13 @@ func (c *twoShardCall) wantAnswers(t *testing.T, k knocked) {
 	}
 	for _, d := range k.All {
 		switch d.Rule {
-		case "well " + c.name:
+		case "working " + c.name:
 			if d.Reason != here || d.Source != core.FromRedis && d.Source != core.FromDenyCache {
-				t.Errorf("%s: the rule on the shard that is well says %+v, want %s", c.name, d, here)
+				t.Errorf("%s: the rule on the working shard says %+v, want %s", c.name, d, here)
 			}
 		default:
 			if d.Reason != there || d.Source != by {
-				t.Errorf("%s: the rule on the ill shard says %+v, want %s", c.name, d, there)
+				t.Errorf("%s: the rule on the failing shard says %+v, want %s", c.name, d, there)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// ailment is a state of a server in which it answers with errors, or not in time.
-type ailment struct {
+// storeFault is a state of a server, which then answers with errors, or not in time.
+type storeFault struct {
 	fault string // the line of the table
 	// classes are the classes of the errors that it may cause. At least one must occur.
 	classes []core.StoreErrorClass
@@ -23,8 +23,8 @@ type ailment struct {
 	// args are for the server, and change is for the limiter's client.
 	args   []string
 	change func(*redis.Options)
-	// sicken begins it, and cure ends it. The operator has a client and rights of its own.
-	sicken, cure func(s *service, operator *redis.Client)
+	// inject begins it, and end ends it. The operator has a client and rights of its own.
+	inject, end func(s *service, operator *redis.Client)
 	// forgets is set if the server loses its counts.
 	forgets bool
 	// rare is set if it may cause no error at all.
@@ -43,29 +43,29 @@ func do(commands ...[]any) func(*service, *redis.Client) {
 	}
 }
 
-// operatorUser is the user who cures the server. The limiter is the default user.
+// operatorUser is the user who repairs the server. The limiter is the default user.
 var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+@all"}
 
-var ailments = []ailment{
+var storeFaults = []storeFault{
 	{
 		fault:   "READONLY: the server has become a replica",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
-		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
+		inject: do([]any{"replicaof", "127.0.0.1", "1"}), end: do([]any{"replicaof", "no", "one"}),
 	},
 	{
 		fault:   "MASTERDOWN: the server is a replica without a master",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
-		sicken: do([]any{"replicaof", "127.0.0.1", "1"}), cure: do([]any{"replicaof", "no", "one"}),
+		inject: do([]any{"replicaof", "127.0.0.1", "1"}), end: do([]any{"replicaof", "no", "one"}),
 	},
 	{
 		fault: "LOADING: the server has restarted, and reads its file", classes: []core.StoreErrorClass{core.StoreNotReady},
 		args:   []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
-		sicken: load, cure: loaded, forgets: true,
+		inject: load, end: loaded, forgets: true,
 	},
 	{
 		fault:   "BUSY: somebody's script runs without end",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
-		sicken: endless, cure: do([]any{"script", "kill"}),
+		inject: endless, end: do([]any{"script", "kill"}),
 	},
 	{
 		// go-redis ignores the error in reply to its first command on a connection, and goes on
@@ -73,44 +73,44 @@ var ailments = []ailment{
 		// lost.
 		fault:   "max number of clients reached: the server closes each connection",
 		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost, core.StoreUnreachable},
-		sicken:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
-		cure:    do([]any{"config", "set", "maxclients", "1000"}),
+		inject:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
+		end:     do([]any{"config", "set", "maxclients", "1000"}),
 	},
 	{
 		fault:   "a pool of one connection, which somebody else holds",
 		classes: []core.StoreErrorClass{core.StoreNoConnection}, tells: "raise PoolSize", change: func(o *redis.Options) { o.PoolSize = 1 },
-		sicken: hold, cure: do([]any{"rpush", "held", "go on"}),
+		inject: hold, end: do([]any{"rpush", "held", "go on"}),
 	},
 	{
 		fault: "OOM: the server's memory is full", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
-		sicken: do([]any{"config", "set", "maxmemory", "1"}), cure: do([]any{"config", "set", "maxmemory", "0"}),
+		inject: do([]any{"config", "set", "maxmemory", "1"}), end: do([]any{"config", "set", "maxmemory", "0"}),
 	},
 	{
 		fault:   "NOAUTH: a password is set",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
-		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
-		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
+		inject: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
+		end:    do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
 		fault:   "WRONGPASS: the password is changed",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
-		sicken: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
-		cure:   do([]any{"acl", "setuser", "default", "nopass"}),
+		inject: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
+		end:    do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
 		fault:   "NOPERM: the user may not run scripts",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
-		sicken: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
+		inject: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 	{
 		fault:   "NOPERM: the user may not touch the keys",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
-		sicken: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), cure: do([]any{"acl", "setuser", "default", "allkeys"}),
+		inject: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), end: do([]any{"acl", "setuser", "default", "allkeys"}),
 	},
 	{
 		fault:   "NOPERM: the user may not run the scripts' commands",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
-		sicken: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), cure: do([]any{"acl", "setuser", "default", "+@all"}),
+		inject: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 }
 
@@ -150,17 +150,17 @@ func hold(s *service, operator *redis.Client) {
 // While a server answers with errors, each rule's policy decides. When the server is well again it
 // decides again, without a restart of the service.
 func TestServerAnswersWithErrors(t *testing.T) {
-	for _, a := range ailments {
+	for _, a := range storeFaults {
 		t.Run(a.fault, func(t *testing.T) {
 			if !long() { // the long forms measure times
 				t.Parallel()
 			}
-			a.befall(t)
+			a.test(t)
 		})
 	}
 }
 
-func (a ailment) befall(t *testing.T) {
+func (a storeFault) test(t *testing.T) {
 	server, limit := redistest.Start(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
 	operator := server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 })
 	var told journal
@@ -185,25 +185,25 @@ func (a ailment) befall(t *testing.T) {
 		calls.wantChargedOnce(s, limit)
 	}
 	if recovery > closeWithin {
-		t.Errorf("decided again %v after the cure, want within %v", recovery, closeWithin)
+		t.Errorf("decided again %v after the recovery, want within %v", recovery, closeWithin)
 	}
-	report(t, a.fault, "decided again %.2f s after the cure", recovery.Seconds())
+	report(t, a.fault, "decided again %.2f s after the recovery", recovery.Seconds())
 }
 
-// pass makes the server ill and cures it, and returns how long after the cure it decided again.
-func (a ailment) pass(s *service, operator *redis.Client) (recovery time.Duration) {
+// pass injects the fault and ends it, and returns how long after the recovery it decided again.
+func (a storeFault) pass(s *service, operator *redis.Client) (recovery time.Duration) {
 	probe := s.direct("probe", core.PerDay(10_000_000))
 	decides := func() bool { return decided(probe(context.Background(), "probe")) }
 	soon(s.t, "the healthy server decides", decides)
-	a.sicken(s, operator)
+	a.inject(s, operator)
 	time.Sleep(shortOr(200*time.Millisecond, 3*time.Second))
 	soon(s.t, "the illness has been met", func() bool {
 		return slices.ContainsFunc(a.classes, func(class core.StoreErrorClass) bool { return s.failures(class) > 0 })
 	})
-	a.cure(s, operator)
-	cured := time.Now()
+	a.end(s, operator)
+	recovered := time.Now()
 	soon(s.t, "the server decides again", decides)
-	recovery = time.Since(cured)
+	recovery = time.Since(recovered)
 	soon(s.t, "the breaker is closed", func() bool { return s.breaker() == "closed" })
 	time.Sleep(50 * time.Millisecond)
 	return recovery

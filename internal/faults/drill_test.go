@@ -17,15 +17,15 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// visitation is an operator beside a fleet, on a server that falls ill. The operator's process calls
+// drill is an operator beside a fleet, on a server that fails. The operator's process calls
 // too.
-type visitation struct {
+type drill struct {
 	*operator
-	service *service // of the operator's process
-	cure    *redis.Client
-	judge   *core.Limiter // sees the server without the wire
-	fleet   *fleet
-	own     *member
+	service  *service // of the operator's process
+	repairer *redis.Client
+	judge    *core.Limiter // sees the server without the wire
+	fleet    *fleet
+	own      *member
 
 	sum      tally
 	late     []time.Duration // how long after its deadline each answer came
@@ -35,7 +35,7 @@ type visitation struct {
 	met      map[core.StoreErrorClass]int
 }
 
-func newVisitation(t *testing.T, server *redistest.Server, w *wire) *visitation {
+func newDrill(t *testing.T, server *redistest.Server, w *wire) *drill {
 	t.Helper()
 	client := server.Client(t, w.over)
 	own, err := newMember(client, timeout, func(core.Threshold) {})
@@ -43,17 +43,17 @@ func newVisitation(t *testing.T, server *redistest.Server, w *wire) *visitation 
 		t.Fatal(err)
 	}
 	t.Cleanup(own.limiter.Close)
-	return &visitation{
+	return &drill{
 		operator: newOperator(t, own.limiter), service: &service{t: t, server: server, client: client, limiter: own.limiter},
-		cure:  server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 }),
-		judge: limited(t, server, core.Options{Timeout: patience}).limiter,
-		fleet: newFleet(t, w.proxy.Listen, timeout), own: own,
+		repairer: server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 }),
+		judge:    limited(t, server, core.Options{Timeout: patience}).limiter,
+		fleet:    newFleet(t, w.proxy.Listen, timeout), own: own,
 	}
 }
 
-// pass makes the server ill, asks and acts meanwhile, cures it, and judges what happened. It returns
+// pass injects a fault, asks and acts meanwhile, repairs it, and judges what happened. It returns
 // how long the calls took that all but one of a hundred did not exceed.
-func (v *visitation) pass(a ailment) (p99 time.Duration) {
+func (v *drill) pass(a storeFault) (p99 time.Duration) {
 	v.t.Helper()
 	v.begin(a.fault, !a.forgets)
 	var over atomic.Bool
@@ -67,7 +67,7 @@ func (v *visitation) pass(a ailment) (p99 time.Duration) {
 	for _, p := range v.fleet.processes {
 		p.begin(r)
 	}
-	v.suffer(a)
+	v.runUnder(a)
 	over.Store(true)
 	running.Wait()
 	for _, p := range v.fleet.processes {
@@ -85,7 +85,7 @@ func (v *visitation) pass(a ailment) (p99 time.Duration) {
 
 // begin begins a phase with subjects of its own: one may call more often than others, one is
 // blocked, and one is banned.
-func (v *visitation) begin(phase string, sure bool) {
+func (v *drill) begin(phase string, sure bool) {
 	v.t.Helper()
 	v.phase, v.sure, v.set, v.mayBeSet, v.banned, v.met = phase, sure, 0, nil, make(map[string]bool), make(map[core.StoreErrorClass]int)
 	ctx := context.Background()
@@ -104,26 +104,26 @@ func (v *visitation) begin(phase string, sure bool) {
 	}
 }
 
-// suffer makes the server ill until each question was asked, and cures it.
-func (v *visitation) suffer(a ailment) {
+// runUnder injects the fault until each question was asked, and repairs it.
+func (v *drill) runUnder(a storeFault) {
 	v.t.Helper()
 	soon(v.t, "all is well", func() bool { return v.askAll(nil) })
 	v.unlisted = v.unlisted || slices.Contains(a.classes, core.StoreRefused) // bans are not listed for a minute after a right was missing
-	a.sicken(v.service, v.cure)
-	ill := time.Now()
+	a.inject(v.service, v.repairer)
+	begun := time.Now()
 	soon(v.t, fmt.Sprint("the illness has been met: ", a.fault), func() bool {
 		v.askAll(a.classes)
 		met := slices.ContainsFunc(a.classes, func(class core.StoreErrorClass) bool { return v.met[class] > 0 })
-		return time.Since(ill) > shortOr(100*time.Millisecond, 2*time.Second) && (met || a.rare || len(a.classes) == 0)
+		return time.Since(begun) > shortOr(100*time.Millisecond, 2*time.Second) && (met || a.rare || len(a.classes) == 0)
 	})
-	a.cure(v.service, v.cure)
-	cured := time.Now()
+	a.end(v.service, v.repairer)
+	recovered := time.Now()
 	soon(v.t, fmt.Sprint("all is well again: ", a.fault), func() bool { return v.askAll(a.classes) })
-	v.recovery = max(v.recovery, time.Since(cured))
+	v.recovery = max(v.recovery, time.Since(recovered))
 }
 
 // askAll asks all questions, and reports whether all were answered.
-func (v *visitation) askAll(classes []core.StoreErrorClass) (well bool) {
+func (v *drill) askAll(classes []core.StoreErrorClass) (well bool) {
 	v.t.Helper()
 	time.Sleep(shortOr(20*time.Millisecond, 0)) // the short form needs no thousands of answers
 	if v.silent {
@@ -160,7 +160,7 @@ func saidByRedis(class core.StoreErrorClass) bool {
 }
 
 // wantExact checks who was let in.
-func (v *visitation) wantExact(a ailment, total *tally) {
+func (v *drill) wantExact(a storeFault, total *tally) {
 	v.t.Helper()
 	lives := 1
 	if a.forgets {
@@ -187,7 +187,7 @@ func (v *visitation) wantExact(a ailment, total *tally) {
 }
 
 // wantKept checks that what was acknowledged is in force.
-func (v *visitation) wantKept() {
+func (v *drill) wantKept() {
 	v.t.Helper()
 	if !v.sure {
 		return
@@ -214,7 +214,7 @@ func (v *visitation) wantKept() {
 }
 
 // waited returns by how much each call exceeded its deadline.
-func (v *visitation) waited() []time.Duration {
+func (v *drill) waited() []time.Duration {
 	late := slices.Clone(v.sum.Took)
 	for i := range late {
 		late[i] -= timeout
