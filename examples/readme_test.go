@@ -31,6 +31,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
@@ -40,7 +41,7 @@ func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, p
 	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
-	_, _ = fmt.Print, console.New
+	_, _, _ = fmt.Print, console.New, operate.New
 	{
 %s
 	}
