@@ -90,7 +90,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 faketime: ## install faketime unless it is there ("make chaos" sets a server's clock)
 	@sh .ci/install faketime
 
-chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into SECURITY.md (about 20 minutes)
+chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into internal/faults/FAULTS.md (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
 
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.

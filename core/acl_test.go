@@ -15,13 +15,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// aclLines are the lines that SECURITY.md tells operators to give to Redis, as words.
+// aclLines are the lines that failure.RightsPage tells operators to give to Redis, as words.
 type aclLines struct {
 	everybody, cluster, ring, database, optional, operators []string
 	followers, publishers, readers                          []string // of a document with rules
@@ -29,7 +30,7 @@ type aclLines struct {
 
 func readACL(t *testing.T) (l aclLines) {
 	t.Helper()
-	page, err := os.ReadFile("../SECURITY.md")
+	page, err := os.ReadFile("../" + failure.RightsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +42,12 @@ func readACL(t *testing.T) (l aclLines) {
 			continue
 		}
 		if len(in) == 0 {
-			t.Fatalf("SECURITY.md has one line ACL SETUSER too many: %s", line)
+			t.Fatalf("%s has one line ACL SETUSER too many: %s", failure.RightsPage, line)
 		}
 		*in[0], in = words, in[1:]
 	}
 	if len(in) > 0 {
-		t.Fatalf("SECURITY.md lacks %d lines ACL SETUSER", len(in))
+		t.Fatalf("%s lacks %d lines ACL SETUSER", failure.RightsPage, len(in))
 	}
 	return l
 }
@@ -67,12 +68,12 @@ func TestTheACLLineIsWhatTheScriptsCall(t *testing.T) {
 	acl := readACL(t)
 	deciding := calledBy(t, "internal/algorithm/*.lua", "eval", "evalsha", "del") // DEL by itself: Reset
 	if got := rights(acl.everybody); !slices.Equal(got, deciding) || !slices.Contains(acl.everybody, "~accesslimit:*") {
-		t.Errorf("SECURITY.md permits %q, want %q for the keys of the default Prefix", acl.everybody, deciding)
+		t.Errorf("%s permits %q, want %q for the keys of the default Prefix", failure.RightsPage, acl.everybody, deciding)
 	}
 	all := append(calledBy(t, "internal/audit/*.lua", "xrevrange"), calledBy(t, "internal/overrides/*.lua")...)
 	operating := slices.DeleteFunc(all, func(command string) bool { return slices.Contains(deciding, command) })
 	if got := rights(acl.operators); !slices.Equal(got, operating) {
-		t.Errorf("SECURITY.md permits operators %q, want %q", got, operating)
+		t.Errorf("%s permits operators %q, want %q", failure.RightsPage, got, operating)
 	}
 }
 
@@ -231,7 +232,7 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	if after := admin.LRange(background, key, 0, -1).Val(); !slices.Equal(after, before) {
 		t.Errorf("the log was %q, and is %q", before, after)
 	}
-	if log.Count("could not be given back", "level=ERROR", "LREM", "SECURITY.md") != 1 {
+	if log.Count("could not be given back", "level=ERROR", "LREM", failure.RightsPage) != 1 {
 		t.Error(log.String())
 	}
 }
@@ -260,10 +261,10 @@ func TestTheACLLineForOperators(t *testing.T) {
 				t.Errorf("without %q: %+v, %v", less, entries, err)
 			}
 		}
-		if less == "xrevrange" && (log.Count("level=WARN", "audit stream cannot be read", "+xrevrange", "SECURITY.md") != 1 || log.Count("level=ERROR") > 0 || limiter.Stats().StoreErrors != nil) {
+		if less == "xrevrange" && (log.Count("level=WARN", "audit stream cannot be read", "+xrevrange", failure.RightsPage) != 1 || log.Count("level=ERROR") > 0 || limiter.Stats().StoreErrors != nil) {
 			t.Errorf("%s, %+v", log.String(), limiter.Stats().StoreErrors)
 		}
-		if less == "xadd" && (log.Count("audit stream is off", "+xadd", "SECURITY.md") != 1 || log.Count("audit") != 1) {
+		if less == "xadd" && (log.Count("audit stream is off", "+xadd", failure.RightsPage) != 1 || log.Count("audit") != 1) {
 			t.Error(log.String())
 		}
 		got := slices.DeleteFunc(denied(t, admin), func(command string) bool { return command == "info" })

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -436,7 +437,7 @@ func TestReadingBansWithoutARight(t *testing.T) {
 	for range 3 {
 		_ = core.ReadBanLists(limiter)
 	}
-	if log.Count("level=WARN", "a right to read their lists", "SECURITY.md") != 1 {
+	if log.Count("level=WARN", "a right to read their lists", failure.RightsPage) != 1 {
 		t.Error(log.String())
 	}
 	wantStatus(t, guard, of("s"), 200)

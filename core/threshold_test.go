@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -522,7 +523,7 @@ func TestThresholdsWithoutARight(t *testing.T) {
 	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
 	limiter.Close()
 	wantReports(t, heard.all())
-	if log.Count("thresholds are not reported", "lacks a right", "all keys that begin with Options.Prefix", "SECURITY.md") != 1 || log.Count("threshold") != 1 {
+	if log.Count("thresholds are not reported", "lacks a right", "all keys that begin with Options.Prefix", failure.RightsPage) != 1 || log.Count("threshold") != 1 {
 		t.Error(log.String())
 	}
 }

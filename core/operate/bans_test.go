@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
@@ -287,7 +288,7 @@ func TestBansWithoutTheRight(t *testing.T) {
 		t.Errorf("%v is listed within a minute after a right was missing", got)
 	}
 	limiter.Close()
-	if log.Count("list of bans is off", "SECURITY.md") != 1 || log.Count("could not be listed") > 0 {
+	if log.Count("list of bans is off", failure.RightsPage) != 1 || log.Count("could not be listed") > 0 {
 		t.Error(log.String())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -369,7 +370,7 @@ func TestTopWithoutTheRight(t *testing.T) {
 		t.Errorf("%v, want that Redis refuses", err)
 	}
 	limiter.Close()
-	if log.Count("refused subjects are off", "SECURITY.md") != 1 || log.Count("refused subjects") != 1 {
+	if log.Count("refused subjects are off", failure.RightsPage) != 1 || log.Count("refused subjects") != 1 {
 		t.Error(log.String())
 	}
 }

@@ -3,5 +3,5 @@
 // hostile requests. Each fault has a test and a figure.
 //
 // "make test" runs their short forms. "make chaos" runs the long ones and writes their figures into
-// SECURITY.md.
+// FAULTS.md.
 package faults

@@ -54,7 +54,7 @@ func init() {
 	}
 }
 
-// fault is one line of the table in SECURITY.md.
+// fault is one line of the table in FAULTS.md.
 type fault struct {
 	name  string // what happens
 	holds string // what must hold nevertheless
@@ -66,7 +66,7 @@ var figures struct {
 	of map[string]string // by the fault's name
 }
 
-// long reports whether to run the long forms, whose figures go into SECURITY.md.
+// long reports whether to run the long forms, whose figures go into FAULTS.md.
 func long() bool { return os.Getenv("ACCESSLIMIT_CHAOS") != "" }
 
 // report records the figure of a fault.
@@ -113,7 +113,7 @@ type written struct{ *testing.M }
 func (w written) Run() (code int) {
 	code = w.M.Run()
 	if code == 0 && long() {
-		if err := writeTable("../../SECURITY.md"); err != nil {
+		if err := writeTable("FAULTS.md"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -121,7 +121,7 @@ func (w written) Run() (code int) {
 	return code
 }
 
-// The table stands between these lines of SECURITY.md.
+// The table stands between these lines of FAULTS.md.
 const begin, end = "<!-- faults: written by \"make chaos\" -->\n", "<!-- end of faults -->"
 
 func writeTable(path string) error {

@@ -31,6 +31,9 @@ type storeFault struct {
 	rare bool
 }
 
+// rightsListed is in the advice about a missing right.
+const rightsListed = "rights that core/OPERATIONS.md lists"
+
 // do runs commands as redis-cli takes them.
 func do(commands ...[]any) func(*service, *redis.Client) {
 	return func(s *service, operator *redis.Client) {
@@ -99,17 +102,17 @@ var storeFaults = []storeFault{
 	},
 	{
 		fault:   "NOPERM: the user may not run scripts",
-		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 	{
 		fault:   "NOPERM: the user may not touch the keys",
-		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), end: do([]any{"acl", "setuser", "default", "allkeys"}),
 	},
 	{
 		fault:   "NOPERM: the user may not run the scripts' commands",
-		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "rights that SECURITY.md lists",
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 }

@@ -27,10 +27,13 @@ const (
 // TooOld is the reply of a server before Redis 6.2 to SET with PXAT in a script.
 const TooOld = "ERR syntax error"
 
+// RightsPage is the page that lists the rights of the Redis user.
+const RightsPage = "core/OPERATIONS.md"
+
 // These are the changes that an operator is advised to make for other reasons, too.
 const (
-	RightsForKeys     = "give the Redis user the rights that SECURITY.md lists, for all keys that begin with Options.Prefix"
-	RightsForCommands = "give the Redis user the rights that SECURITY.md lists; ACL LOG in Redis shows which one is missing"
+	RightsForKeys     = "give the Redis user the rights that " + RightsPage + " lists, for all keys that begin with Options.Prefix"
+	RightsForCommands = "give the Redis user the rights that " + RightsPage + " lists; ACL LOG in Redis shows which one is missing"
 	TagsForProxy      = `let the proxy choose the server by what stands between { and } in a key (hash_tag: "{}" in twemproxy, enable_hashtagging: true in Envoy)`
 )
 
@@ -47,7 +50,7 @@ var causes = []cause{
 	{words{"DENIED"}, Refused, 0, "Redis is in protected mode: set a password there, and in the Redis client's options"},
 	{words{"access one of the keys", "access at least one of the keys", "access a key"}, Refused, inScript | noRight, RightsForKeys},
 	{words{"NOPERM", "The user executing the script", "ACL failure in script"}, Refused, inScript | noRight, RightsForCommands},
-	{words{"command called from"}, Refused, inScript | noRight, "undo rename-command in Redis's configuration for the commands that SECURITY.md lists"},
+	{words{"command called from"}, Refused, inScript | noRight, "undo rename-command in Redis's configuration for the commands that " + RightsPage + " lists"},
 	{words{"CROSSSLOT"}, Refused, 0, TagsForProxy}, // a call with several hash tags is split
 	{words{"This instance has cluster support disabled"}, Refused, 0, "this is not a cluster: make Options.Redis with redis.NewClient"},
 	{words{"MISCONF"}, Refused, inScript, "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no"},

@@ -150,7 +150,7 @@ func TestRemedies(t *testing.T) {
 		text  string
 		words []string
 	}{
-		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", "SECURITY.md lists; ACL LOG"}},
+		{failure.Refused, "NOPERM this user has no permissions", []string{"level=ERROR", failure.RightsPage + " lists; ACL LOG"}},
 		{failure.Refused, "NOPERM this user has no permissions to access one of the keys used as arguments", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
 		{failure.Refused, "NOPERM No permissions to access a key", []string{"level=ERROR", "all keys that begin with Options.Prefix"}},
 		{failure.Refused, "CROSSSLOT Keys in request don't hash to the same slot", []string{"level=ERROR", "let the proxy choose the server by"}},

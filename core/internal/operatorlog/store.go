@@ -42,7 +42,7 @@ func (l *Log) AuditFailed(err error) {
 func (l *Log) AuditOff(err error) {
 	if l.missingAudits.first("") {
 		l.logger.Warn("accesslimit: the audit stream is off, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xadd, as SECURITY.md lists it"))
+			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xadd, as "+failure.RightsPage+" lists it"))
 	}
 }
 
@@ -50,7 +50,7 @@ func (l *Log) AuditOff(err error) {
 func (l *Log) AuditUnread(err error) {
 	if l.unreadAudits.first("") {
 		l.logger.Warn("accesslimit: the audit stream cannot be read, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xrevrange, as SECURITY.md lists it"))
+			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the right +xrevrange, as "+failure.RightsPage+" lists it"))
 	}
 }
 
@@ -151,7 +151,7 @@ func (l *Log) OneKeyPerScript(addr string, why error) {
 	if l.oneKeyScripts.first(addr) {
 		l.logger.Info("accesslimit: different subjects cannot share a script on this server. Decisions are correct, but slower",
 			slog.String("addr", addr), slog.String("why", textOf(why)),
-			slog.String("change", "if a right is missing, grant it (SECURITY.md lists them); nothing if this is a proxy or a cluster"))
+			slog.String("change", "if a right is missing, grant it ("+failure.RightsPage+" lists them); nothing if this is a proxy or a cluster"))
 	}
 }
 

@@ -3,6 +3,8 @@ package operatorlog
 import (
 	"log/slog"
 	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // NoticesDropped warns that a threshold is not reported, because too many reports wait.
@@ -23,7 +25,7 @@ func (l *Log) NoticeFailed(err error) {
 func (l *Log) NoticesOff(err error) {
 	if l.missingNotices.first("") {
 		l.logger.Warn("accesslimit: thresholds are not reported, because the Redis user lacks a right. Everything else works as before",
-			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the rights +get +set, as SECURITY.md lists them"))
+			slog.String("error", textOf(err)), changeOfRights(err, "give the Redis user the rights +get +set, as "+failure.RightsPage+" lists them"))
 	}
 }
 

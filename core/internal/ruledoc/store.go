@@ -26,7 +26,7 @@ type Store struct {
 	trail *audit.Stream
 }
 
-// The rights that a user of Redis needs, as SECURITY.md lists them.
+// The rights that a user of Redis needs, as failure.RightsPage lists them.
 const (
 	readRights  = "+getrange"
 	writeRights = "+eval +evalsha +getrange +set +time"
@@ -147,5 +147,5 @@ func explainRight(err error, rights string) error {
 	if !errors.As(err, &failed) || !redisstore.IsNoPermission(failed.Err) {
 		return err
 	}
-	return &failure.Error{Class: failed.Class, Err: fmt.Errorf("the user of Redis needs the rights %s, as SECURITY.md says: %w", rights, failed.Err)}
+	return &failure.Error{Class: failed.Class, Err: fmt.Errorf("the user of Redis needs the rights %s, as %s says: %w", rights, failure.RightsPage, failed.Err)}
 }
