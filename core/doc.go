@@ -97,6 +97,7 @@
 //
 //	ginlimit.New            ginlimit/ginlimit.go        binds the rules when a route is made
 //	  registry.attach       registry.go                 checks rules (rule_check.go), claims names
+//	    bind                rule_bound.go               prepares each rule: its names, keys and headers
 //	view                    ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
@@ -117,8 +118,8 @@
 //	  answerTo              decide_answer.go            makes the Answer
 //	    writeHeaders        decide_answer.go            what callers see: internal/limitheader
 //	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
-//	      decider.Decided   notices.go                  is that observer
-//	    fillDecision        notices.go                  the Decision, if somebody reads it
+//	      decider.Decided   call_observer.go            is that observer
+//	    fillDecision        call_observer.go            the Decision, if somebody reads it
 //	    answer              decide_answer.go            OnDecision (event.go), Refusal (refusal.go)
 //	    completion          outcome.go                  what is given back after the handler
 //	Answer.Run              guard.go                    runs the handler
@@ -129,8 +130,8 @@
 //
 // A [Limiter] is a defined type over internal/service.Limiter, which has the parts that do not know
 // what a rule is: the store, the engine, the lists. New (new.go) makes it, and its front (front.go),
-// which has the rest. Guards and handles reach both through the front. A call has the parts that it
-// uses (call_parts.go).
+// which has the rest. Guards and handles reach both through the front. The calls of both embed a
+// decider (call_decider.go), which is an engine.Call and the parts that it uses (call_parts.go).
 //
 // A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
 // force, once for each call, and everything after it works with those. The rules get there from top
@@ -144,8 +145,10 @@
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
 //
-// Explain and Inspect, of package operate, take the steps of a call with another store. First it
-// makes questions of what the engine wants to know, and then it answers them. Nothing is charged:
+// Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
+// The Survey first notes what the engine asks, then asks the limiter's store about all of it, and
+// then answers the engine. Nothing is charged. The types that core and operate share for this are in
+// internal/service/trial.go:
 //
 //	Operator.Explain        core/operate/explain.go          or Inspect, for a subject: explain_inspect.go
 //	  callView              core/operate/explain_view.go     shows a described call as a View
@@ -164,16 +167,21 @@
 // A handle is a rule without functions. A call of it takes this path:
 //
 //	Counter.Allow           counter.go                  or Pacer, Log, Slots: pacer.go, log.go, slots.go
-//	handle.chargeHere       handle_here.go              all, if one limit is counted without Redis; else
-//	handleCall.ask          handle.go                   checks the call, reports it to OnDecision
+//	handle.chargeHere       handle_here.go              decides all, if one limit counts without Redis
+//	handleCall.ask          handle.go                   otherwise: checks the call, and reports it
 //	  directCall.process    handle_decide.go            all steps, in order:
 //	    directCall.add      handle_decide.go            Call.Add, as above
 //	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
-//	      fillDecision      notices.go                  the Decision
+//	      fillDecision      call_observer.go            the Decision
 //
-// Retry-After is computed by the algorithm, once in its Lua file and once in its Go file.
-// Refusal.SetHeader (refusal.go) rounds it up to whole seconds.
+// The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua decides.
+// For all others its Go file does, from the state that a script replied with or the process has:
+//
+//	look                    internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
+//	Decision.fill           decision.go                           a time.Duration
+//	newRefusal              refusal.go                            a second or none, if no limit refused
+//	Refusal.SetHeader       refusal.go                            whole seconds, rounded up
 //
 // If Redis does not answer in time, a call takes this path:
 //
@@ -185,11 +193,11 @@
 //	  Table.StandIn         internal/knownbans/answers.go        a ban or a block that is known
 //	  Counters.StandIn      internal/fallback/fallback.go        a count here, for CountLocally
 //	Call.settle             internal/engine/decide.go            lets the call pass, or refuses it
-//	  decider.StoreFailed   notices.go                           once for each rule: log and Stats
+//	  decider.StoreFailed   call_observer.go                     once for each rule: log and Stats
 //	Call.Outcome            internal/engine/decide.go            the reason
 //
 // A handle without a StorePolicy returns the failure instead: directCall.noAnswer (handle_decide.go).
 //
-// Package operate, where operators ask and act, reaches the parts by the same conversion. What core
-// alone knows of rules, it asks the front.
+// Package operate, where operators ask and act, reaches the parts by the same conversion. It asks
+// the front about rules, which only core knows.
 package core

@@ -25,4 +25,7 @@
 //	scriptCall.retry          script_call.go         whether to send it again, in another form
 //	scriptReply.readVerdicts  script_reply.go        the verdicts
 //	toFailure                 failure.go             or why there are none
+//
+// operations.go has the further operations on counters, such as Reserve, GiveBack and Reset.
+// commands.go has the commands for the lists of operators, which wait their turn (commands_turns.go).
 package redisstore

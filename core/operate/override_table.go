@@ -61,10 +61,10 @@ func (o *Operator) Overrides(name string) (Overrides, error) {
 	return Overrides{o, name, o.parts.Overrides.Of(name)}, nil
 }
 
-// Set sets the override of a subject, in place of an earlier one. What the subject has used so far
-// counts against it, and what it uses meanwhile counts after it: for a TokenBucket whose rate it
-// changes, as between plans (see Rule.Plan). A rule can have 100,000 overrides; one more is a
-// *[core.RuleError]. Without Redis, all rules together can have as many.
+// Set sets the override of a subject, in place of an earlier one. Permits that the subject has used
+// before count under the override, and those that it uses under the override count after it. If the
+// rate of a TokenBucket changes, they count as between plans: see Rule.Plan. A rule can have 100,000
+// overrides; one more is a *[core.RuleError]. Without Redis, all rules together can have as many.
 func (o Overrides) Set(ctx context.Context, subject string, override Override) error {
 	began := time.Now()
 	if err := o.check(ctx, subject); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
-// What the engine notices while it decides a call goes to Stats and Top, to OnThreshold, to the list of
-// bans, and to the log.
+// The decider is the engine's observer. It passes what the engine notices on to Stats and Top, to
+// OnThreshold, to the list of bans, and to the log.
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {
