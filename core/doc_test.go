@@ -4,11 +4,34 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
 // mapLine is a line of a map of the code: what is declared, and in which file or folder.
 var mapLine = regexp.MustCompile(`(?m)^//\t *(?:\w+\.)?(\w+)(?:, \w+)? {2,}(\S+)`)
+
+// CONTRIBUTING.md says of each folder with code in core and internal, once, what is there.
+func TestContributingMapsEveryFolder(t *testing.T) {
+	page, err := os.ReadFile("../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(page), "## Where things are")
+	rows, _, _ = strings.Cut(rows, "\n## ")
+	for _, folder := range goList(t, "-f", "{{.ImportPath}}", "./...", "../internal/...") {
+		name := "`" + strings.TrimPrefix(folder, module) + "/`"
+		count := 0
+		for row := range strings.Lines(rows) {
+			if cell, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | "); strings.Contains(cell, name) {
+				count++
+			}
+		}
+		if count != 1 {
+			t.Errorf("%s has %d rows", name, count)
+		}
+	}
+}
 
 // The maps of the code name functions and types where they are declared.
 func TestMapsOfTheCode(t *testing.T) {
