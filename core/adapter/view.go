@@ -5,21 +5,22 @@
 // An adapter shows each call as a [View]. [LooseView] and [RoutedView] have one more method, for some
 // frameworks. [HeaderWriter] is the headers of the reply. [PeerOf] and [PeerAddr] read addresses.
 //
-// It passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its function for
-// handlers. Both return a core.Answer, which it carries out:
+// An adapter passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its
+// function for handlers. Both return a core.Answer, which it carries out:
 //
 //   - If the Answer has a Refusal, the adapter sends that: first SetHeader, then Status, ContentType
 //     and Body. In gRPC it sends Code and Message, and the trailers that SetPushback sets. The
 //     handler does not run.
 //   - Otherwise it runs the handler, with the Context of the Answer if that is not nil.
 //   - In a middleware the handler runs in Answer.Run, unless the Answer is Final. The function that
-//     Run calls returns the status that the handler chose, or 0 if it chose none, or the code of
-//     gRPC.
+//     Run calls returns the status that the handler chose, or 0 if it chose none. In gRPC it returns
+//     the code.
 //   - On net/http, the handler writes to what Answer.Watch returns. When Run has returned, also by a
 //     panic, the adapter calls [Response.Finish].
 //
-// It answers callers who ask for their limits by core.Guard.OwnLimits: SetHeader, then what Reply
-// returns. Package adaptertest tests all of this. Its example is an adapter for a made-up framework.
+// For callers who ask for their limits, an adapter has a handler. It calls core.Guard.OwnLimits, then
+// SetHeader of the result, and sends what Reply returns. Package adaptertest tests all of this. Its
+// example is an adapter for a made-up framework.
 package adapter
 
 import (

@@ -1,5 +1,5 @@
-// Package adaptertest tests adapters: it holds one to everything that an adapter must do. It is for
-// the authors of adapters. Package limittest is for the tests of services.
+// Package adaptertest has the tests that every adapter must pass. It is for the authors of adapters.
+// Package limittest is for the tests of services.
 //
 // An adapter shows the core an adapter.View of each call and carries out its [core.Answer]. The
 // example of this package is one for a made-up framework, in about eighty lines. Its function serve

@@ -100,7 +100,7 @@ func carryOut(c *Ctx, answer core.Answer) (goOn bool) {
 	return false
 }
 
-// view implements adapter.View. It is one pointer wide, so passing it as a adapter.View allocates
+// view implements adapter.View. It is one pointer wide, so passing it as an adapter.View allocates
 // nothing.
 type view struct{ c *Ctx }
 

@@ -7,7 +7,7 @@
 //
 // There is no page without an authorizer. Viewers see, and operators act too: they ban and unban
 // subjects, reset their counters and set overrides, each with a note. Everything goes through the
-// public methods of [core.Limiter], so every act is in its audit, a forbidden or a failed one too.
+// public methods of core and operate, so every act is in the audit, a forbidden or a failed one too.
 //
 // The pages are made on the server, need no script, and load nothing from another host. With
 // script, the first page is live. Its figures are those of this process; the lists of offenders,

@@ -152,12 +152,12 @@ type ExplainedLimit struct {
 // count as a call, as a strike of a ban, or in Stats, and OnDecision is not called. The store is
 // always asked: neither a refusal that is remembered nor a leased permit is the answer.
 //
-// The functions of the rules and Identify run as in a call. Value finds what is in the context. If
-// they fail or panic, that is the rule's error. Only the framework knows which Guards a call
-// passes, and in which order. Explain assumes that Guards which were called for more routes come
-// first, then those that were attached earlier, and last the Checks. It leaves out those that are
-// Elsewhere. A Check whose handler passes subjects of its own is not decided: use Inspect with the
-// subject. A Guard that the service has dropped is not shown.
+// The functions of the rules and Identify run as in a call. Request.Value finds what is in the
+// context. If a function fails or panics, that is the rule's error. Only the framework knows which
+// Guards a call passes, and in which order. Explain assumes that Guards which were called for more
+// routes come first, then those that were attached earlier, and last the Checks. It leaves out
+// those that are Elsewhere. A Check whose handler passes subjects of its own is not decided: use
+// Inspect with the subject. A Guard that the service has dropped is not shown.
 //
 // Redis gets a trip for each 12 overrides and bans, and for each 16 counters, of at most 4,000. All
 // such reads of a process, and its lists, have at most four trips under way together, so that calls
@@ -209,10 +209,10 @@ func (o *Operator) Inspect(ctx context.Context, subject string) (Explanation, er
 	return x.inspect(ctx, rules)
 }
 
-// InspectPart is like [Operator.Inspect] for some of the rules, in the order of their names: those
-// behind the name after, as many as take Redis at most so many commands, and at least one. next is
-// the after of the next part, or "" if this is the last one. So programs for operators can show
-// thousands of rules without delaying calls.
+// InspectPart is like [Operator.Inspect] for a part of the rules, in the order of their names. The
+// part begins behind the name after. It has as many rules as Redis can answer for in that many
+// commands, and at least those of one name. next is the after of the next part, or "" if this is the
+// last one. So programs for operators can show thousands of rules without delaying calls.
 func (o *Operator) InspectPart(ctx context.Context, subject, after string, commands int) (x Explanation, next string, err error) {
 	if err := o.checkSubject(subject); err != nil {
 		return Explanation{}, "", err

@@ -16,9 +16,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/survey"
 )
 
-// explanation is an Explanation in the making. First come the rules, with what their functions return
-// for the call, or with all that they can count for a subject, then the answers of the store, and last
-// what follows from both, by the steps of a call.
+// explanation is an Explanation in the making. It first gets the rules: with what their functions
+// return for the call, or with every counter that they can have for a subject. Then it gets the
+// answers of the store, and then the decisions that follow from both, by the steps of a call.
 type explanation struct {
 	Explanation
 	parts *service.Parts
@@ -205,8 +205,9 @@ func (x *explanation) decideBy(rules ...*explained) decision {
 	return decision{core.Reason(r.Reason), rules[slices.Index(indices, r.By)], micros(r.Wait)}
 }
 
-// alone decides by a rule as if there was no other. It does not look at counts in this process, which
-// decide if the store does not answer and the rule says so.
+// alone decides by a rule as if there was no other. If the store did not answer, a rule that counts
+// locally would decide by the counts of this process. alone does not look at them, so the decision is
+// not known then.
 func (x *explanation) alone(e *explained) (d decision) {
 	if x.Subject == "" {
 		d = x.decideBy(e)
@@ -271,14 +272,14 @@ func refuses(reason core.Reason) bool {
 	}
 }
 
-// mayRefuse reports whether it is not known what the rule makes of the call, because of an error.
+// mayRefuse reports whether the rule applies, but an error hides whether it would refuse the call.
 func (e *explained) mayRefuse() bool {
 	return e.Applies && !e.Elsewhere && e.Reason == "" && (e.failed != nil || len(e.Errors) > 0)
 }
 
-// precedes reports whether a call passes the Guard of the rule before that of an earlier rule.
-// Checks follow the Guards, because they run in handlers. A Guard that was called for more routes is
-// probably outside of one that was called for fewer.
+// precedes reports whether a call comes to the Guard of the rule before that of earlier, a rule that
+// was attached before it. Checks follow the Guards, because they run in handlers. A Guard that was
+// called for more routes is probably outside of one that was called for fewer.
 func (e *explained) precedes(earlier *explained) bool {
 	if e.InHandler != earlier.InHandler {
 		return !e.InHandler

@@ -72,7 +72,7 @@ func newExplained(at int, of service.TrialRule, calls *route.Noted) *explained {
 	return e
 }
 
-// consider finds out whether it can be decided what the rule, which applies, makes of the call.
+// consider reports whether the rule, which applies, can be decided for the call. If not, it notes why.
 func (e *explained) consider(caller *service.Caller, route string, calls *route.Noted) (decides bool) {
 	switch {
 	case e.InHandler && calls.Subjects:
@@ -96,8 +96,8 @@ func (e *explained) leave(why string) {
 // but appends a clause to Because.
 func (e *explained) but(why string) { e.Because += "; " + why }
 
-// note notes the error of a function. If one panicked without which the call cannot be counted,
-// callers get no answer by this rule.
+// note notes the error of a function. If it panicked, and a call cannot be counted without it, the
+// rule is undecided.
 func (e *explained) note(f *service.Failure) {
 	e.Errors = append(e.Errors, f.Function+": "+f.Err.Error())
 	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost"
@@ -162,8 +162,8 @@ func (e *explained) findStored(s *survey.Survey, head string) {
 	}
 }
 
-// findLimits finds the limits in force, by the rule, the plan and the override, and what a call of
-// unknown size costs by them.
+// findLimits finds the limits in force, by the rule, the plan and the override. From them follows the
+// cost of a call of unknown size.
 func (e *explained) findLimits() {
 	owns, also := e.owns, e.also
 	if e.found.What == algorithm.OverrideLimit || e.found.What == algorithm.OverrideUnlimited {

@@ -1,10 +1,13 @@
-// Package operate has what operators ask a [core.Limiter], and do with it:
+// Package operate is for operators. It shows what a [core.Limiter] decides, and why, and changes that
+// while the service runs:
 //
 //	operator := operate.New(limiter)
 //	list, err := operator.Top(ctx, "login", 10*time.Minute)
 //	report, err := operator.Explain(ctx, operate.Call{Method: "GET", Path: "/orders", User: "alice"})
 //
-// Package console is a page that asks and does the same.
+// [Operator.Explain] and [Operator.Inspect] report, [Operator.Top] and [Operator.Bans] list,
+// [Operator.Ban], [Operator.Reset] and [Operator.Overrides] act, and [Operator.Audit] shows who did
+// what. Package console is a web page with all of this.
 package operate
 
 import (
@@ -16,9 +19,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// Operator asks and does what operators want to know of a [core.Limiter] and do with it. It is safe
-// for concurrent use. The error of all its methods is a *[core.RuleError] if the Limiter is nil, or
-// was not made by core.New.
+// Operator is a [core.Limiter] as operators see it. It is safe for concurrent use. The error of all
+// its methods is a *[core.RuleError] if the Limiter is nil, or was not made by core.New.
 type Operator struct {
 	front service.Front // nil without a Limiter
 	parts *service.Parts
@@ -56,8 +58,8 @@ func (o *Operator) check(ctx context.Context, name, subject string) error {
 	return ctx.Err()
 }
 
-// failedOptional returns the error for an operator who reads something with an optional right. If
-// that is missing, the store has not failed, and off logs it once.
+// failedOptional returns the error for an operator who reads something that needs an optional right.
+// If the right is missing, the store has not failed, and off logs that once.
 func (o *Operator) failedOptional(name string, err error, off func(error)) error {
 	if !redisstore.IsNoPermission(err) {
 		return o.front.Failed(name, err)

@@ -22,8 +22,8 @@ type Decided struct {
 }
 
 // Notice passes the decision of each rule to the observer, and the charges that may reach a fraction
-// of a limit. binding is the place of the limit that
-// the call was answered with, and that represents its rule, or -1.
+// of a limit. binding is the place of the limit that the call was answered with, which represents its
+// rule, or -1.
 func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
@@ -98,8 +98,8 @@ func (c *Call) near(i int) bool {
 	return false
 }
 
-// IsNear reports whether at least 80 % of a limit are in use after a charge. It does not, if the
-// store did not charge: a local count has only a share of the limit.
+// IsNear reports whether at least 80 % of a limit are in use after a charge by the store. It is false
+// for a local count, which has only a share of the limit.
 func IsNear(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return 5*v.Remaining <= c.Limit.Max && v.RetryAfter == 0 && v.Err == nil &&
 		(v.From == algorithm.FromStore || v.From == algorithm.FromLease)

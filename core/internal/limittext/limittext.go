@@ -1,8 +1,8 @@
-// Package limittext has the words of limits: their text form, which String writes and Parse reads, how
-// messages to callers name them, and the patterns by which a schema accepts them.
+// Package limittext has the words of limits: their text form, which String writes and Parse reads,
+// their phrases in messages to callers, and the patterns of the schema of rules files.
 //
-// What one algorithm's limits are called is among its properties, so this package asks for those,
-// and never which algorithm it has.
+// The words for one algorithm are among its properties. So nothing here asks which algorithm a
+// limit has.
 package limittext
 
 import (

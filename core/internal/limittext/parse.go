@@ -15,8 +15,8 @@ import (
 // ErrForm is the error of a text that has the form of no limit.
 var ErrForm = errors.New("must be like " + allForms)
 
-// Parse returns what a text says of a limit, and an error if it says nothing. Whether there can be
-// such a limit is another question.
+// Parse returns what a text says of a limit, or an error if it has another form. It does not check
+// whether there can be such a limit.
 func Parse(text string) (Terms, error) {
 	words := strings.Fields(text)
 	if len(words) == 1 && words[0] == "unlimited" {

@@ -15,8 +15,8 @@ const (
 	allForms  = forms + "3 at once, or unlimited"
 )
 
-// Pattern returns a regular expression that all texts of limits match, but for that of Unlimited. It
-// is a little wider than Parse, and never narrower.
+// Pattern returns a regular expression that all texts of limits match, except that of Unlimited. It
+// accepts a little more than Parse does.
 func Pattern() string {
 	var slots []string
 	for _, kind := range kindsThat(hasSlots) {

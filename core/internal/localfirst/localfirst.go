@@ -22,7 +22,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/lease"
 )
 
-// Shared is the store that all processes share. Its methods are those of core's store, and Lease.
+// Shared is the store that all processes share. service.Store describes the methods that have no
+// comment here.
 type Shared interface {
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many.

@@ -1,8 +1,8 @@
 // Package notices reports, once in a whole fleet, that the use of a limit has reached a threshold.
 //
-// A process that sees this leaves a notice beside the counter, which knows the limits that were
-// reported. Only one process can add a limit, and it reports. The call itself waits for none of
-// this.
+// A process that sees this writes a notice beside the counter. The notice has the limits that were
+// reported. Only one process can add a limit to it, and that process reports. The call itself waits
+// for none of this.
 package notices
 
 import (

@@ -18,7 +18,7 @@ type Claims[R comparable] struct {
 	taken map[Claim]R
 }
 
-// Take takes a route's counters for a rule. It reports whether it could: not if another rule has them.
+// Take takes a route's counters for a rule, and reports whether no other rule has them.
 func (c *Claims[R]) Take(claim Claim, rule R) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package route has the routes of calls: how they are counted, and what is noted of those that the
-// rules of a Guard were called for.
+// Package route has the routes of calls: the names under which rules without a Name count them, and
+// notes of those that each Guard was called for.
 package route
 
 import "strings"

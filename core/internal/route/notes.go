@@ -11,8 +11,8 @@ import (
 // MaxNoted is the largest number of routes that are noted for a guard.
 const MaxNoted = 16
 
-// Notes note calls of a guard, for reports about calls: without them, the rules of all routes would
-// seem to apply to each. The zero Notes are empty.
+// Notes has notes of the calls of a guard, for reports about calls. Without them, the rules of all
+// routes would seem to apply to each call. The zero Notes is empty.
 type Notes struct {
 	calls atomic.Int64
 	mu    sync.Mutex
@@ -28,8 +28,8 @@ type Noted struct {
 	full     bool // there were more routes than are noted
 }
 
-// AreNew reports whether fewer than a thousand calls were noted. All of these are, and only some of
-// the later ones, so that the others pay nothing.
+// AreNew reports whether fewer than a thousand calls were noted. The first thousand are all noted, and
+// of the later ones only some, so that the others pay nothing.
 func (n *Notes) AreNew() bool { return n.calls.Load() < 1_000 }
 
 // Note notes a call. subject reports whether a subject was passed with it.

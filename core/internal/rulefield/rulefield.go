@@ -22,8 +22,8 @@ type Field struct {
 	Functions   string // the field of rulefile.Functions that has the functions which a Function names
 
 	Counters Counters
-	// Words say what a rule with the field does, perhaps with its value, in a list of such words. They
-	// are "" if the field is shown in another way.
+	// Words say what the field makes a rule do, in the list that Traits returns. A verb such as %s
+	// stands for the field's value. Words is "" if the field is shown in another way.
 	Words string
 }
 
@@ -57,7 +57,7 @@ type Counters uint8
 const (
 	Keep      Counters = iota // they keep their use
 	ByLimit                   // they start empty with another window or algorithm
-	ByResult                  // so they do, if a function returns the limit
+	ByResult                  // the same, for a limit that a function returns
 	BySubject                 // they start empty if other subjects are counted
 	ByMode                    // they start empty if the rule was only tried, or is now
 )

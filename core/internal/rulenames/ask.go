@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// What operators, and the process itself, ask about the names of rules.
+// The questions that operators, and the process itself, ask about the names of rules.
 
 // Overridable returns the own limit of the rules or handles of a name that have overrides, if there
 // are any. Rules in DryRun, whose limit may be another, obey the overrides of their name.

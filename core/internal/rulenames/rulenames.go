@@ -58,8 +58,8 @@ type claimed[L comparable] struct {
 // Conflict is a claim to a name that stands for something else already.
 type Conflict[L comparable] struct{ Taken, Own Claim[L] }
 
-// Claim takes the names of rules. If one of them stands for something else, it takes none and returns
-// that. place returns where a rule stands.
+// Claim takes the names of rules. If one of them stands for something else, it takes none and
+// returns the conflict. place returns where a rule stands.
 func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string) string) *Conflict[L] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +77,8 @@ func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string)
 	return nil
 }
 
-// Replace takes the names of a set's rules, in place of those that the set had. If some of them stand
-// for something else elsewhere, it changes nothing and returns them.
+// Replace takes the names of a set's rules, in place of those that the set had. If some of them
+// stand for something else elsewhere, it changes nothing and returns the conflicts.
 func (t *Table[L]) Replace(owner *Owner, rules []Claim[L], place func(rule string) string) []*Conflict[L] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,8 +96,8 @@ func (t *Table[L]) Replace(owner *Owner, rules []Claim[L], place func(rule strin
 	return nil
 }
 
-// compare returns what the rules claim, by name, and those whose names stand for something else,
-// among them or in the claims that stay.
+// compare returns the claims of the rules by name, and their conflicts: with each other, and with the
+// claims that stay.
 func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh map[string]Claim[L], wrong []*Conflict[L]) {
 	fresh = make(map[string]Claim[L])
 	for _, own := range rules {
@@ -151,8 +151,8 @@ func (t *Table[L]) remove(name string, owner *Owner) {
 	}
 }
 
-// ClaimHandle takes a name for a handle with overrides of a limit. It reports whether it could: not if
-// the overrides of the name are made for another span or algorithm.
+// ClaimHandle takes a name for a handle with overrides. It reports whether it could: not if the
+// overrides of the name are made for another span or algorithm than those of the handle's limit.
 func (t *Table[L]) ClaimHandle(name string, limit L, place func() string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

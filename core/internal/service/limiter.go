@@ -1,9 +1,10 @@
 // Package service has the inside of a limiter, for core and the packages beside it: the store, what
-// is remembered of it, the lists that operators read, the log. [core.Limiter] is a defined type over
-// [Limiter]. So a package below core converts a pointer to the one into a pointer to the other, and
-// users see neither.
+// is remembered of it, the lists that operators read, the log. It has nothing to do with the service
+// that a limiter belongs to.
 //
-// The parts do not know what a rule is. What core alone knows is behind [Front].
+// [core.Limiter] is a defined type over [Limiter]. So a package beside core converts a pointer to
+// the one into a pointer to the other, and users see nothing of it. The parts do not know what a
+// rule is. [Front] answers what only core knows.
 package service
 
 import (
@@ -31,16 +32,16 @@ type Front interface {
 	Trial(engine.Store) Trial
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.
 	CheckSubject(name, subject string) error
-	// Failed counts and logs that the store did not answer whoever asked about a name, and returns
-	// the error to return. That is err itself if it is nil, or the caller's own context ended.
+	// Failed counts and logs that the store did not answer a question about a name, and returns the
+	// error for the caller. It returns err itself if that is nil, or the end of the caller's context.
 	Failed(name string, err error) error
 	// IgnoresBans reports whether rules of the name are known, and none of them obeys bans.
 	IgnoresBans(name string) bool
 	// BanAfter returns in how many windows in a row the rules of the name refuse a subject before
 	// they ban it, or 0 if that is not known.
 	BanAfter(name string) int
-	// Overridable returns the limit of the rules or handles of a name, in whose place overrides apply.
-	// The error says that there are none that obey overrides.
+	// Overridable returns the limit that the overrides of a name replace. The error says that no rule
+	// and no handle of this name obeys overrides.
 	Overridable(name string) (own *algorithm.Limit, err error)
 	// Override returns an override of that limit in its stored form. The error says what is wrong with
 	// the number of permits or the burst.

@@ -105,7 +105,7 @@ func (p *Parts) countInRedis(front Front) {
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
 }
 
-// Ask makes calls ask this store. memory, unless it is nil, remembers its refusals.
+// Ask sets the store that calls ask. memory, unless it is nil, remembers its refusals.
 func (p *Parts) Ask(store Store, memory engine.Memory) {
 	p.Store = store
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)

@@ -6,7 +6,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Store is an engine with its counters.
+// Store has the counters: those in Redis, behind a localfirst.Store, or those in this process.
 type Store interface {
 	// Decide answers for one call's counters, charging all of them or none. It never panics and
 	// returns by its deadline.

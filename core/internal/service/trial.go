@@ -14,12 +14,12 @@ type Trial interface {
 	// Calls returns what each guard has noted of its calls, in the order in which the guards were
 	// made, and how many more guards there are that are not listed.
 	Calls() (noted []route.Noted, notListed int)
-	// OfCall identifies the caller of a call that an adapter shows, unless that is known, and returns
-	// the rules as they are for the call. Their indices name them from then on. explain is
+	// OfCall identifies the caller of a call that an adapter shows, unless who has the User, and
+	// returns the rules as they apply to the call. The methods below take their indices. explain is
 	// pathmatch.Explain.
 	OfCall(v adapter.View, who Caller, explain pathmatch.Explainer) ([]TrialRule, Caller)
-	// OfSubject returns the rules under all names by which they have counted, for a subject. The view
-	// shows a call of which nothing is known.
+	// OfSubject returns the rules for a subject: each under every name by which it has counted. The
+	// view shows a call of which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule
 	// Prepare runs the functions of a rule that applies to the call, each once.
 	Prepare(rule int) *Prepared

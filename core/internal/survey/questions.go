@@ -20,8 +20,7 @@ const (
 	atOnce = 4
 )
 
-// Question asks the store for one counter, of which several rules may want to know. A nil Question
-// is not asked.
+// Question is about one counter. Several rules may need its answer. A nil Question is not asked.
 type Question struct {
 	counter algorithm.Counter
 	verdict algorithm.Verdict
@@ -55,7 +54,7 @@ type questionKey struct {
 	cost int64
 }
 
-// About returns the question about a counter, which is a new one unless it was asked before.
+// About returns the question about a counter, and adds it if it is new.
 func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question {
 	of := questionKey{key, limit.Max, limit.Rate, cost}
 	q := s.questions[of]
@@ -125,8 +124,8 @@ func (s *Survey) askStore(ctx context.Context, counters []algorithm.Counter, ver
 	s.parts.Store.Decide(ctx, counters, false, verdicts)
 }
 
-// FindTime takes the time of the latest answer as the present, and otherwise that of the store, on the
-// server of a key. It returns 0 if neither is known.
+// FindTime returns the time of the latest answer. If there is none, it returns the store's time, on
+// the server of a key. It returns 0 if neither is known.
 func (s *Survey) FindTime(ctx context.Context, key string) (now int64) {
 	for _, q := range s.questions {
 		if v := q.Answer(); v != nil {

@@ -1,5 +1,5 @@
-// Package survey answers the engine from what was read before, for reports on how calls would be
-// decided. It charges nothing.
+// Package survey has the store that the engine asks for reports on how calls would be decided. It
+// answers from what was read before, and charges nothing.
 package survey
 
 import (
@@ -15,9 +15,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// Survey is an engine.Store for one report. [Survey.Read] reads overrides and bans. From then on,
-// what the engine asks is noted as a question, and everything fits, until [Survey.Ask] asks the
-// store about all of it at once. It is not safe for concurrent use.
+// Survey is the engine.Store of one report. [Survey.Read] reads overrides and bans. After that, the
+// Survey notes what the engine asks as questions, and answers that everything fits. [Survey.Ask] asks
+// the limiter's store all of the questions at once, and then the Survey gives its answers to the
+// engine. It is not safe for concurrent use.
 type Survey struct {
 	engine.Store // of which a report needs Decide only
 	parts        *service.Parts
@@ -80,7 +81,7 @@ func (s *Survey) Found(key string, own *algorithm.Limit) (algorithm.FoundOverrid
 	return algorithm.FoundOverride{}, err
 }
 
-// Ban returns what was known of the ban with a key.
+// Ban returns the state of the ban with a key at a time: as it was read or, without Redis, as it is.
 func (s *Survey) Ban(key string, at int64) (ban algorithm.BanState) {
 	if s.parts.Memory != nil {
 		ban, _ = s.parts.Memory.BanOf([]byte(key))

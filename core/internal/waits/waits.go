@@ -1,4 +1,4 @@
-// Package waits has the words in which callers and operators are told how long to wait.
+// Package waits writes how long to wait, in the words that callers and operators read.
 package waits
 
 import (

@@ -1,4 +1,5 @@
-// Package weaklist lists objects without keeping those that nobody else holds any more.
+// Package weaklist lists objects without keeping them in memory. An object that nobody else holds any
+// more leaves the list.
 package weaklist
 
 import (
