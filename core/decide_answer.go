@@ -68,7 +68,9 @@ func (c *call) writeHeaders(w adapter.HeaderWriter) {
 func (c *call) answerBinding(at int) Answer {
 	options := &c.parts.options
 	c.Notice(at)
-	c.reportDryRuns()
+	if len(c.tried) > 0 {
+		c.reportDryRuns()
+	}
 	if c.Passed() && options.OnDecision == nil && !options.Expose && !c.SoftExceeded(at) {
 		return Answer{}
 	}

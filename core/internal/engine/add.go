@@ -45,7 +45,11 @@ func (c *Call) costs(a *Applied, n int) {
 // index of a limit that it is above, otherwise -1.
 func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 	cost := a.cost()
-	if costly = a.above(cost); costly >= 0 && a.Rule.Mode != Soft {
+	costly = -1
+	if cost > 1 { // one permit fits into every limit
+		costly = a.above(cost)
+	}
+	if costly >= 0 && a.Rule.Mode != Soft {
 		return costly
 	}
 	var l lenience

@@ -48,7 +48,14 @@ func (c *Call) Notice(binding int) {
 
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
-	d := Decided{Bound: bound, Near: c.passed && c.near(i)}
+	d := Decided{Bound: bound}
+	switch {
+	case !c.passed:
+	case len(c.limits) == 1:
+		d.Near = !c.limits[i].IsBan && IsNear(&c.counters[i], v)
+	default:
+		d.Near = c.near(i)
+	}
 	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		d.Usual = true
 	} else {
@@ -87,8 +94,8 @@ func merged(a, b []float64) []float64 {
 // near reports whether a call that passed left few permits of a limit of the rule that the limit
 // at i represents. The rule must have allowed it.
 func (c *Call) near(i int) bool {
-	if len(c.limits) == 1 || c.verdicts[i].RetryAfter > 0 {
-		return !c.limits[i].IsBan && IsNear(&c.counters[i], &c.verdicts[i])
+	if c.verdicts[i].RetryAfter > 0 { // the rule lets the call pass all the same
+		return false
 	}
 	for j := range c.limits { // the cheapest test first, which nearly always fails
 		if IsNear(&c.counters[j], &c.verdicts[j]) && !c.limits[j].IsBan && c.SameRule(i, j) {
