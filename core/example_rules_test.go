@@ -250,8 +250,8 @@ func ExampleStoreError() {
 	// unreachable false
 }
 
-// The rules of a set are replaced while the service runs. What was used so far counts on. Wrong
-// rules change nothing.
+// The rules of a set are replaced while the service runs. Permits that were used before
+// still count. Wrong rules change nothing.
 func ExampleRuleSet() {
 	limiter, _ := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
 	defer limiter.Close()

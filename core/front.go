@@ -5,8 +5,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// front is what a limiter has in the terms of this package. What needs none of them is in its
-// service.Parts, where the packages beside this one reach it too.
+// front is what a limiter has in the terms of this package. The rest of the limiter is in its
+// service.Parts, which the packages beside this one reach, too.
 type front struct {
 	*service.Parts
 	callParts

@@ -43,9 +43,9 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules...)) }
 
 // Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
-// that l does not accept because of its Options. What depends on the rule's own limit is not checked
-// if that is wrong. Whether other rules of this Name have another limit is known only when the rule
-// is attached.
+// that l does not accept because of its Options. If the rule's own limit is wrong, nothing
+// that depends on it is checked. Whether other rules of this Name have another limit is known only
+// when the rule is attached.
 //
 // Each mistake has a Code, so that a service can say in its own words what is wrong.
 func (r *Rule) Check(l *Limiter) []*RuleError {

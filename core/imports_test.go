@@ -76,7 +76,7 @@ func TestAdaptersImportOnlyCore(t *testing.T) {
 	}
 }
 
-// What an adapter implements can be read by itself.
+// An author of an adapter can read package adapter by itself.
 func TestAdapterImportsNothingOfOurs(t *testing.T) {
 	deps := goList(t, "-deps", module+"core/adapter")
 	for _, dep := range deps {

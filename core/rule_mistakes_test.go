@@ -67,7 +67,7 @@ func TestEveryMistakeOfARule(t *testing.T) {
 	}
 }
 
-// What refuses a rule joins everything that Check finds in all of the rules.
+// The error for several rules joins everything that Check finds in all of them.
 func TestErrorsJoinEveryMistake(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	rules := []core.Rule{

@@ -24,9 +24,8 @@ import (
 //	err = set.Replace("8", changed...)
 //
 // The guards of a set follow it: they always use its present rules. One [Guard.Check] is decided by
-// the rules of one version, even while they are replaced. What belongs to that call later, its
-// slots, refunds and outcome, goes by the same version. Two middlewares around one handler may use
-// two versions.
+// the rules of one version, even while they are replaced. The slots, refunds and outcome of
+// that call go by the same version. Two middlewares around one handler may use two versions.
 type RuleSet ruleorigin.RuleSet[Rule]
 
 // ruleSet is a RuleSet, as its methods and package rulefile use it.

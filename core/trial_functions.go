@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// traced returns the rule under its name for a call, with functions that run once. What they return
-// is noted, and their errors, and a panic is one.
+// traced returns the rule under its name for a call, with functions that run once. It notes their
+// results and errors. A panic is an error, too.
 func (t *trial) traced(r *triedRule) *boundRule {
 	rule, c, p := r.rule, t.call, &r.prepared
 	traced := &boundRule{

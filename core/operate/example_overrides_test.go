@@ -52,7 +52,7 @@ func ExampleOperator_Overrides() {
 	// true <nil>
 }
 
-// What operators did, newest first.
+// The acts of operators, newest first.
 func ExampleOperator_Audit() {
 	limiter, _ := core.New(core.Options{})
 	defer limiter.Close()

@@ -138,7 +138,7 @@ func TestASilentBanRepresents(t *testing.T) {
 	}
 }
 
-// What a limit decides, by its rule's mode and the store's verdict, and what decided it.
+// The outcome of a limit, and its source, by its rule's mode and the store's verdict.
 func TestOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		verdict algorithm.Verdict

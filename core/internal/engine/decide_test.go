@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// What the store is asked: once for all counters, and with a lease only for one that is alone.
+// The store is asked once for all counters, and with a lease only for one that is alone.
 func TestQuestions(t *testing.T) {
 	leased := with(hard("n", perDay(3)), func(r *engine.Rule) { r.Lease = 9 })
 	two, costly := []by{{Rule: leased}, {Rule: hard("m", perDay(1))}}, []by{{Rule: leased}, {Rule: hard("m", perDay(1)), cost: 2}}

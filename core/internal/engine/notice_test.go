@@ -85,7 +85,7 @@ func TestCharges(t *testing.T) {
 	}
 }
 
-// A limit is near if a charge left a fifth of it or less. What this process counts by itself is not.
+// A limit is near if a charge left a fifth of it or less. A count of this process by itself is not.
 func TestNear(t *testing.T) {
 	limit := perDay(10)
 	for _, test := range []struct {

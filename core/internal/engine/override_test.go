@@ -25,7 +25,7 @@ func overrides(limit engine.Limit) map[string]algorithm.Override {
 	}
 }
 
-// What an operator set for a subject decides before plans and rules. Counters that it lifts are
+// An override for a subject decides before plans and rules. Counters that it lifts are
 // removed, as if the call had never had them.
 func TestOverrides(t *testing.T) {
 	n := obeying(hard("n", perDay(3), perHour(5)))

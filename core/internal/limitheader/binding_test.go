@@ -77,8 +77,8 @@ func TestReplyThatCannotBeRead(t *testing.T) {
 	wantHeader(t, to.header, map[string]string{"Ratelimit-Policy": "1000;w=3600", "Ratelimit": "limit=1000, remaining=9, reset=2"})
 }
 
-// Comparing the limits of stacked middlewares does not allocate. What a response keeps takes less
-// than one allocation for each reply.
+// Comparing the limits of stacked middlewares does not allocate. The state that a response
+// keeps takes less than one allocation for each reply.
 func TestStackedWritersDoNotAllocate(t *testing.T) {
 	w, to, outer, inner := newWriter(limitheader.XRateLimitDelta), http.Header{}, left(&wide, 1000, 9), left(&narrow, 5, 4)
 	allocations := testing.AllocsPerRun(1000, func() {

@@ -54,7 +54,7 @@ func TestTextOfEveryAlgorithm(t *testing.T) {
 	}
 }
 
-// What is written in messages as an example is a limit.
+// The examples in messages are limits.
 func TestExamples(t *testing.T) {
 	for _, text := range append(strings.Split(strings.Replace(limittext.RuleForms, ", or ", ", ", 1), ", "), limittext.Example(func(p *algorithm.Properties) bool { return p.Burst })) {
 		if _, err := limittext.Parse(text); err != nil {

@@ -81,8 +81,8 @@ func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shar
 	return held
 }
 
-// countStrikes lets the bans of some parts count the refusals that they watch. What a part answered
-// stands if it cannot.
+// countStrikes lets the bans of some parts count the refusals that they watch. If that fails for
+// a part, its first answer stands.
 func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
 	parts = partsWhere(parts, (*shardPart).hasStrike)
 	var again []*shardPart

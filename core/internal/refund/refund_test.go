@@ -49,8 +49,8 @@ func TestRefundsAreRememberedForLong(t *testing.T) {
 	want(t, take(&ledger, 1, first), false, "one more")
 }
 
-// What a refund of several charges gives back of one that was almost forgotten is remembered with
-// the others, which take the last places.
+// A refund of several charges, of which one was almost forgotten, remembers that one with the others,
+// which take the last places.
 func TestNoPartIsForgottenWhileOthersAreNoted(t *testing.T) {
 	var ledger refund.Ledger
 	old := charged(&ledger, 1, 2)

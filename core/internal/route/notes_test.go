@@ -61,7 +61,7 @@ func TestIncludes(t *testing.T) {
 	}
 }
 
-// What was noted stays as it is while further calls are noted.
+// The notes that a reader has got stay as they are while further calls are noted.
 func TestNotesAreSnapshots(t *testing.T) {
 	var n route.Notes
 	var all sync.WaitGroup

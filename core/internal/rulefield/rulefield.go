@@ -53,7 +53,7 @@ const (
 // Counters say what becomes of the counters of a rule when a field changes.
 type Counters uint8
 
-// What becomes of the counters.
+// The fates of the counters.
 const (
 	Keep      Counters = iota // they keep their use
 	ByLimit                   // they start empty with another window or algorithm

@@ -130,8 +130,8 @@ func wantOwnCopy(t *testing.T, set *rulefile.Set, f *rulefield.Field) {
 	}
 }
 
-// wantChange fails unless Diff says of the field, once, what the table says of the counters. What the
-// two ways to give a limit change is said of the field limit.
+// wantChange fails unless Diff says of the field, once, what the table says of the counters. For both
+// ways to give a limit, it says so of the field limit.
 func wantChange(t *testing.T, f *rulefield.Field) {
 	t.Helper()
 	of, kept := f.File(), f.Counters == rulefield.Keep || f.Counters == rulefield.ByResult

@@ -84,7 +84,7 @@ func TestCharged(t *testing.T) {
 	}
 }
 
-// What is forgotten is reported again. A report that panics is logged, and loses no other.
+// A threshold that was forgotten is reported again. A report that panics is logged, and loses no other.
 func TestForgetAndPanics(t *testing.T) {
 	log := &panicsOnly{T: t}
 	heard := 0

@@ -8,7 +8,7 @@ import (
 
 type object struct{ _ [32]byte } // not so small that objects share memory
 
-// What is in use is listed in order, up to a bound, and what is beyond it is counted.
+// Objects in use are listed in order, up to a bound. Those beyond it are counted.
 func TestListIsBounded(t *testing.T) {
 	var l List[object]
 	added := make([]*object, most+10)

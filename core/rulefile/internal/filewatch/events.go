@@ -58,8 +58,8 @@ func newEvents(open func() (source, error), degraded, panicked func(error)) *eve
 }
 
 // follow follows the folders in which these paths can change, and no others. It reports whether a
-// change may have had no event, because it came before its folder was followed. What fails is tried
-// again the next time.
+// change may have had no event, because it came before its folder was followed. A failure
+// is tried again the next time.
 func (e *events) follow(paths []string) (missed bool) {
 	if e.source == nil && !e.start() {
 		return false

@@ -2,8 +2,8 @@
 // a moment.
 //
 // It looks at the files again after every event in their folders and, because some file systems
-// have no events, every few seconds. What it compares is what was read: times and sizes can stay
-// the same while the content changes.
+// have no events, every few seconds. It compares the contents, because times and sizes can stay
+// the same while these change.
 package filewatch
 
 import (
