@@ -40,7 +40,7 @@ type Options struct {
 	//
 	// Danger: the test is repeated every 10 to 20 seconds. If a proxy for Redis gets another server
 	// meanwhile, without new connections, counters may admit twice their limit until then. Set this
-	// if that can happen. OPERATIONS.md says which proxies work.
+	// if that can happen. REDIS.md says which proxies work.
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"crypto/sha1"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,34 +18,35 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// cli runs redis-cli on a server, with scripts that are put together as the page says.
+// cli runs redis-cli on a server, with scripts that are put together as the pages say.
 type cli struct {
 	t       *testing.T
 	addr    string
-	page    string
+	pages   string
 	limiter *core.Limiter
 }
 
 func newCLI(t *testing.T) *cli {
 	t.Helper()
-	page, err := os.ReadFile("REDIS.md")
-	if err != nil {
+	states, err1 := os.ReadFile("REDIS.md")
+	scripts, err2 := os.ReadFile("SCRIPTS.md")
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	server := redistest.Start(t)
-	return &cli{t, server.Addr(), string(page), newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})}
+	return &cli{t, server.Addr(), string(states) + string(scripts), newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})}
 }
 
-// row returns the cells of the page's table row that begins with these cells.
+// row returns the cells of the pages' table row that begins with these cells.
 func (c *cli) row(cells ...string) []string {
 	c.t.Helper()
 	begin := "| " + strings.Join(cells, " | ") + " |"
-	for line := range strings.Lines(c.page) {
+	for line := range strings.Lines(c.pages) {
 		if strings.HasPrefix(line, begin) {
 			return strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
 		}
 	}
-	c.t.Fatalf("the page has no line %q", begin)
+	c.t.Fatalf("the pages have no line %q", begin)
 	return nil
 }
 
@@ -110,7 +112,7 @@ func (c *cli) numbers(lines []string) []int64 {
 	return numbers
 }
 
-// foreignLimit is a limit in the terms of the page, for somebody who has nothing else.
+// foreignLimit is a limit in the terms of the pages, for somebody who has nothing else.
 type foreignLimit struct {
 	limit  core.Limit
 	row    string            // its line of the table
@@ -170,10 +172,10 @@ func (c *cli) decide(flag, name string, f foreignLimit, cost int, left int64) []
 	return reply
 }
 
-// These tests check the page for other languages: its tables say how to call the scripts, and
+// These tests check the pages for other languages: their tables say how to call the scripts, and
 // redis-cli calls them so.
 
-// The library counts the charges and refunds that redis-cli makes by the page, and the other way
+// The library counts the charges and refunds that redis-cli makes by the pages, and the other way
 // round.
 func TestOtherLanguagesChargeTheSameCounters(t *testing.T) {
 	c := newCLI(t)
@@ -228,7 +230,7 @@ func TestOtherLanguagesDecideTogether(t *testing.T) {
 	wantLeft(t, c.limiter, "first", "user:alice", window.limit, 0)
 }
 
-// The other scripts do what the page says.
+// The other scripts do what the pages say.
 func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	c := newCLI(t)
 	ctx := context.Background()
@@ -264,7 +266,7 @@ func TestOtherLanguagesReserveRenewReadAndBan(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// The page's scripts are those that this library sends, so a server keeps each of them once.
+// The pages' scripts are those that this library sends, so a server keeps each of them once.
 func TestOtherLanguagesShareTheScripts(t *testing.T) {
 	c := newCLI(t)
 	for name, f := range foreignLimits() {
@@ -285,7 +287,7 @@ func TestOtherLanguagesShareTheScripts(t *testing.T) {
 	}
 }
 
-// The fast scripts and decide_equal.lua take and return what the page says, on the same states.
+// The fast scripts and decide_equal.lua take and return what the pages say, on the same states.
 func TestOtherLanguagesDecideFaster(t *testing.T) {
 	c := newCLI(t)
 	for _, of := range []struct {
@@ -314,14 +316,14 @@ func TestOtherLanguagesDecideFaster(t *testing.T) {
 				c.input(fmt.Sprintf(`EVALSHA %s 1 %s "%s"`, sha, key, arg.String()))
 			}
 			d, err := peek(c.limiter, context.Background(), "fast", "user:alice", of.limit)
-			if err != nil || d.Remaining != 1 || !strings.Contains(c.page, of.file) {
+			if err != nil || d.Remaining != 1 || !strings.Contains(c.pages, of.file) {
 				t.Errorf("%+v, %v, want one permit left", d, err)
 			}
 		})
 	}
 }
 
-// The states are as the page's table says, after a new subject has taken two permits.
+// The states are as REDIS.md says, after a new subject has taken two permits.
 func TestOtherLanguagesReadTheStates(t *testing.T) {
 	c := newCLI(t)
 	now := time.Now().UnixMicro()

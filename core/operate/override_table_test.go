@@ -279,7 +279,7 @@ func TestOverridesThatEnd(t *testing.T) {
 	})
 }
 
-// Another program can write and list overrides as REDIS.md describes them.
+// Another program can write and list overrides as SCRIPTS.md describes them.
 func TestOverridesOfAnotherProgram(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})

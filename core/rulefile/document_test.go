@@ -280,9 +280,9 @@ func isForeign(err error) bool {
 	return errors.As(err, &failed) && failed.Class == core.StoreForeignValue && errors.Is(err, core.ErrStore)
 }
 
-// The lines of REDIS.md publish a version from a shell.
+// The lines of SCRIPTS.md publish a version from a shell.
 func TestPublishingFromAShell(t *testing.T) {
-	page := string(must(os.ReadFile("../REDIS.md")))
+	page := string(must(os.ReadFile("../SCRIPTS.md")))
 	_, section, _ := strings.Cut(page, "## The rules of a fleet")
 	server := redistest.Start(t)
 	host, port, _ := strings.Cut(server.Addr(), ":")

@@ -32,7 +32,7 @@ type storeFault struct {
 }
 
 // rightsListed is in the advice about a missing right.
-const rightsListed = "rights that core/OPERATIONS.md lists"
+const rightsListed = "rights that core/REDIS.md lists"
 
 // do runs commands as redis-cli takes them.
 func do(commands ...[]any) func(*service, *redis.Client) {

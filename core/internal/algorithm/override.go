@@ -9,7 +9,7 @@ import (
 )
 
 // Override is what an operator set for one subject in place of a rule's own limit. It is stored in
-// one string, which only Go writes and override.lua reads; see REDIS.md.
+// one string, which only Go writes and override.lua reads; see core/SCRIPTS.md.
 type Override struct {
 	What OverrideKind
 	Ends int64 // microseconds since the epoch; 0: it does not end by itself

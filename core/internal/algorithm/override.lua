@@ -20,7 +20,7 @@
 --           override, or by a cost above a limit in force, or if no counter is left, the driver's
 --           part is now, followed by zeros (of decide_equal.lua, ''), and nothing was done
 -- keeps     an override is only read here. An invalid one is treated as absent
--- state     REDIS.md has the form of an override
+-- state     core/SCRIPTS.md has the form of an override
 --
 -- Before this stand now (microseconds since the epoch), the driver, its name, head (the number of
 -- its args before those of the first counter, of which the first is the algorithm), and lead (the

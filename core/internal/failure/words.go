@@ -28,7 +28,7 @@ const (
 const TooOld = "ERR syntax error"
 
 // RightsPage is the page that lists the rights of the Redis user.
-const RightsPage = "core/OPERATIONS.md"
+const RightsPage = "core/REDIS.md"
 
 // These are the changes that an operator is advised to make for other reasons, too.
 const (
