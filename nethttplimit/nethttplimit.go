@@ -15,9 +15,9 @@
 // A rule with Count receives the status that was sent. If the handler sent none after the caller
 // had left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it
 // receives 200, or 101 if the handler sent that by WriteHeader. Only with such a rule, or with
-// Concurrency, does the handler get another http.ResponseWriter, one with the same methods. Inside
-// http.TimeoutHandler a call ends, and frees its slot, when its handler does; outside, at the
-// timeout.
+// Concurrency, does the handler get another http.ResponseWriter, which can do the same, deadlines
+// through http.ResponseController. Inside http.TimeoutHandler a call ends, and frees its slot, when
+// its handler does; outside, at the timeout.
 package nethttplimit
 
 import (

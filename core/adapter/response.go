@@ -98,13 +98,13 @@ func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n in
 }
 
 // readFrom lets the server copy all but the last byte, as fast as it can.
-func (s *Response) readFrom(from io.Reader) (n int64, err error) {
+func (s *Response) readFrom(from io.Reader, do func(io.Reader) (int64, error)) (n int64, err error) {
 	s.begin()
 	if s.left < 0 {
-		return s.copyFrom(from)
+		return do(from)
 	}
 	if s.left > 1 {
-		if n, err = s.copyLimited(from, s.left-1); err != nil || s.left > 1 {
+		if n, err = s.copyLimited(from, s.left-1, do); err != nil || s.left > 1 {
 			return n, err
 		}
 	}
@@ -124,13 +124,13 @@ func (s *Response) readFrom(from io.Reader) (n int64, err error) {
 
 // copyLimited copies up to so many bytes, through a single io.LimitedReader: the server sends a
 // file by sendfile behind one, but not behind two.
-func (s *Response) copyLimited(from io.Reader, most int64) (n int64, err error) {
+func (s *Response) copyLimited(from io.Reader, most int64, do func(io.Reader) (int64, error)) (n int64, err error) {
 	limited := &io.LimitedReader{R: from, N: most}
 	if outer, ok := from.(*io.LimitedReader); ok {
 		limited = &io.LimitedReader{R: outer.R, N: min(most, outer.N)}
 		defer func(before int64) { outer.N -= before - limited.N }(limited.N)
 	}
-	n, err = s.copyFrom(limited)
+	n, err = do(limited)
 	s.left -= n
 	return n, err
 }

@@ -31,10 +31,15 @@ func (w writer) WriteString(text string) (int, error) {
 	return writeTo(w.s, text, w.s.writeString)
 }
 
-// ReadFrom implements io.ReaderFrom.
+// ReadFrom implements io.ReaderFrom. If the server's writer does not, as that of HTTP/2, it writes each
+// part by Write, which notes the status even if nothing arrives.
 func (w writer) ReadFrom(from io.Reader) (n int64, err error) {
+	server, ok := w.s.w.(io.ReaderFrom)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{w}, from)
+	}
 	// If nothing was read, nothing was sent, and a handler may still make a 502 of it.
-	if n, err = w.s.readFrom(from); n > 0 {
+	if n, err = w.s.readFrom(from, server.ReadFrom); n > 0 {
 		w.s.sent(http.StatusOK)
 	}
 	return n, err
@@ -113,11 +118,3 @@ func (s *Response) writer() http.ResponseWriter {
 
 // writeString writes a text to the server's writer.
 func (s *Response) writeString(text string) (int, error) { return io.WriteString(s.w, text) }
-
-// copyFrom copies to the server's writer, as fast as that can.
-func (s *Response) copyFrom(from io.Reader) (int64, error) {
-	if fast, ok := s.w.(io.ReaderFrom); ok {
-		return fast.ReadFrom(from)
-	}
-	return io.Copy(struct{ io.Writer }{s.w}, from)
-}

@@ -1,0 +1,71 @@
+package adapter_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/accesslimit/accesslimit/core/adapter"
+)
+
+// leftWriter is a server's writer whose caller has left, as that of HTTP/2 is: it sends the header and
+// no body.
+type leftWriter struct{ *httptest.ResponseRecorder }
+
+func (w leftWriter) Write([]byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return 0, io.ErrClosedPipe
+}
+
+// panickingReader panics when it is read.
+type panickingReader struct{}
+
+func (panickingReader) Read([]byte) (int, error) { panic("the source is gone") }
+
+// A copy that fails has the status that was sent, also if a handler then tries to send another.
+func TestStatusOfACopyThatFails(t *testing.T) {
+	some := strings.NewReader("some")
+	for name, test := range map[string]struct {
+		server http.ResponseWriter
+		from   io.Reader
+		want   int
+	}{
+		"the caller has left":              {leftWriter{httptest.NewRecorder()}, strings.NewReader("all"), 200},
+		"the source fails":                 {httptest.NewRecorder(), io.MultiReader(some, iotest.ErrReader(io.ErrUnexpectedEOF)), 200},
+		"the source fails at once":         {httptest.NewRecorder(), iotest.ErrReader(io.ErrUnexpectedEOF), 502},
+		"the source panics":                {httptest.NewRecorder(), io.MultiReader(strings.NewReader("some"), panickingReader{}), 200},
+		"the source panics at once":        {httptest.NewRecorder(), panickingReader{}, 502},
+		"the caller left, with a length":   {sized(leftWriter{httptest.NewRecorder()}), strings.NewReader("all"), 200},
+		"the source panics, with a length": {sized(httptest.NewRecorder()), io.MultiReader(strings.NewReader("so"), panickingReader{}), 200},
+	} {
+		w, reply := adapter.Follow(test.server, true)
+		if err := copyAll(w, test.from); err == nil {
+			t.Errorf("%s: the copy did not fail", name)
+		}
+		w.WriteHeader(http.StatusBadGateway)
+		if got := reply.Status(); got != test.want {
+			t.Errorf("%s: the status is %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// sized declares that the body has three bytes.
+func sized(w http.ResponseWriter) http.ResponseWriter {
+	w.Header().Set("Content-Length", "3")
+	return w
+}
+
+// copyAll copies by nothing but Read, and returns a panic as an error.
+func copyAll(w io.Writer, from io.Reader) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.New(v.(string))
+		}
+	}()
+	_, err = io.Copy(w, struct{ io.Reader }{from})
+	return err
+}
