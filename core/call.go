@@ -36,7 +36,9 @@ type call struct {
 }
 
 // inspectEvery sets how often a call looks for mistakes in how the service is put together: once in
-// so many calls. It is a prime, so that each of several middlewares around a handler has its turn.
+// so many calls. Reading two headers in each call, to find a proxy that is not trusted, would take
+// a tenth of the middleware's time. It is a prime, so that each of several middlewares around a
+// handler has its turn.
 const inspectEvery = 127
 
 func newCall(parts *callParts) *call {

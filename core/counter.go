@@ -83,7 +83,7 @@ func (c Counter) WithOverrides() Counter {
 
 // Allow charges one permit, if there is one, and reports whether the subject may go on.
 func (c Counter) Allow(ctx context.Context, subject string) (d Decision, err error) {
-	err = c.charge(ctx, subject, 1, &d)
+	err = c.charge(ctx, subject, 1, &d) // not AllowN, which would return a Decision once more
 	return d, err
 }
 

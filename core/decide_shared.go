@@ -23,7 +23,8 @@ func (c *call) refusedForEveryone(subject string) bool {
 
 // mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
 // in their place. It may not if a lenient rule has to be asked about the call, or if the cost of
-// the call may be too high for a rule by user.
+// the call may be too high for a rule by user. The status of an answer must not depend on what is
+// remembered.
 func (c *call) mayRepeatShared() bool {
 	if c.parts.options.Identify == nil {
 		return false

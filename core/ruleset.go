@@ -55,7 +55,8 @@ type followerKey struct {
 func (k followerKey) each() []string { return strings.Split(k.names, "\n") }
 
 // follower is a Guard that follows a set. The pointer is weak, because a service may make guards
-// while it runs, and drop them.
+// while it runs, and drop them: frameworks do not say when they drop a middleware. A set that kept
+// the guard would keep its names attached for ever, and refuse every version without them.
 type follower struct {
 	guard weak.Pointer[Guard]
 	place string // where it was made

@@ -122,6 +122,8 @@ func (s *ruleSet) toAudit() (write func()) {
 }
 
 // anyDropped reports whether the service has dropped guards since the garbage collector ran last.
+// It runs the collector, because otherwise the time of that run would decide whether a version is
+// refused.
 func (s *ruleSet) anyDropped() bool {
 	before := len(s.followers)
 	runtime.GC()

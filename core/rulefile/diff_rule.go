@@ -26,7 +26,8 @@ const (
 )
 
 // comparedByText reports whether versions of a field differ if their texts do. The other fields
-// decide which counters a rule has, and are compared by their meaning.
+// decide which counters a rule has, and are compared by their meaning. Functions cannot be
+// compared: their names are.
 func comparedByText(f *rulefield.Field) bool {
 	return f != nil && f.Form != rulefield.Key && f.Counters != rulefield.ByLimit && f.Counters != rulefield.ByMode
 }

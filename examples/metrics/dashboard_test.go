@@ -25,7 +25,7 @@ import (
 
 const (
 	folder = "../../promlimit/"
-	// A scrape is every 15 s, for 2 min, and rates are those of the last minute.
+	// A scrape is every 15 s, for 2 min. Rates, of the last minute, need exact times: pages are recorded.
 	scrapes, every, window = 9, 15 * time.Second, 4
 )
 

@@ -3,7 +3,8 @@ package algorithm
 import "math"
 
 // ban refuses a subject altogether for a while when it was refused in several consecutive windows.
-// It is kept beside the subject's counters.
+// It is kept beside the subject's counters, in a key of its own that only rules with a ban look at:
+// all other calls would pay for a key that hardly ever exists.
 type ban struct{ defaults }
 
 // banTerms are the terms of a ban besides its window. Times are in microseconds.

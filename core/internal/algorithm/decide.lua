@@ -29,7 +29,9 @@
 -- struck, struck_retry,      of a ban that has to count a refusal: the state to write if a counter
 -- struck_reset               that it watches refused, and what holds then
 --
--- A state to write is a string, or a function that changes a key of another type.
+-- A state to write is a string, or a function that changes a key of another type. Its expiry is
+-- absolute, from the time of the decision: one relative to the start of the command could end a
+-- window early. The table has names because positional results took Redis as many instructions.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, answers, fits, full = {now}, {}, true, {} -- full: the groups that are not charged

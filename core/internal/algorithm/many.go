@@ -5,6 +5,7 @@ package algorithm
 // same order. Calls of one form stand together in the script's arguments.
 
 // Joins reports whether a call that charges these counters can be decided by decide_many.lua.
+// States that are no strings cannot: reading them can fail.
 func Joins(counters []Counter) bool {
 	for i := range counters {
 		if !counters[i].Merges() || counters[i].Override != nil || counters[i].Limit.FastScript() == nil {

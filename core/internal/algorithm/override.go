@@ -112,7 +112,10 @@ func (o *Override) madeFor(l *Limit) bool {
 	return window == ownWindow && strings.TrimRight(tag, "0123456789") == strings.TrimRight(ownTag, "0123456789")
 }
 
-// stored returns the part of a rate that an override keeps.
+// stored returns the part of a rate that an override keeps. It follows from Max, but computing it
+// in Lua too would be one more calculation on which Go and Lua have to agree. Both check it, and
+// that it is in lowest terms: in other units, a rate would be another one in the state of a bucket,
+// and no script would read that part again.
 func (l *Limit) stored() Rate { return Rate{Permit: l.Permit, Refill: l.Refill, Tick: l.Tick} }
 
 // For returns the limit that the override gives its subject under a rule with the limit l, or nil

@@ -22,6 +22,13 @@
 -- keeps     an override is only read here. An invalid one is treated as absent
 -- state     core/SCRIPTS.md has the form of an override
 --
+-- The scripts of rules without overrides keep their text, and with it their name and speed. A cache
+-- in the process would be faster, but would let a blocked subject through until it is refreshed.
+-- Calls of rules with overrides are neither joined with calls on other keys nor remembered: one
+-- caller's take 1.5 to 1.9 times as long, those of 256 callers of 10,000 subjects 3 to 3.7 times.
+-- Equal calls by one rule are merged: 256 callers of one subject took 13 times as long, and now
+-- take 1.5 times.
+--
 -- Before this stand now (microseconds since the epoch), the driver, its name, head (the number of
 -- its args before those of the first counter, of which the first is the algorithm), and lead (the
 -- number of values in its reply before those of the first counter). For a reservation, patience

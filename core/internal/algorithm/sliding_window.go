@@ -40,7 +40,9 @@ func (slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWi
 
 func (slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-// subWindow returns the number of the sub-window that contains now, counted from the epoch.
+// subWindow returns the number of the sub-window that contains now, counted from the epoch. It
+// counts whole windows first: window/32 need not be whole, and now*32/window would leave the range
+// in which a double of Lua is exact.
 func subWindow(now, window int64) int64 {
 	phase := now % window
 	return (now-phase)/window*subWindows + phase*subWindows/window

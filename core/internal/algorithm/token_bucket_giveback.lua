@@ -1,6 +1,8 @@
 -- TokenBucket does not give back permits that have come back by themselves since. Nor, if the
 -- bucket is overdrawn, does it give back permits behind which others wait, because those waits were
--- already announced. When a charge is given back in several steps, its newest permits go first.
+-- already announced. How many those are follows from the position of the charge, so the state needs
+-- no list of reservations. When a charge is given back in several steps, its newest permits go
+-- first.
 --
 -- lost      in the table: how many permits may have counted still, but were not given back, because
 --           the places of the permits around them are not known (see kept in

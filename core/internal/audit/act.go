@@ -20,7 +20,8 @@ type Act struct {
 }
 
 // Acted writes a line about an act, if the context names who acted. If the act changed something, or
-// may have, it also writes an entry.
+// may have, it also writes an entry. A Reset that finds nothing, as after most logins, would fill
+// the audit with noise.
 func (r *Recorder) Acted(ctx context.Context, a Act, changed bool, err error) {
 	r.logAct(ctx, &a, changed, err)
 	if failure.MayHaveActed(err) {

@@ -1,5 +1,8 @@
 // Package audit records what operators did, for operators: in a stream of Redis for all
 // processes, or in this process. Both keep a bounded number of entries, and forget the oldest.
+//
+// An entry is written after the act, by a script of its own: in a cluster, the stream and the
+// subject are in different slots. If a process dies in between, its act is missing here.
 package audit
 
 import (

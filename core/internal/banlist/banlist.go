@@ -1,6 +1,7 @@
 // Package banlist lists the subjects that are banned, for operators. A ban itself lies
 // beside the counters of its subject, where the deciding scripts read it. The list only says where
-// to look: each entry of a page is checked against the ban.
+// to look: each entry of a page is checked against the ban. So it may be late, incomplete or lost.
+// It cannot lie beside the bans, because these are in the slots of their subjects.
 //
 // A ban by hand is listed at once. Any other is listed by the processes that read it in a reply of
 // the store: Sightings collects such bans, and writes them in the background.

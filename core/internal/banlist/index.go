@@ -31,15 +31,18 @@ var (
 
 const (
 	// addedAtOnce is how many bans one script call enters, and listedAtOnce how many it lists, so
-	// that neither takes the server longer than 250 us.
+	// that neither takes the server longer than 250 us. Listing 100 takes it 40 to 100 us; 1,000
+	// took 0.9 to 1.2 ms.
 	addedAtOnce, listedAtOnce = 10, 100
 	// keptFor is how long an entry stays in the index after its ban has ended, in microseconds.
 	keptFor = int64(time.Minute / time.Microsecond)
 )
 
 // Index is the List of all processes, in Redis: an index of the subjects of each rule, in a slot of
-// its own, which expires soon after the last ban in it has ended. Its errors are those of the
-// context, and *failure.Error.
+// its own, which expires soon after the last ban in it has ended. One of its sets is in the order
+// of the subjects, for pages that miss nothing while bans come and go. The other is by end, so that
+// each call that enters bans removes some that have ended. Its errors are those of the context, and
+// *failure.Error.
 type Index struct {
 	redis   *redisstore.Store
 	keyHead string

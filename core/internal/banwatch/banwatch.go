@@ -1,5 +1,7 @@
 // Package banwatch reads the bans and blocks of all processes from their lists, in the background,
-// so that they hold in this process too while the store does not answer: see package knownbans.
+// so that they hold in this process too while the store does not answer: see package knownbans. It
+// polls them with the scripts that page them: an old Redis has those, and older processes need not
+// take part.
 package banwatch
 
 import (

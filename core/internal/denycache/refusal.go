@@ -7,6 +7,7 @@ import (
 
 // refusal is what the store answered for one counter of a refused call. The refusal of the first
 // counter stands for the call. It never changes. Times are in nanoseconds of [clock.Expiry.Now].
+// Packing it into 80 bytes instead of 96 made no call faster.
 type refusal struct {
 	key           string
 	limit         *algorithm.Limit // it stays in memory even if core has forgotten it

@@ -3,7 +3,15 @@ package engine
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
 // A lenient rule is in DryRun or Soft, so it refuses nobody. If the call passes, the store charges
-// either all counters of the rule or, if the call does not fit into one of them, none.
+// either all counters of the rule or, if the call does not fit into one of them, none. Otherwise a
+// trial would show another use than the rule itself. A rule with one limit needs no group, which
+// shortens the arguments of the script.
+
+// A rule in DryRun has counters of its own: it may stand beside the very rule that it is to
+// replace, under the same name. A soft rule has the usual counters, so a limit can become soft and
+// hard again without losing its use, and handles of its name reach it. Only soft rules may have its
+// name, because they do not count a call that does not fit, which a hard rule with the same counter
+// would miss.
 
 // lenience is what a lenient rule's counters have in common in a call.
 type lenience struct {

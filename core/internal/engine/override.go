@@ -57,7 +57,8 @@ func (c *Call) Override(i int) *algorithm.FoundOverride {
 
 // obey gives the limits of the call the numbers of the overrides, and removes the counters that are
 // not in force. It reports false if the cost is above a limit in force, and no subject is blocked:
-// then the call is refused, and nothing was charged.
+// then the call is refused, and nothing was charged. Headers, decisions, refunds and counts need
+// not know of counters that are removed here.
 func (c *Call) obey() (fits bool) {
 	algorithm.Obey(c.counters)
 	for i := range c.limits {

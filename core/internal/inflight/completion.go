@@ -103,7 +103,7 @@ func (u *Completion) sent() int {
 
 // finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
 // the caller can know that the call is over: the end of the reply is held back. So a client that
-// makes one call after another finds its permits.
+// makes one call after another finds its permits. The refund takes a second trip.
 func (u *Completion) finish(how ending) {
 	defer func() { u.keeper.giveBack(u.ctx, u.slots) }()
 	u.addRefunds(u.counted, how)

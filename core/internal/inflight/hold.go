@@ -32,7 +32,8 @@ func (k *Keeper) Hold(slots []algorithm.Charge) *Hold {
 	return h
 }
 
-// third returns a third of the time after which a slot is free if nobody renews it.
+// third returns a third of the time after which a slot is free if nobody renews it. Renewing
+// takes a lost slot again, so the counts are right again that soon after a failover.
 func third(limit *algorithm.Limit) time.Duration {
 	return time.Duration(limit.Window/3) * time.Microsecond
 }

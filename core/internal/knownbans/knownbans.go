@@ -6,6 +6,8 @@
 // store did not answer for. An answer without the ban removes it from the table. So a ban that was
 // lost together with the store's memory ends with the first answer, and nothing that the store says
 // is ever overruled.
+//
+// An answer does not say who imposed a ban. It counts as a rule's until the list names an operator.
 package knownbans
 
 import (

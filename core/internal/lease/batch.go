@@ -23,7 +23,9 @@ type batch struct {
 	storeAhead int64 // the store's clock less ours, in microseconds
 }
 
-// newBatch returns the permits of a fetch that was sent at a time and has come back now.
+// newBatch returns the permits of a fetch that was sent at a time and has come back now. They
+// expire by the time in the store's reply, counted from when it was asked, so no clocks are
+// compared.
 func (e *lease) newBatch(granted int64, v algorithm.Verdict, sent, now int64) *batch {
 	b := &batch{granted: granted, verdict: v, resetAt: now + v.ResetAfter*1000, storeAhead: v.At - now/1000}
 	b.expires = clock.Expires(sent, min(maxAge, e.limit.LeaseLife(&b.verdict)))
@@ -44,7 +46,8 @@ func (b *batch) take(now, cost int64, v *algorithm.Verdict) bool {
 	return ok
 }
 
-// subtract takes permits, all or none, and returns how many are left.
+// subtract takes permits, all or none, and returns how many are left. Counting below zero where one
+// permit is enough was no faster with two processors.
 func (b *batch) subtract(cost int64) (left int64, ok bool) {
 	for {
 		available := b.permits.Load()

@@ -7,7 +7,9 @@ import "sync/atomic"
 const recentKeys = 4096
 
 // recentCalls remembers the keys without a lease that were called lately. A lease is made for the
-// second call on a key, because a key that is called only once gains nothing from one.
+// second call on a key, because a key that is called only once gains nothing from one. When the
+// first call was leased too, a call on one of 100,000 keys took 20 allocations or more instead of
+// 4, and twice the processor time.
 type recentCalls [recentKeys]recentCall
 
 type recentCall struct {

@@ -45,7 +45,7 @@ func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 
 // serve gives the waiting callers their permits, in the order in which they came, and returns those
 // who got none. A caller who came during the fetch may have come after the charge, and gets permits
-// only while the batch has not expired.
+// only while the batch has not expired. In another order, a small lease could starve one of them.
 func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 	for i, w := range f.waiting {
 		switch left := b.permits.Load() - w.cost; {

@@ -12,6 +12,11 @@
 //
 // So an entry that is removed has no override, and none that relies on it can still be written, as
 // long as the clocks of the servers that take part differ by less than 29 minutes.
+//
+// One set of the index is in the order of the subjects, because only then do pages follow each
+// other exactly while others write: in an order by time, an override that is set again would move
+// to a later page, and ZSCAN loses its place in a failover. No script can write an override
+// together with its entry, because it is in the slot of its subject.
 package overrides
 
 import (

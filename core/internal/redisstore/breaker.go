@@ -17,7 +17,14 @@ import (
 // server answers that one, all are let through again.
 //
 // Any answer of the server counts, whatever it says. A trip that ended by its caller's own
-// deadline says nothing about the server, and an error of configuration is an answer.
+// deadline says nothing about the server, and an error of configuration is an answer. Failures are
+// counted at the socket, because a caller with a near deadline is gone before the server has
+// failed.
+//
+// The circuit is sony/gobreaker's, around each trip and not each call. It has no dependencies, lets
+// exactly one trip try, forgets a try without a result (a caller who left), and ignores trips that
+// were under way when it opened. It takes 0.16 µs and no allocation of a trip of 50 µs or more.
+// failsafe-go brings gRPC and three other modules along.
 type breaker struct {
 	circuit       *gobreaker.CircuitBreaker[struct{}]
 	timeout       time.Duration
@@ -43,7 +50,8 @@ var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 const (
 	// minFailingTime is for how long trips must fail before the breaker opens, and minFailures how
 	// many must. The end of all connections at once, or a pause of the server or of this machine,
-	// makes many trips fail, but all in one moment.
+	// makes many trips fail, but all in one moment. Under load, one pause of 100 ms fails eight
+	// trips.
 	minFailingTime = 250 * time.Millisecond
 	minFailures    = 2
 	// openFor is for how long the breaker stays open, at least, and at most half as much again, so

@@ -14,6 +14,9 @@ import (
 // asks for a command's arguments only when it has a connection and writes the command there, or
 // when a hook of the client's owner looks at them. Then a command may be taken for sent that was
 // not, but never the other way round.
+//
+// go-redis honours NoRetry since 9.19.0. The Close of that version can hang while the client is in
+// use, so go.mod names 9.20.0.
 type command interface {
 	redis.Cmder
 	state() *sendState

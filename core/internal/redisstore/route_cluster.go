@@ -117,6 +117,8 @@ func (r *clusterRouter) probeContacted() {
 
 func (r *clusterRouter) isReady() bool { return r.slotsKnown.Load() }
 
+// proof returns nil, so no script has the keys of two calls. Even two keys of one slot may be on
+// two servers while the slot moves.
 func (r *clusterRouter) proof() *oneServerProof { return nil }
 
 func (r *clusterRouter) all() []*shard {

@@ -14,6 +14,11 @@ import (
 
 // manyCall is one call of decide_many.lua for several groups of a pipeline, all of whose keys
 // differ. Each group is decided by itself.
+//
+// When a script decides about one key, about half of the server's time goes into the command
+// itself: parsing it, setting up Lua, reading the clock. In a shared script, a key takes 0.78 of
+// the cycles with 4 keys, 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48 (TokenBucket, Redis
+// 7.0, calls in pipelines).
 type manyCall struct {
 	groups []*group // command puts them into the order of its arguments
 	kinds  algorithm.KindSet

@@ -24,7 +24,12 @@
 // The encryption is AES-256-GCM with a random nonce, which the standard library chooses, and the
 // version is authenticated with the content. One key may seal 2^32 references: up to then, the
 // chance that two of them have the same nonce is at most 2^-33. Two that had would show how their
-// contents differ, and would let others make references.
+// contents differ, and would let others make references. An attack with a million refusals a second
+// makes 2^32 in 72 minutes. After a day the chance is 1 in 20 million, so nothing counts them. A
+// mode whose MAC is also the nonce would save 16 bytes, but the standard library has none.
+//
+// With a reference, a refusal takes 0.9 µs longer, and 9 allocations instead of 5 (BenchmarkCheck
+// of core). If all texts had the same length, it would be 296 characters.
 package reference
 
 import (

@@ -8,9 +8,9 @@ import (
 )
 
 // Ledger remembers how much of each charge was given back. A Receipt is copied with its decision, so
-// its copies cannot share that. There are two generations: when the newer one has maxRefunds
-// entries, it becomes the older one, and the one before is forgotten. The zero Ledger is empty and
-// ready for use. It is safe for concurrent use.
+// its copies cannot share that: a pointer in it would cost each call an allocation. There are two
+// generations: when the newer one has maxRefunds entries, it becomes the older one, and the one
+// before is forgotten. The zero Ledger is empty and ready for use. It is safe for concurrent use.
 type Ledger struct {
 	mu           sync.Mutex
 	newer, older map[uint64]int64

@@ -11,7 +11,9 @@
 //
 // The head is the form, the number of the version, the time when it was written by Redis's clock in
 // microseconds, and 128 bits of the SHA-256 of all that follows the head. It comes first so that
-// a process that polls reads no more than that.
+// a process that polls reads no more than that, by GETRANGE, whatever somebody has written there. A
+// hash would need a script, because HMGET has no bounds. A message of publish/subscribe can be
+// lost, so a process would have to poll as well.
 package ruledoc
 
 import (
@@ -53,7 +55,8 @@ type Doc struct {
 	Text         string
 }
 
-// Head identifies a version. The zero Head stands for a document that does not exist.
+// Head identifies a version by its number and its time, which never decreases: after a failover,
+// two versions can have the same number. The zero Head stands for a document that does not exist.
 type Head struct {
 	Number int64  // 1, 2, ...
 	At     int64  // when it was written, in microseconds since the epoch

@@ -1,5 +1,11 @@
 // Package rulenames knows the limits that each rule's name stands for on a limiter. Rules of one name
 // share counters, so they must agree.
+//
+// Rules in Go claim their names for ever, because a Guard may be used for ever. A RuleSet claims
+// the attached names of its present version, so one that is only compared claims nothing. Handles
+// claim nothing, because they may be made in each call, with any limit. Those with overrides claim
+// their window and algorithm, which an override is made for. The place of a rule is looked up only
+// when its name is new, because that takes longer than all the rest.
 package rulenames
 
 import (

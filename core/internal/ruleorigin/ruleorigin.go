@@ -49,7 +49,7 @@ func (s *RuleSet[Rule]) Inside() Set[Rule] {
 
 // Set has the methods of a RuleSet that only package rulefile may call. The function log that they
 // return writes into the log of the Limiter. The caller calls it while it holds no lock, because
-// the handler of the log may call the set.
+// the handler of the log may call the set, even its Close.
 type Set[Rule any] interface {
 	// Replace is RuleSet.Replace for rules from an origin. It does not report its error.
 	Replace(from Origin, version string, rules []Rule) (log func(), err error)

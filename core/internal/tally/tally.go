@@ -27,7 +27,7 @@ const (
 //
 // Each count is cut into stripes of a cache line each, because processors that write to one line
 // wait for each other. A call counts by the [Place] of the pooled object that it works in, and the
-// pool keeps an object on one processor.
+// pool keeps an object on one processor. Nothing is lost when the collector empties the pool.
 type Table struct {
 	mu      sync.Mutex // held to add a count
 	naming  sync.Mutex // held to add a rule's name, or to remove it
