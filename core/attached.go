@@ -20,8 +20,8 @@ type attachment struct {
 
 // followedRules are the rules of a guard that follows a [RuleSet], in one version of the set. All
 // of them are bound anew for each version, even those that stay the same: a call reads one pointer
-// (no difference in BenchmarkCheck), and no part of an old version can be mixed in. What a rule
-// learned from calls is learned again.
+// (no difference in BenchmarkCheck), and no part of an old version can be mixed in. Each
+// rule learns again which limits LimitFor returns and whether its functions read the user.
 type followedRules struct {
 	rules []*boundRule
 	*setVersion
