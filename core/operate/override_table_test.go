@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -277,32 +275,6 @@ func TestOverridesThatEnd(t *testing.T) {
 			t.Errorf("%v, %v", existed, err)
 		}
 	})
-}
-
-// Another program can write and list overrides as SCRIPTS.md describes them.
-func TestOverridesOfAnotherProgram(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	overrides := overridable(t, limiter, "mail", core.PerSecond(10).Bucket(20))
-	write := `redis.call('ZADD', KEYS[2], 0, 'user:alice')
-		redis.call('SET', KEYS[1], struct.pack('<I1I7I7I7I7I7I7I7', 1, 0, 1795209600123456, 500, 1000, 2000, 1, 1) ..
-			struct.pack('<I1', #'tb3:1000000') .. 'tb3:1000000' .. struct.pack('<I1', 3) .. 'bob' .. struct.pack('<I2', 4) .. 'note')`
-	keys := []string{"accesslimit:{user:alice}:mail:ov1", "accesslimit:{%overrides}:mail:oi1"}
-	if err := client.Eval(background, write, keys).Err(); err != nil && !errors.Is(err, redis.Nil) {
-		t.Fatal(err)
-	}
-	want := operate.Override{
-		Subject: "user:alice", Max: 500, Burst: 1000, Author: "bob", Note: "note", Since: time.UnixMicro(1795209600123456).UTC(),
-	}
-	if list := listOf(t, overrides, 10); len(list) != 1 || list[0] != want {
-		t.Errorf("%+v, want %+v", list, want)
-	}
-	if err := overrides.Set(background, "user:bob", operate.Override{Max: 5}); err != nil {
-		t.Fatal(err)
-	}
-	if got := client.ZRange(background, keys[1], 0, -1).Val(); !slices.Equal(got, []string{"user:alice", "user:bob"}) {
-		t.Errorf("the index has %q", got)
-	}
 }
 
 // Values that this library did not write, or wrote for another limit, are shown as ignored, and can

@@ -280,10 +280,11 @@ func isForeign(err error) bool {
 	return errors.As(err, &failed) && failed.Class == core.StoreForeignValue && errors.Is(err, core.ErrStore)
 }
 
-// The lines of SCRIPTS.md publish a version from a shell.
+// The lines of RULEFILE.md publish a version from a shell.
 func TestPublishingFromAShell(t *testing.T) {
-	page := string(must(os.ReadFile("../SCRIPTS.md")))
-	_, section, _ := strings.Cut(page, "## The rules of a fleet")
+	page := string(must(os.ReadFile("../RULEFILE.md")))
+	_, section, _ := strings.Cut(page, "### Publishing from a shell")
+	section, _, _ = strings.Cut(section, "\n## ")
 	server := redistest.Start(t)
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	script := ""

@@ -55,7 +55,7 @@ func read(t *testing.T, path string) string {
 }
 
 // Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. A ban, which is
-// no limit, is only in the files of this folder, in REDIS.md and in SCRIPTS.md. Concurrency is in no
+// no limit, is only in the files of this folder, in REDIS.md. Concurrency is in no
 // promise about permits.
 func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere, _ := listed(t)
@@ -79,7 +79,7 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 			}
 		}
 		for _, file := range elsewhere {
-			if file != "core/REDIS.md" && file != "core/SCRIPTS.md" && (p.Watches || p.Slots && strings.HasPrefix(file, "internal/promise")) {
+			if file != "core/REDIS.md" && (p.Watches || p.Slots && strings.HasPrefix(file, "internal/promise")) {
 				continue
 			}
 			if file == "README.md" {
@@ -88,7 +88,6 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 			}
 			mentions(file, p.Name, p.Tag, `"`+p.File+".svg")
 		}
-		mentions("core/SCRIPTS.md", "| "+p.Tag+" | ")
 		mentions("core/REDIS.md", "\n| "+p.Tag+" | ")
 		if name := core.Algorithm(kind).String(); name != p.Name && !p.Watches {
 			t.Errorf("core calls %s %q", p.Name, name)

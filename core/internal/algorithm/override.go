@@ -9,7 +9,9 @@ import (
 )
 
 // Override is what an operator set for one subject in place of a rule's own limit. It is stored in
-// one string, which only Go writes and override.lua reads; see core/SCRIPTS.md.
+// one string, which only Go writes and override.lua reads, little-endian: I1 What, I7 Ends, I7 Set, I7
+// Max, I7 Burst, I7 Permit, I7 Refill, I7 Tick, then Span and Author with a length of I1 before each,
+// and Note with one of I2.
 type Override struct {
 	What OverrideKind
 	Ends int64 // microseconds since the epoch; 0: it does not end by itself

@@ -20,7 +20,7 @@
 --           override, or by a cost above a limit in force, or if no counter is left, the driver's
 --           part is now, followed by zeros (of decide_equal.lua, ''), and nothing was done
 -- keeps     an override is only read here. An invalid one is treated as absent
--- state     core/SCRIPTS.md has the form of an override
+-- state     override.go has the form of an override
 --
 -- The scripts of rules without overrides keep their text, and with it their name and speed. A cache
 -- in the process would be faster, but would let a blocked subject through until it is refreshed.
