@@ -3,6 +3,7 @@ package algorithm_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -41,7 +42,8 @@ type server struct {
 
 func startServer(t testing.TB) *server {
 	t.Helper()
-	return &server{redistest.Start(t).Client(t), t, make(map[*algorithm.Script]string)}
+	client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }) // for thousands of commands at once
+	return &server{client, t, make(map[*algorithm.Script]string)}
 }
 
 // ask is one call: its counters, when it is made, and whether it may charge.
