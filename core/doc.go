@@ -52,8 +52,8 @@
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call.
 //   - [Limiter.Rules] returns the attached rules.
-//   - Package operate has what else operators ask and do: bans, overrides, who is refused most, how
-//     the attached rules would decide a call, the audit. Package console is a web page that shows all
+//   - Package operate is for operators: bans, overrides, the subjects refused most, explanations of
+//     how the attached rules would decide a call, the audit. Package console is a web page that shows all
 //     of this.
 //
 // # Redis
