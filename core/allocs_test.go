@@ -12,7 +12,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 func wantAllocs(t *testing.T, most float64, do func()) {
@@ -152,7 +151,7 @@ func TestAllocationsOfARefusedCall(t *testing.T) {
 // others.
 func TestAllocationsOfMadeUpRoutes(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{Headers: core.NoHeaders}), core.Rule{Seconds: 60, MaxCount: plenty})
-	for i := range route.MaxCounted {
+	for i := range mostRoutes {
 		guard.Check(newView("", fmt.Sprint("/made/Up", i)))
 	}
 	beyond := newView("", "/made/UpBeyond")

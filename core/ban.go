@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // Ban refuses a subject altogether for a while. A subject that is refused in After consecutive
@@ -38,9 +38,9 @@ func (b Ban) String() string {
 	if b.After == 1 {
 		windows = "window"
 	}
-	text := fmt.Sprintf("after %d %s, for %s", b.After, windows, limittext.Span(b.For))
+	text := fmt.Sprintf("after %d %s, for %s", b.After, windows, terms.Span(b.For))
 	if b.Max > b.For {
-		text += ", up to " + limittext.Span(b.Max)
+		text += ", up to " + terms.Span(b.Max)
 	}
 	return text
 }

@@ -192,7 +192,7 @@ func (c *call) message(d *Decision) string {
 	case c.limitAt(at) == &prepared.limit:
 		return refusalMessage(d, prepared.phrase)
 	default:
-		return refusalMessage(d, d.Limit.phrase())
+		return refusalMessage(d, d.Limit.terms().Phrase())
 	}
 }
 

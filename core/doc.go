@@ -128,7 +128,7 @@
 // The package comment of internal/engine has the path within that package, and that of
 // internal/redisstore the round trip.
 //
-// A [Limiter] is a defined type over internal/service.Limiter, which has the parts that do not know
+// A [Limiter] is a defined type over internal/limiter.Limiter, which has the parts that do not know
 // what a rule is: the store, the engine, the lists. New (new.go) makes it, and its front (front.go),
 // which has the rest. Guards and handles reach both through the front. The calls of both embed a
 // decider (call_decider.go), which is an engine.Call and the parts that it uses (call_parts.go).
@@ -148,7 +148,7 @@
 // Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
 // The Survey first notes what the engine asks, then asks the limiter's store about all of it, and
 // then answers the engine. Nothing is charged. The types that core and operate share for this are in
-// internal/service/trial.go:
+// internal/limiter/trial.go:
 //
 //	Operator.Explain        core/operate/explain.go          or Inspect, for a subject: explain_inspect.go
 //	  callView              core/operate/explain_view.go     shows a described call as a View

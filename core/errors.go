@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
@@ -25,7 +25,7 @@ var (
 var (
 	// errNoLimiter is the error of a nil *Limiter, or a zero one. Methods that return no error panic
 	// with it.
-	errNoLimiter = &RuleError{Field: "limiter", Why: service.NeverMade}
+	errNoLimiter = &RuleError{Field: "limiter", Why: limiter.NeverMade}
 	// errZeroHandle is the error of a handle that no Limiter made.
 	errZeroHandle = &RuleError{Field: "handle", Value: "zero", Why: "must be made by a method of Limiter, such as Counter"}
 	// errZeroGuard is the error of a Guard or a Check that no Limiter made. Methods that return no

@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Internals that the tests of this package reach and users cannot.
@@ -64,7 +64,7 @@ func AskRedis(l *Limiter) {
 }
 
 // useStore gives a limiter another store.
-func useStore(f *front, s service.Store, memory engine.Memory) {
+func useStore(f *front, s limiter.Store, memory engine.Memory) {
 	f.Ask(s, memory)
 	f.inFlight = f.InFlight
 }
@@ -89,7 +89,7 @@ func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {
 }
 
 type answers struct {
-	service.Store
+	limiter.Store
 	verdicts []algorithm.Verdict
 }
 
@@ -97,11 +97,10 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 	copy(verdicts, a.verdicts)
 }
 
-// Kept returns what is kept outside a limiter: the calendars, which all limiters share, and the
-// objects that its next calls work with.
+// Kept returns what is kept outside a limiter: the objects that its next calls work with.
 func Kept(l *Limiter) []any {
 	f := l.front()
-	return []any{&calendars, f.calls.Get(), f.directs.Get()}
+	return []any{f.calls.Get(), f.directs.Get()}
 }
 
 // TakeLate makes the next decision of a limiter get no answer in time. The charge arrives late,
@@ -114,7 +113,7 @@ func TakeLate(l *Limiter) (taken <-chan struct{}) {
 }
 
 type lateStore struct {
-	service.Store
+	limiter.Store
 	mu      sync.Mutex
 	decided bool
 	onWay   []algorithm.Counter
@@ -148,11 +147,8 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 	return err
 }
 
-// KnownNames returns how many names of rules, and how many prepared limits, a limiter remembers.
-func KnownNames(l *Limiter) (names, limits int) {
-	r := &l.front().registry
-	return r.names.Len(), len(r.limits.known.All())
-}
+// KnownLimits returns how many prepared limits a limiter remembers.
+func KnownLimits(l *Limiter) int { return len(l.front().registry.limits.known.All()) }
 
 // RefusingReasons returns the reasons to refuse a call.
 func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }

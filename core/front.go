@@ -2,13 +2,13 @@ package core
 
 import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // front is what a limiter has in the terms of this package. The rest of the limiter is in its
-// service.Parts, which the packages beside this one reach, too.
+// limiter.Parts, which the packages beside this one reach, too.
 type front struct {
-	*service.Parts
+	*limiter.Parts
 	callParts
 	calls    callPool
 	directs  directPool
@@ -17,7 +17,7 @@ type front struct {
 
 // front returns the front of a limiter, or nil if New did not make it.
 func (l *Limiter) front() *front {
-	f, _ := (*service.Limiter)(l).Front().(*front)
+	f, _ := (*limiter.Limiter)(l).Front().(*front)
 	return f
 }
 
@@ -30,22 +30,22 @@ func (l *Limiter) mustFront() *front {
 	return f
 }
 
-// Obeying implements service.Front.
+// Obeying implements limiter.Front.
 func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.Obeying() }
 
-// CheckSubject implements service.Front.
+// CheckSubject implements limiter.Front.
 func (f *front) CheckSubject(name, subject string) error { return checkSubject(name, subject) }
 
-// Failed implements service.Front.
+// Failed implements limiter.Front.
 func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
 
-// IgnoresBans implements service.Front.
+// IgnoresBans implements limiter.Front.
 func (f *front) IgnoresBans(name string) bool { return f.registry.names.IgnoresBans(name) }
 
-// BanAfter implements service.Front.
+// BanAfter implements limiter.Front.
 func (f *front) BanAfter(name string) int { return f.registry.names.BanAfter(name) }
 
-// Overridable implements service.Front.
+// Overridable implements limiter.Front.
 func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {
 	limit, err := f.overridable(name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *front) overridable(name string) (own Limit, err error) {
 	return own, nil
 }
 
-// Override implements service.Front.
+// Override implements limiter.Front.
 func (f *front) Override(name string, permits, burst int) (algorithm.Override, error) {
 	own, err := f.overridable(name)
 	if err != nil {

@@ -89,7 +89,7 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own.limit, Why: notOverridable}}
 	}
 	for _, further := range h.limits[1:] {
-		if own.limit.counter() == further.limit.counter() {
+		if own.limit.sharesCounter(further.limit) {
 			return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeSameCounter, Value: own.limit, Why: sameCounter}}
 		}
 	}

@@ -1,13 +1,13 @@
 package core
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // Limit is a number of permits in a span. It is a small comparable value. The zero Limit, and one
@@ -58,17 +58,17 @@ func PerDay(n int) Limit { return Limit{Max: n, Window: 24 * time.Hour} }
 // Redis's clock says which day it is. The rules of the zone are those that this process knows: a
 // machine without them needs import _ "time/tzdata".
 func PerCalendarDay(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: Calendar{limittext.Days, zone}}.normal()
+	return Limit{Max: n, Calendar: Calendar{terms.Days, zone}}.normal()
 }
 
 // PerCalendarMonth returns a limit of n in each calendar month of a zone.
 func PerCalendarMonth(n int, zone string) Limit {
-	return Limit{Max: n, Calendar: Calendar{limittext.Months, zone}}.normal()
+	return Limit{Max: n, Calendar: Calendar{terms.Months, zone}}.normal()
 }
 
 // InFlight returns a limit of n calls at once, by [Concurrency]. The slot of a holder that died is
 // free after 30 seconds, or what [Limit.LostAfter] says.
-func InFlight(n int) Limit { return Limit{Max: n}.LostAfter(limittext.DefaultLostAfter) }
+func InFlight(n int) Limit { return Limit{Max: n}.LostAfter(terms.DefaultLostAfter) }
 
 // Bucket returns the limit counted by a token bucket of burst permits: PerSecond(10).Bucket(20)
 // refills ten a second and lets twenty through at once. A burst of 0 is Max.
@@ -101,65 +101,102 @@ func (l Limit) by(algorithm Algorithm) Limit {
 	return l
 }
 
-// atOnce returns how many permits can pass at one moment.
-func (l Limit) atOnce() int {
-	if l.Burst != 0 && l.Algorithm.properties().Burst {
-		return l.Burst
-	}
-	return l.Max
+// Calendar is the days or the months of a time zone, as spans of a limit. See [PerCalendarDay] and
+// [PerCalendarMonth]. The zero value is no calendar. It is a small comparable value.
+type Calendar struct {
+	unit terms.Unit
+	zone string
 }
 
-// fullAgainAfter returns the longest time until all permits of a used-up limit are back, not
-// counting sub-windows.
-func (l Limit) fullAgainAfter() time.Duration {
-	if !l.Algorithm.properties().Burst {
-		return l.span()
+// String returns the span in words: "day of Europe/Berlin".
+func (c Calendar) String() string {
+	if c == (Calendar{}) {
+		return "no calendar"
 	}
-	return time.Duration(float64(l.Window) / float64(l.Max) * float64(l.atOnce()))
+	if c.zone == "" {
+		return c.unit.String() + " of no zone"
+	}
+	return fmt.Sprintf("%v of %s", c.unit, c.zone)
 }
 
-// span returns the window, or the nominal length of a calendar's days or months.
-func (l Limit) span() time.Duration {
-	if l.Calendar == (Calendar{}) {
-		return l.Window
+// String returns the limit in its text form, which [ParseLimit] reads: unlimited, or a number in a
+// span, such as 100/s, and the words of its [Algorithm]. The span is s, m or h, or a duration as
+// time.ParseDuration reads it.
+func (l Limit) String() string { return l.normal().terms().String() }
+
+// MarshalText implements encoding.TextMarshaler. It returns what String does.
+func (l Limit) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. It does what [ParseLimit] does, and leaves l
+// unchanged if that returns an error.
+func (l *Limit) UnmarshalText(text []byte) error {
+	parsed, err := ParseLimit(string(text))
+	if err == nil {
+		*l = parsed
 	}
-	return l.Calendar.unit.Nominal()
+	return err
 }
 
-// normal returns the limit with its unset fields filled in, so that limits that mean the same are
-// equal.
-func (l Limit) normal() Limit {
-	if l.Calendar != (Calendar{}) && l.Algorithm == 0 {
-		l.Algorithm = Algorithm(limittext.OfCalendars)
+// ParseLimit reads a limit in the text form that [Limit.String] returns. For every valid limit,
+// ParseLimit(l.String()) returns l with its unset fields filled in. The error is a *[RuleError].
+func ParseLimit(text string) (Limit, error) {
+	parsed, err := terms.Parse(text)
+	l := limitOf(parsed)
+	switch wrong := l.wrong(); {
+	case errors.Is(err, terms.ErrForm):
+		return Limit{}, wrongText(text, "limit_form", err.Error())
+	case err != nil:
+		return Limit{}, wrongText(text, "limit_text", err.Error())
+	case wrong != nil && l != Unlimited:
+		return Limit{}, wrongText(text, wrong.Code, partNames[wrong.Field]+wrong.Why)
 	}
-	if l.Algorithm.properties().Burst {
-		l.Burst = l.atOnce()
+	return l.clone(), nil
+}
+
+func wrongText(text, code, why string) *RuleError {
+	return &RuleError{Field: "Limit", Code: code, Value: strings.Clone(text), Why: why}
+}
+
+// partNames are how an error about a text begins, by the field of the Limit that it is about.
+var partNames = map[string]string{"Max": "its number ", "Window": "its span ", "Burst": "its burst "}
+
+// terms returns the fields of the limit.
+func (l Limit) terms() terms.Terms {
+	return terms.Terms{
+		Max: l.Max, Window: l.Window, Unit: l.Calendar.unit, Zone: l.Calendar.zone, Kind: algorithm.Kind(l.Algorithm), Burst: l.Burst,
 	}
-	return l
+}
+
+// limitOf returns the limit with these fields.
+func limitOf(t terms.Terms) Limit {
+	return Limit{Max: t.Max, Window: t.Window, Calendar: Calendar{t.Unit, t.Zone}, Algorithm: Algorithm(t.Kind), Burst: t.Burst}
 }
 
 // compile checks the limit and converts it into the integers that the engines use.
 func (l Limit) compile() (algorithm.Limit, error) {
-	if wrong := l.check(); wrong != nil {
-		return algorithm.Limit{}, wrong
-	}
-	l = l.normal()
-	terms := algorithm.Terms{Max: int64(l.Max), Window: l.Window.Microseconds(), Burst: int64(l.Burst)}
-	if (l.Calendar != Calendar{}) {
-		calendar, err := l.Calendar.compile()
-		if err != nil {
-			return algorithm.Limit{}, &RuleError{Field: "Calendar", Code: "calendar_zone", Value: l.Calendar, Why: err.Error()}
-		}
-		terms.Calendar = calendar
-	}
-	compiled, err := algorithm.Make(algorithm.Kind(l.Algorithm), terms)
-	switch {
-	case err != nil && l.Burst != l.Max && l.Burst != 0:
-		return compiled, &RuleError{Field: "Burst", Code: "too_fine", Value: l.Burst, Why: err.Error()}
-	case err != nil:
-		return compiled, &RuleError{Field: "Max", Code: "too_fine", Value: l.Max, Why: err.Error()}
+	compiled, wrong := l.terms().Compile()
+	if wrong != nil {
+		return compiled, &RuleError{Field: wrong.Field, Code: wrong.Code, Value: l.field(wrong.Field), Why: wrong.Why}
 	}
 	return compiled, nil
+}
+
+// field returns the value of a field, or the whole limit.
+func (l Limit) field(name string) any {
+	switch name {
+	case "Max":
+		return l.Max
+	case "Window":
+		return l.Window
+	case "Calendar":
+		return l.Calendar
+	case "Algorithm":
+		return l.Algorithm
+	case "Burst":
+		return l.Burst
+	default:
+		return l
+	}
 }
 
 // wrong returns why the limit cannot be counted, or nil.
@@ -169,48 +206,16 @@ func (l Limit) wrong() *RuleError {
 	return wrong
 }
 
+// normal returns the limit with its unset fields filled in, so that limits that mean the same are
+// equal.
+func (l Limit) normal() Limit { return limitOf(l.terms().Filled()) }
+
 // clone returns the limit with its own copy of the zone's name, which a framework may have lent for
 // one call only.
-func (l Limit) clone() Limit {
-	l.Calendar.zone = strings.Clone(l.Calendar.zone)
-	return l
-}
+func (l Limit) clone() Limit { return limitOf(l.terms().Clone()) }
 
-// check returns what is wrong with the limit, except what only the engines can tell, or nil.
-func (l Limit) check() error {
-	wrong := func(field, code string, value any, why string) error {
-		return &RuleError{Field: field, Code: code, Value: value, Why: why}
-	}
-	calendar := l.Calendar != Calendar{}
-	of := l.Algorithm.properties()
-	most, shortest := cmp.Or(of.MaxPermits, algorithm.MaxEntries), time.Duration(of.MinWindow)*time.Microsecond
-	switch {
-	case l == Unlimited:
-		return wrong("Limit", "unlimited", l, "cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit")
-	case l.Algorithm.known() && most < algorithm.MaxPermits && (l.Max < 1 || int64(l.Max) > most):
-		return wrong("Max", "max_entries", l.Max, fmt.Sprintf("must be 1 to 10,000 for %v, which keeps an entry for each call", l.Algorithm))
-	case l.Max < 1 || int64(l.Max) > algorithm.MaxPermits:
-		return wrong("Max", "max_range", l.Max, "must be 1 to 10^12")
-	case !l.Algorithm.known():
-		return wrong("Algorithm", "algorithm", l.Algorithm, "is none of this package")
-	case calendar && l.Window != 0:
-		return wrong("Calendar", "calendar_and_window", l.Calendar, "takes the place of a Window: set one of the two")
-	case calendar && l.Algorithm != 0 && !of.Calendar:
-		return wrong("Calendar", "calendar_algorithm", l.Calendar, "goes with "+limittext.Kinds(countsCalendars)+" only")
-	case !calendar && (l.Window < time.Millisecond || l.Window > algorithm.MaxWindow*time.Microsecond):
-		return wrong("Window", "window_range", l.Window, "must be 1 ms to 366 days")
-	case l.Window%time.Microsecond != 0:
-		return wrong("Window", "window_fraction", l.Window, "must be whole microseconds")
-	case l.Window < shortest:
-		return wrong("Window", "window_short", l.Window, fmt.Sprintf("must be at least %g s for %v: holders renew their slots every third of it", shortest.Seconds(), l.Algorithm))
-	case l.Burst != 0 && !of.Burst:
-		return wrong("Burst", "burst_without_bucket", l.Burst, "means something for "+limittext.Kinds(hasBurst)+" only")
-	case l.Burst < 0 || int64(l.Burst) > algorithm.MaxPermits:
-		return wrong("Burst", "burst_range", l.Burst, "must be 1 to 10^12, or unset")
-	}
-	return nil
-}
+// sharesCounter reports whether two limits of one name share a counter.
+func (l Limit) sharesCounter(other Limit) bool { return l.terms().Counter() == other.terms().Counter() }
 
-func countsCalendars(p *algorithm.Properties) bool { return p.Calendar }
-
-func hasBurst(p *algorithm.Properties) bool { return p.Burst }
+// atOnce returns how many permits can pass at one moment.
+func (l Limit) atOnce() int { return l.terms().AtOnce() }

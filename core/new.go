@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"reflect"
 
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/rulenames"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
 )
@@ -28,7 +28,7 @@ func New(options Options) (*Limiter, error) {
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", options.Redis), Why: "must be a client, or unset"}
 	}
 	f := new(front)
-	l := service.New(service.Config{
+	l := limiter.New(limiter.Config{
 		Client: options.Redis, Prefix: options.Prefix, Timeout: options.Timeout, OneKeyPerScript: options.OneKeyPerScript,
 		MaxKeys: options.MaxKeys, Logger: options.Logger, ClientIPs: ips, References: reference.New(options.ReferenceKeys),
 	}, f)

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // OwnLimits is the reply to callers who ask for their own limits. See [Guard.OwnLimits]. To send
@@ -181,10 +181,10 @@ func (c *call) appendOwn(body []byte, i int) []byte {
 	body = strconv.AppendInt(append(body, `,"limit":`...), int64(limit.atOnce()), 10)
 	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
 	if reset, known := prepared.policy.Reset(v); known {
-		body = strconv.AppendInt(append(body, `,"reset":`...), limitheader.Seconds(reset), 10)
+		body = strconv.AppendInt(append(body, `,"reset":`...), waits.Seconds(reset), 10)
 	}
 	if !slots {
-		body = strconv.AppendInt(append(body, `,"window":`...), limitheader.Seconds(limit.fullAgainAfter()), 10)
+		body = strconv.AppendInt(append(body, `,"window":`...), waits.Seconds(limit.terms().FullAgainAfter()), 10)
 	}
 	return append(appendJSON(append(body, `,"policy":`...), prepared.policy.Draft10), '}')
 }

@@ -142,7 +142,7 @@ func (r *Refusal) SetHeader(w adapter.HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
 	if r.Wait > 0 {
-		w.Set("Retry-After", strconv.FormatInt(waits.Seconds(r.Wait), 10))
+		w.Set("Retry-After", strconv.FormatInt(waits.RetryAfter(r.Wait), 10))
 	}
 	if r.Status == http.StatusUnauthorized {
 		w.Set("Www-Authenticate", "Bearer")

@@ -44,9 +44,9 @@ func bind(r Rule, sameName map[string]int, tallies *tally.Table) *boundRule {
 	sameName[name]++
 	switch n := sameName[name]; {
 	case n == 2:
-		rule = bindAs(r, "-"+rule.limits[0].spanName(), tallies)
+		rule = bindAs(r, "-"+rule.limits[0].terms().SpanName(), tallies)
 	case n > 2:
-		rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].spanName(), n), tallies)
+		rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].terms().SpanName(), n), tallies)
 	}
 	return rule
 }
@@ -56,7 +56,7 @@ func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 	r.OnStoreError = r.OnStoreError.or(FailOpen)
 	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
-		ban := r.Ban.compile(b.limits[0].span())
+		ban := r.Ban.compile(b.limits[0].terms().Span())
 		b.ban = &ban
 	}
 	b.scope = pathmatch.NewScope(r.Methods, r.Paths, r.Except)
@@ -137,12 +137,12 @@ func (b *boundRule) addPlans(p *namedRule) {
 func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorithm.Limit) *ruleLimit {
 	title := limitheader.Title(name) + b.suffix
 	if i > 0 {
-		title += "-" + limit.spanName() + b.again(i)
+		title += "-" + limit.terms().SpanName() + b.again(i)
 	}
 	return &ruleLimit{
-		limit: limit, phrase: limit.phrase(), title: title,
+		limit: limit, phrase: limit.terms().Phrase(), title: title,
 		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.Mode == DryRun, compiled)},
-		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.fullAgainAfter(), limit.Algorithm.properties().Slots),
+		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots),
 	}
 }
 
@@ -150,7 +150,7 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 func (b *boundRule) again(i int) string {
 	n := 1
 	for _, earlier := range b.limits[1:i] {
-		if earlier.spanName() == b.limits[i].spanName() {
+		if earlier.terms().SpanName() == b.limits[i].terms().SpanName() {
 			n++
 		}
 	}

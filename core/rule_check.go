@@ -5,7 +5,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // check returns what is wrong with the rule by itself.
@@ -100,7 +100,7 @@ func (c *ruleCheck) checkFailure(sound bool) {
 
 func (c *ruleCheck) checkNote() {
 	if field, _ := c.firstLimit(keepsNotes); c.Note != nil && field == "" {
-		c.add("Note", "note_without_log", "a function", "is kept by "+limittext.Kinds(keepsNotes)+" only: set Limit to one such as "+limittext.Example(keepsNotes))
+		c.add("Note", "note_without_log", "a function", "is kept by "+terms.Kinds(keepsNotes)+" only: set Limit to one such as "+terms.Example(keepsNotes))
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *ruleCheck) checkLease() {
 	case c.Lease < 0 || c.Lease > own.Max:
 		c.add("Lease", "lease_range", c.Lease, "must be 0 to the limit's Max")
 	case !leases(own.Algorithm.properties()):
-		c.add("Lease", "lease_algorithm", c.Lease, "needs "+limittext.Kinds(leases))
+		c.add("Lease", "lease_algorithm", c.Lease, "needs "+terms.Kinds(leases))
 	}
 }
 

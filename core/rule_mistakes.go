@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // ruleCheck collects the mistakes of a rule.
@@ -44,15 +45,15 @@ func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
 // checkAlso returns what is wrong with further limits beside a first one.
 func checkAlso(own Limit, also []Limit) (found []*RuleError) {
-	counters := []Limit{own.counter()}
+	counters := []terms.Terms{own.terms().Counter()}
 	for i, limit := range also {
 		field := fmt.Sprintf("Also[%d]", i)
 		if wrong := limit.wrong(); wrong != nil {
 			found = append(found, &RuleError{Field: field, Code: wrong.Code, Value: limit, Why: wrong.ofLimit()})
-		} else if slices.Contains(counters, limit.counter()) {
+		} else if slices.Contains(counters, limit.terms().Counter()) {
 			found = append(found, &RuleError{Field: field, Code: codeSameCounter, Value: limit, Why: sameCounter})
 		} else {
-			counters = append(counters, limit.counter())
+			counters = append(counters, limit.terms().Counter())
 		}
 	}
 	return found
@@ -75,15 +76,6 @@ func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError 
 
 func (r *Rule) noSlotsInHandler(field string, limit Limit) *RuleError {
 	return r.wrong(field, "slots_in_handler", limit, "needs a middleware, which knows when a call ends: in a handler use Limiter.Slots")
-}
-
-// sharesCounter reports whether two limits of one name share a counter.
-func (l Limit) sharesCounter(other Limit) bool { return l.counter() == other.counter() }
-
-// counter returns the part of the limit that its counter depends on.
-func (l Limit) counter() Limit {
-	l = l.normal()
-	return Limit{Window: l.Window, Calendar: l.Calendar, Algorithm: l.Algorithm}
 }
 
 // spell replaces the field of an error about a limit by the rule's name for it.

@@ -34,7 +34,7 @@ func (b *boundRule) knownAs(method, pattern string) *namedRule {
 // lookForRoute warns if there is no route because it is not known yet.
 func (b *boundRule) lookForRoute(v adapter.View, log *operatorlog.Log) {
 	if v, ok := v.(adapter.RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
-		log.RouteUnknown(b.limits[0].phrase())
+		log.RouteUnknown(b.limits[0].terms().Phrase())
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
-// trial takes the steps of a call for a report. It implements service.Trial.
+// trial takes the steps of a call for a report. It implements limiter.Trial.
 type trial struct {
 	engine   engine.Engine
 	guards   []*attachment
@@ -32,11 +32,11 @@ type triedRule struct {
 	rule     *boundRule
 	named    *namedRule
 	view     adapter.View // the call as the rule's guard sees it
-	prepared service.Prepared
+	prepared limiter.Prepared
 }
 
-// Trial implements service.Front.
-func (f *front) Trial(store engine.Store) service.Trial {
+// Trial implements limiter.Front.
+func (f *front) Trial(store engine.Store) limiter.Trial {
 	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}}
 	t.guards, t.unlisted = f.registry.attached.All()
 	for _, g := range t.guards {
@@ -55,11 +55,11 @@ func silentLog() *operatorlog.Log {
 	return log
 }
 
-// Calls implements service.Trial.
+// Calls implements limiter.Trial.
 func (t *trial) Calls() (noted []route.Noted, notListed int) { return t.noted, t.unlisted }
 
-// OfCall implements service.Trial.
-func (t *trial) OfCall(v adapter.View, who service.Caller, explain pathmatch.Explainer) ([]service.TrialRule, service.Caller) {
+// OfCall implements limiter.Trial.
+func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Explainer) ([]limiter.TrialRule, limiter.Caller) {
 	who = t.identify(v, who)
 	rules := t.collect(func(guard int, rule *boundRule) []*triedRule {
 		r := &triedRule{rule: rule, view: viewOf(&t.noted[guard], v)}
@@ -94,8 +94,8 @@ type unroutedView struct{ adapter.View }
 func (unroutedView) Route() string       { return "" }
 func (unroutedView) Param(string) string { return "" }
 
-// OfSubject implements service.Trial.
-func (t *trial) OfSubject(v adapter.View, subject string) []service.TrialRule {
+// OfSubject implements limiter.Trial.
+func (t *trial) OfSubject(v adapter.View, subject string) []limiter.TrialRule {
 	t.subject = subject
 	t.call.View, t.call.user, t.call.userKnown = v, subject, true
 	return t.collect(func(_ int, rule *boundRule) (all []*triedRule) {
@@ -107,7 +107,7 @@ func (t *trial) OfSubject(v adapter.View, subject string) []service.TrialRule {
 }
 
 // collect adds what under returns of each rule in force, and describes it.
-func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (rules []service.TrialRule) {
+func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (rules []limiter.TrialRule) {
 	for at, g := range t.guards {
 		bound, version, place := g.inForce()
 		for _, rule := range bound {
@@ -123,8 +123,8 @@ func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (ru
 }
 
 // describe returns what operators are told of the rule, whoever calls.
-func (r *triedRule) describe() service.TrialRule {
-	of := service.TrialRule{
+func (r *triedRule) describe() limiter.TrialRule {
+	of := limiter.TrialRule{
 		Counted: &r.named.counted, InHandler: r.rule.inHandler, ByRoute: r.rule.fixed == nil, HasPatterns: r.rule.scope.HasPatterns(),
 		NeedsLogin: r.rule.NeedLogin, Computes: r.rule.LimitFor != nil, Traits: rulefield.Traits(&r.rule.Rule), Plans: make(map[string]*engine.Limit, len(r.named.plans)),
 	}
@@ -140,7 +140,7 @@ func (r *triedRule) describe() service.TrialRule {
 }
 
 // identify finds out who calls, once for all rules. A panic of Identify is an error.
-func (t *trial) identify(v adapter.View, who service.Caller) service.Caller {
+func (t *trial) identify(v adapter.View, who limiter.Caller) limiter.Caller {
 	c := t.call
 	c.View, c.user, c.userKnown = v, who.User, who.Known
 	if c.parts.options.Identify != nil {
@@ -159,8 +159,8 @@ func (t *trial) identify(v adapter.View, who service.Caller) service.Caller {
 	return who
 }
 
-// Prepare implements service.Trial.
-func (t *trial) Prepare(rule int) *service.Prepared {
+// Prepare implements limiter.Trial.
+func (t *trial) Prepare(rule int) *limiter.Prepared {
 	r := t.rules[rule]
 	t.call.View = r.view
 	t.Decide(rule)
@@ -172,8 +172,8 @@ func (t *trial) Prepare(rule int) *service.Prepared {
 	return p
 }
 
-// Decide implements service.Trial.
-func (t *trial) Decide(rules ...int) service.Ruling {
+// Decide implements limiter.Trial.
+func (t *trial) Decide(rules ...int) limiter.Ruling {
 	t.call.clear()
 	for _, i := range rules {
 		t.call.applyRule(t.rules[i].rule, t.rules[i].named)
@@ -181,8 +181,8 @@ func (t *trial) Decide(rules ...int) service.Ruling {
 	return t.decideApplied(rules)
 }
 
-// DecideBy implements service.Trial.
-func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) service.Ruling {
+// DecideBy implements limiter.Trial.
+func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) limiter.Ruling {
 	c, r := t.call, t.rules[rule]
 	c.clear()
 	c.applyRule(r.rule, r.named)
@@ -193,7 +193,7 @@ func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) service.Ruling
 }
 
 // decideApplied decides by the rules that were applied.
-func (t *trial) decideApplied(rules []int) service.Ruling {
+func (t *trial) decideApplied(rules []int) limiter.Ruling {
 	c, wait := t.call, int64(0)
 	c.LookOnly(true)
 	r := c.rule("")
@@ -211,7 +211,7 @@ func (t *trial) decideApplied(rules []int) service.Ruling {
 		r.reason, r.by = DryRunExceeded, c.uncounted[0]
 	}
 	by := slices.IndexFunc(rules, func(i int) bool { return t.rules[i].rule == r.by.rule })
-	return service.Ruling{Reason: string(r.reason), By: rules[by], Wait: wait}
+	return limiter.Ruling{Reason: string(r.reason), By: rules[by], Wait: wait}
 }
 
 // unobserved is the engine's observer of calls that are only explained.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // traced returns the rule under its name for a call, with functions that run once. It notes their
@@ -52,12 +52,12 @@ func (t *trial) traced(r *triedRule) *boundRule {
 }
 
 // tracedCost returns a Cost that runs once. A negative cost counts as 1, as in calls.
-func (t *trial) tracedCost(p *service.Prepared, cost func(Request) int) func(Request) int {
+func (t *trial) tracedCost(p *limiter.Prepared, cost func(Request) int) func(Request) int {
 	c, bySize := t.call, false
 	traced := once(p, "Cost", func(r Request) (int, error) {
 		n := cost(r)
 		if bySize = c.bySize; n < 0 {
-			p.Failures = append(p.Failures, service.Failure{Function: "Cost", Err: fmt.Errorf("returned %d, which counts as 1", n)})
+			p.Failures = append(p.Failures, limiter.Failure{Function: "Cost", Err: fmt.Errorf("returned %d, which counts as 1", n)})
 			n = 1
 		}
 		return n, nil
@@ -70,7 +70,7 @@ func (t *trial) tracedCost(p *service.Prepared, cost func(Request) int) func(Req
 }
 
 // once returns a function of a rule that runs once. Later it returns the same again.
-func once[T any](p *service.Prepared, name string, do func(Request) (T, error)) func(Request) (T, error) {
+func once[T any](p *limiter.Prepared, name string, do func(Request) (T, error)) func(Request) (T, error) {
 	var result T
 	var err error
 	ran := false
@@ -91,14 +91,14 @@ func once[T any](p *service.Prepared, name string, do func(Request) (T, error)) 
 }
 
 // tried calls a function of the service, and returns why it failed, or nil. If it panics, that is why.
-func tried(name string, do func() error) (failed *service.Failure) {
+func tried(name string, do func() error) (failed *limiter.Failure) {
 	defer func() {
 		if p := recover(); p != nil {
-			failed = &service.Failure{Function: name, Err: fmt.Errorf("panicked: %v", p), Panicked: true}
+			failed = &limiter.Failure{Function: name, Err: fmt.Errorf("panicked: %v", p), Panicked: true}
 		}
 	}()
 	if err := do(); err != nil {
-		return &service.Failure{Function: name, Err: err}
+		return &limiter.Failure{Function: name, Err: err}
 	}
 	return nil
 }

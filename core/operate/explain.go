@@ -7,7 +7,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // Call describes a call to [Operator.Explain]. If a field is unset, the call lacks it, except
@@ -170,7 +170,7 @@ func (o *Operator) Explain(ctx context.Context, call Call) (Explanation, error) 
 	}
 	x := o.newExplanation()
 	calls, _ := x.trial.Calls()
-	x.explain(newCallView(ctx, call, calls), service.Caller{User: call.User, Known: call.User != "" || call.Anonymous})
+	x.explain(newCallView(ctx, call, calls), limiter.Caller{User: call.User, Known: call.User != "" || call.Anonymous})
 	if call.MaxCommands > 0 {
 		x.askAtMost(call.MaxCommands)
 	}
@@ -184,7 +184,7 @@ func (o *Operator) ExplainView(v adapter.View) (Explanation, error) {
 		return Explanation{}, err
 	}
 	x := o.newExplanation()
-	x.explain(v, service.Caller{})
+	x.explain(v, limiter.Caller{})
 	return x.finish(v.Context())
 }
 

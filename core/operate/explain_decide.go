@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/survey"
 )
 
@@ -21,8 +21,8 @@ import (
 // answers of the store, and then the decisions that follow from both, by the steps of a call.
 type explanation struct {
 	Explanation
-	parts *service.Parts
-	trial service.Trial // asks the store, and charges nothing
+	parts *limiter.Parts
+	trial limiter.Trial // asks the store, and charges nothing
 	store *survey.Survey
 	rules []*explained
 	room  int // the number of counters that may still be added
@@ -47,7 +47,7 @@ func (o *Operator) checkSubject(subject string) error {
 }
 
 // explain explains the call that v shows.
-func (x *explanation) explain(v adapter.View, who service.Caller) {
+func (x *explanation) explain(v adapter.View, who limiter.Caller) {
 	rules, who := x.trial.OfCall(v, who, pathmatch.Explain)
 	x.Method, x.Route, x.Path = strings.Clone(v.Method()), strings.Clone(v.Route()), strings.Clone(v.Path())
 	x.User, x.ClientIP = who.User, who.Address

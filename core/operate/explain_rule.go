@@ -7,9 +7,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/route"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 	"github.com/accesslimit/accesslimit/core/internal/survey"
 )
 
@@ -17,7 +17,7 @@ import (
 type explained struct {
 	ExplainedRule
 	at      int // its index in the Trial
-	of      service.TrialRule
+	of      limiter.TrialRule
 	breadth int // the number of routes that its guard was called for
 	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
 	// Inspect. also are further ones.
@@ -60,7 +60,7 @@ const (
 	fromOverride = "override"
 )
 
-func newExplained(at int, of service.TrialRule, calls *route.Noted) *explained {
+func newExplained(at int, of limiter.TrialRule, calls *route.Noted) *explained {
 	e := &explained{at: at, of: of, cost: 1, breadth: calls.Breadth()}
 	e.Name, e.Place, e.Version, e.InHandler = of.Counted.Name, of.Place, of.Version, of.InHandler
 	e.Mode, e.Traits = core.Mode(of.Counted.Mode), of.Traits
@@ -73,7 +73,7 @@ func newExplained(at int, of service.TrialRule, calls *route.Noted) *explained {
 }
 
 // consider reports whether the rule, which applies, can be decided for the call. If not, it notes why.
-func (e *explained) consider(caller *service.Caller, route string, calls *route.Noted) (decides bool) {
+func (e *explained) consider(caller *limiter.Caller, route string, calls *route.Noted) (decides bool) {
 	switch {
 	case e.InHandler && calls.Subjects:
 		e.leave("its handler passes subjects of its own, so use Inspect")
@@ -98,14 +98,14 @@ func (e *explained) but(why string) { e.Because += "; " + why }
 
 // note notes the error of a function. If it panicked, and a call cannot be counted without it, the
 // rule is undecided.
-func (e *explained) note(f *service.Failure) {
+func (e *explained) note(f *limiter.Failure) {
 	e.Errors = append(e.Errors, f.Function+": "+f.Err.Error())
 	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost"
 	e.undecided = e.undecided || needed && f.Panicked
 }
 
 // prepared notes what the functions of the rule returned.
-func (e *explained) prepared(p *service.Prepared, caller *service.Caller) {
+func (e *explained) prepared(p *limiter.Prepared, caller *limiter.Caller) {
 	for i := range p.Failures {
 		e.note(&p.Failures[i])
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -83,7 +83,7 @@ func wantStatus(t testing.TB, guard *core.Guard, subject string, want ...int) {
 }
 
 // partsOf returns the inside of a limiter.
-func partsOf(l *core.Limiter) *service.Parts { return (*service.Limiter)(l).Parts() }
+func partsOf(l *core.Limiter) *limiter.Parts { return (*limiter.Limiter)(l).Parts() }
 
 // flushTop adds to the lists of Top what was noted so far.
 func flushTop(l *core.Limiter) { partsOf(l).Tops.Flush() }

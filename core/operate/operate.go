@@ -15,20 +15,20 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Operator is a [core.Limiter] as operators see it. It is safe for concurrent use. The error of all
 // its methods is a *[core.RuleError] if the Limiter is nil, or was not made by core.New.
 type Operator struct {
-	front service.Front // nil without a Limiter
-	parts *service.Parts
+	front limiter.Front // nil without a Limiter
+	parts *limiter.Parts
 }
 
 // New returns an Operator of a Limiter. It asks nothing yet.
 func New(l *core.Limiter) *Operator {
-	inside := (*service.Limiter)(l)
+	inside := (*limiter.Limiter)(l)
 	front := inside.Front()
 	if front == nil {
 		return &Operator{}
@@ -39,7 +39,7 @@ func New(l *core.Limiter) *Operator {
 // made returns what is wrong with the Limiter, or nil.
 func (o *Operator) made() error {
 	if o == nil || o.front == nil {
-		return &core.RuleError{Field: "limiter", Why: service.NeverMade}
+		return &core.RuleError{Field: "limiter", Why: limiter.NeverMade}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/service"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // Override is what applies to one subject in place of a rule's own limit: exactly one of Max,
@@ -95,7 +95,7 @@ const (
 )
 
 // stored returns the stored form of an override that was checked, for rules of a name.
-func (o *Override) stored(rules service.Front, name string) (stored algorithm.Override, err error) {
+func (o *Override) stored(rules limiter.Front, name string) (stored algorithm.Override, err error) {
 	if o.Max != 0 {
 		stored, err = rules.Override(name, o.Max, o.Burst)
 	} else {

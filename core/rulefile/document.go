@@ -14,15 +14,15 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/actor"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
 )
 
 // Document is a document in Redis that holds the rules of a fleet of processes. [Document.Write]
 // publishes a new version of it. Processes that called [Follow] use each version within about a
 // second. Make one with [NewDocument]. It is safe for concurrent use.
 type Document struct {
-	store  *ruledoc.Store
+	store  *fleetrules.Store
 	prefix string
 	period time.Duration // between two looks at the version, on average
 
@@ -51,7 +51,7 @@ func NewDocument(rdb redis.UniversalClient, prefix string) (*Document, error) {
 	if !rediskey.IsPrefix(prefix) {
 		return nil, &core.RuleError{Field: "prefix", Value: prefix, Why: "must be at most 40 letters, digits and -._~:/@"}
 	}
-	return &Document{store: ruledoc.NewStore(rdb, prefix, documentTimeout), prefix: prefix, period: documentPeriod}, nil
+	return &Document{store: fleetrules.NewStore(rdb, prefix, documentTimeout), prefix: prefix, period: documentPeriod}, nil
 }
 
 // Version is one version of a [Document].
@@ -85,7 +85,7 @@ func (v Version) String() string {
 }
 
 // versionOf returns a version as users see it.
-func versionOf(doc ruledoc.Doc) Version {
+func versionOf(doc fleetrules.Doc) Version {
 	if doc.Number == 0 {
 		return Version{}
 	}
@@ -93,11 +93,11 @@ func versionOf(doc ruledoc.Doc) Version {
 }
 
 // head returns what identifies the version.
-func (v Version) head() ruledoc.Head {
+func (v Version) head() fleetrules.Head {
 	if v.Number == 0 {
-		return ruledoc.Head{}
+		return fleetrules.Head{}
 	}
-	return ruledoc.Head{Number: v.Number, At: v.Time.UnixMicro()}
+	return fleetrules.Head{Number: v.Number, At: v.Time.UnixMicro()}
 }
 
 // ConflictError is the error of [Document.Write] if the present version is not the one that the

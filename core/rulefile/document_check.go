@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 )
 
 // checkDocument returns what is wrong with the text of a document, as far as that can be known
@@ -23,8 +23,8 @@ func checkDocument(text string) error {
 // document in messages. A text that is valid JSON is read as JSON, and any other as YAML.
 func documentSources(name, text string, wrong *problems) []source {
 	wrong.files = append(wrong.files, name)
-	if len(text) > ruledoc.MaxText {
-		wrong.add(&Error{Place: Place{File: name}, Err: fmt.Errorf("has %d bytes, want at most %d", len(text), ruledoc.MaxText)})
+	if len(text) > fleetrules.MaxText {
+		wrong.add(&Error{Place: Place{File: name}, Err: fmt.Errorf("has %d bytes, want at most %d", len(text), fleetrules.MaxText)})
 		return nil
 	}
 	return []source{{name, []byte(text), json.Valid([]byte(text))}}

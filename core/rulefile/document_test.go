@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -40,7 +40,7 @@ func newDocument(t testing.TB, client redis.UniversalClient) *Document {
 	if _, err := NewDocument(client, ""); err != nil {
 		t.Fatal(err)
 	}
-	d := &Document{store: ruledoc.NewStore(client, "accesslimit", patient), prefix: "accesslimit", period: 4 * time.Millisecond}
+	d := &Document{store: fleetrules.NewStore(client, "accesslimit", patient), prefix: "accesslimit", period: 4 * time.Millisecond}
 	t.Cleanup(d.store.Close)
 	return d
 }
@@ -297,7 +297,7 @@ func TestPublishingFromAShell(t *testing.T) {
 	text := strings.TrimSpace(limitText("1/s")) // $(...) removes the last line end
 	err := errors.Join(
 		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text+"\n"), 0o600),
-		os.WriteFile(filepath.Join(dir, "publish.lua"), must(os.ReadFile("../internal/ruledoc/publish.lua")), 0o600))
+		os.WriteFile(filepath.Join(dir, "publish.lua"), must(os.ReadFile("../internal/fleetrules/publish.lua")), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
@@ -101,11 +101,11 @@ type follower struct {
 	document *Document
 	fallback *loaded // or nil
 
-	mu       sync.Mutex   // held during a look
-	inForce  ruledoc.Head // the zero one while a fallback is in force
-	seen     ruledoc.Head // the version in Redis when it answered last; the zero one at first
-	wrong    error        // why seen is not in force, or nil
-	reported string       // the error that was reported and is not over, or ""
+	mu       sync.Mutex      // held during a look
+	inForce  fleetrules.Head // the zero one while a fallback is in force
+	seen     fleetrules.Head // the version in Redis when it answered last; the zero one at first
+	wrong    error           // why seen is not in force, or nil
+	reported string          // the error that was reported and is not over, or ""
 }
 
 // maxPatience is how many periods pass between two looks while Redis does not answer.
@@ -181,8 +181,8 @@ func (f *follower) try(ctx context.Context, again bool) error {
 // take puts the version with this head in force, or a later one. It returns why it is not in force.
 // A version that is in force, or is older, is only read if again is set: it may be damaged behind its
 // head.
-func (f *follower) take(ctx context.Context, head ruledoc.Head, again bool) error {
-	doc := ruledoc.Doc{Head: head}
+func (f *follower) take(ctx context.Context, head fleetrules.Head, again bool) error {
+	doc := fleetrules.Doc{Head: head}
 	var err error
 	if head.Follows(f.inForce) || again {
 		doc, err = f.document.store.Read(ctx)
@@ -200,7 +200,7 @@ func (f *follower) take(ctx context.Context, head ruledoc.Head, again bool) erro
 }
 
 // apply puts a version in force, unless it is there already, or is the zero one, or an older one.
-func (f *follower) apply(doc ruledoc.Doc) error {
+func (f *follower) apply(doc fleetrules.Doc) error {
 	switch {
 	case doc.Head == f.inForce && doc.Number > 0:
 		return nil
@@ -257,7 +257,7 @@ func (s *Set) replaceBy(next *loaded) error {
 }
 
 // loadDocument loads the rules of a version.
-func loadDocument(limiter *core.Limiter, functions Functions, doc ruledoc.Doc) (*loaded, error) {
+func loadDocument(limiter *core.Limiter, functions Functions, doc fleetrules.Doc) (*loaded, error) {
 	next, err := loadSources(limiter, functions, func(wrong *problems) []source {
 		return documentSources(fmt.Sprintf("document@%d", doc.Number), doc.Text, wrong)
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -130,7 +130,7 @@ func TestFleet(t *testing.T) {
 func TestDigests(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	d, canary := newDocument(t, client), newDocument(t, client)
-	canary.store, canary.prefix = ruledoc.NewStore(client, "canary", patient), "canary"
+	canary.store, canary.prefix = fleetrules.NewStore(client, "canary", patient), "canary"
 	t.Cleanup(canary.store.Close)
 	fromFile := start(t, d, Files(write(t, "limits.yaml", perHour(2)))).stats()
 	fromGo := start(t, d, fallback()).stats()
@@ -415,7 +415,7 @@ func TestCloseWhileRedisHangs(t *testing.T) {
 	server := redistest.Start(t)
 	d := newDocument(t, server.Client(t))
 	v := publish(t, d, perHour(2), Version{})
-	hurried := &Document{store: ruledoc.NewStore(server.Client(t), "accesslimit", time.Second), period: d.period}
+	hurried := &Document{store: fleetrules.NewStore(server.Client(t), "accesslimit", time.Second), period: d.period}
 	p := start(t, hurried)
 	server.Stop()
 	p.await(2, "the store did not answer")

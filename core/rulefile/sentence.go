@@ -3,14 +3,14 @@ package rulefile
 import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // sentences say in the words of a file what core says in those of Go, by the codes of the mistakes.
 var sentences = map[string]string{
 	"ban_after":            "must be 1 to 1000 windows; or set by_hand alone",
 	"ban_max":              `must be "for" to 366 days, or unset`,
-	"lease_algorithm":      "needs " + limittext.Phrases(leases),
+	"lease_algorithm":      "needs " + terms.Phrases(leases),
 	"lease_and_overrides":  "cannot be combined with overrides: calls with leased permits do not ask Redis, so they would miss an override",
 	"lease_and_warn":       "cannot be combined with warn: calls with leased permits do not ask Redis, so they would pass a threshold unseen",
 	"lease_range":          "must be 1 to the number of calls in the limit",
@@ -20,7 +20,7 @@ var sentences = map[string]string{
 	"no_plan":              "must be set with plans, to say who has which plan",
 	"no_plans":             "must be set with plan, to say what each plan allows",
 	"not_overridable":      "must have the span and the algorithm of the rule's own limit, because overrides are made for those",
-	"note_without_log":     "is kept by " + limittext.Phrases(keepsNotes) + " only: set limit to one such as " + limittext.Example(keepsNotes),
+	"note_without_log":     "is kept by " + terms.Phrases(keepsNotes) + " only: set limit to one such as " + terms.Example(keepsNotes),
 	"plans_and_limit_for":  "takes the place of plans and plan: set one or the other",
 	"soft_and_ban":         "cannot be combined with ban, because the rule refuses nobody",
 	"soft_and_fail_closed": "cannot be combined with on_store_error: fail_closed, because the rule refuses nobody",

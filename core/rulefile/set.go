@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/ruledoc"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
@@ -39,7 +39,7 @@ type loaded struct {
 	version string // a hash of the content, or the version of the document
 	digest  string // the same for the same content
 
-	document ruledoc.Doc // if they are from one
+	document fleetrules.Doc // if they are from one
 }
 
 // placedRule is a rule and where it stands.

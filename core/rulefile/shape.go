@@ -3,9 +3,9 @@ package rulefile
 import (
 	"regexp"
 
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // shape is the form of a value. Both the loader's checks (shape_check.go) and the JSON Schema
@@ -100,8 +100,8 @@ const span = `([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)`
 var (
 	namePattern  = regexp.MustCompile(`^[ -~]{1,128}$`)
 	spanPattern  = regexp.MustCompile(`^(` + span + `)+$`)
-	limitPattern = regexp.MustCompile(limittext.Pattern())
-	planPattern  = regexp.MustCompile(limittext.UnlimitedPattern() + "|" + limittext.Pattern())
+	limitPattern = regexp.MustCompile(terms.Pattern())
+	planPattern  = regexp.MustCompile(terms.UnlimitedPattern() + "|" + terms.Pattern())
 	modePattern  = regexp.MustCompile(`^(enforce|soft|dry_run)$`)
 	storePattern = regexp.MustCompile(`^ *(fail_open|fail_closed|count_locally +[^ ]+) *$`)
 )

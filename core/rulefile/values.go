@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/limittext"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // wrongPlan returns what is wrong with the text of a limit of a plan, or "".
@@ -30,7 +30,7 @@ func wrongLimit(text string) string {
 	case limit == core.Unlimited:
 		return "is for plans only: a rule has a limit"
 	case errors.As(err, &wrong) && wrong.Code == "limit_form":
-		return "must be like " + limittext.RuleForms
+		return "must be like " + terms.RuleForms
 	}
 	return wrongPlan(text)
 }

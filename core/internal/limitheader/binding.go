@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // writeBinding writes the headers that describe one limit only. It does not change them if they
@@ -16,7 +17,7 @@ func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 		return
 	}
 	reset, _ := l.Reset(l.Verdict)
-	own := oneLimit{limit: l.Size, remaining: l.Verdict.Remaining, reset: Seconds(reset)}
+	own := oneLimit{limit: l.Size, remaining: l.Verdict.Remaining, reset: waits.Seconds(reset)}
 	outranks := func(present oneLimit, ok bool) bool {
 		return ok && (l.Soft || l.Verdict.RetryAfter == 0 && !w.bindsMore(own, present))
 	}
@@ -26,7 +27,7 @@ func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 		w.values.set(to, headerRateLimit, w.text)
 	}
 	if w.Style.has(XRateLimit) {
-		own.reset = Seconds(time.Duration(time.Now().UnixNano()) + reset)
+		own.reset = waits.Seconds(time.Duration(time.Now().UnixNano()) + reset)
 	}
 	if w.Style.has(XRateLimit|XRateLimitDelta) && !outranks(readXRateLimit(to)) {
 		w.writeXRateLimit(to, own)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 func TestOlderStylesShowTheLimitThatBinds(t *testing.T) {
@@ -32,8 +33,8 @@ func TestResetInUnixSeconds(t *testing.T) {
 		to, before := http.Header{}, time.Now()
 		write(newWriter(limitheader.XRateLimit), to, limit(&narrow, 5, algorithm.Verdict{RetryAfter: micros(wait)}))
 		after := time.Now()
-		earliest := limitheader.Seconds(time.Duration(before.Add(wait.Truncate(time.Microsecond)).UnixNano()))
-		latest := limitheader.Seconds(time.Duration(after.Add(wait).UnixNano()))
+		earliest := waits.Seconds(time.Duration(before.Add(wait.Truncate(time.Microsecond)).UnixNano()))
+		latest := waits.Seconds(time.Duration(after.Add(wait).UnixNano()))
 		if got, err := strconv.ParseInt(to.Get("X-RateLimit-Reset"), 10, 64); err != nil || got < earliest || got > latest {
 			t.Fatalf("X-RateLimit-Reset %d, %v; want %d to %d", got, err, earliest, latest)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // writeDraft10 adds RateLimit and RateLimit-Policy.
@@ -42,7 +43,7 @@ func (l *Limit) appendDraft10(text []byte) []byte {
 	text = append(text, l.label...)
 	text = strconv.AppendInt(append(text, ";r="...), l.Verdict.Remaining, 10)
 	if reset, known := l.Reset(l.Verdict); known {
-		text = strconv.AppendInt(append(text, ";t="...), Seconds(reset), 10)
+		text = strconv.AppendInt(append(text, ";t="...), waits.Seconds(reset), 10)
 	}
 	return text
 }

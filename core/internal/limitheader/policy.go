@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
 // Policy holds what headers say of a limit in every reply.
@@ -20,7 +21,7 @@ type Policy struct {
 // NewPolicy returns the Policy of a limit. The title is printable ASCII, and size is the number of
 // permits that the limit gives at once. Slots have no span.
 func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
-	label, seconds := quoted(title), Seconds(span)
+	label, seconds := quoted(title), waits.Seconds(span)
 	p := Policy{
 		Draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, seconds),
 		draft7:  fmt.Sprintf("%d;w=%d", size, seconds),
@@ -71,6 +72,3 @@ func Title(name string) string {
 func quoted(title string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(title) + `"`
 }
-
-// Seconds returns a span in whole seconds, rounded up.
-func Seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

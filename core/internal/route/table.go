@@ -8,10 +8,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 )
 
-// MaxCounted is the number of routes that an unnamed rule counts separately. It is bounded because
+// maxCounted is the number of routes that an unnamed rule counts separately. It is bounded because
 // the callers of a gRPC proxy choose the method's name. Routes beyond it share the counter of calls
 // without a route.
-const MaxCounted = 2000
+const maxCounted = 2000
 
 // Table holds an unnamed rule in the form T under the name of each route that was called. Its zero
 // value is empty. It is safe for concurrent use.
@@ -26,14 +26,14 @@ func (t *Table[T]) Of(key Key, meet func(name string) T) T {
 		return of
 	}
 	if key == (Key{}) {
-		of, _ := t.known.Add(key, meet(None), MaxCounted)
+		of, _ := t.known.Add(key, meet(None), maxCounted)
 		return of
 	}
 	if t.full.Load() {
 		return t.Of(Key{}, meet)
 	}
 	key = key.Clone()
-	of, kept := t.known.Add(key, meet(key.Name()), MaxCounted-1)
+	of, kept := t.known.Add(key, meet(key.Name()), maxCounted-1)
 	if !kept {
 		t.full.Store(true)
 		return t.Of(Key{}, meet)

@@ -1,6 +1,6 @@
 package rulefield
 
-import "github.com/accesslimit/accesslimit/core/internal/limittext"
+import "github.com/accesslimit/accesslimit/core/internal/terms"
 
 // The largest numbers that a file can give.
 const (
@@ -12,7 +12,7 @@ const (
 var Table = []Field{
 	{Name: "Name", Form: Name, Doc: "The name of the rule and its counters."},
 	{Name: "Limit", Form: Limit, Counters: ByLimit,
-		Doc: "How many calls pass, such as " + limittext.RuleForms + "."},
+		Doc: "How many calls pass, such as " + terms.RuleForms + "."},
 	{Name: "Seconds", Form: Number, Least: 1, Most: longest, Counters: ByLimit,
 		Doc: "The span of a sliding window, in place of limit."},
 	{Name: "MaxCount", Form: Number, Least: 1, Most: largest, Counters: ByLimit,

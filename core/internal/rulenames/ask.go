@@ -68,10 +68,3 @@ func (t *Table[L]) BanAfter(name string) (after int) {
 	}
 	return after
 }
-
-// Len returns how many names are claimed by rules.
-func (t *Table[L]) Len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.claims)
-}

@@ -10,9 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
-	"github.com/accesslimit/accesslimit/core/internal/service"
 )
 
 // Survey is the engine.Store of one report. [Survey.Read] reads overrides and bans. After that, the
@@ -21,14 +21,14 @@ import (
 // engine. It is not safe for concurrent use.
 type Survey struct {
 	engine.Store // of which a report needs Decide only
-	parts        *service.Parts
+	parts        *limiter.Parts
 	values       map[string]redisstore.Value // of overrides and bans, by key
 	questions    map[questionKey]*Question   // nil before Read
 	now          int64                       // microseconds since the epoch
 }
 
 // New returns an empty Survey.
-func New(parts *service.Parts) *Survey { return &Survey{parts: parts} }
+func New(parts *limiter.Parts) *Survey { return &Survey{parts: parts} }
 
 // Read reads the overrides and bans with these keys.
 func (s *Survey) Read(ctx context.Context, keys []string) {

@@ -4,19 +4,20 @@ package waits
 import (
 	"strconv"
 	"time"
-
-	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
-// Seconds returns a wait in whole seconds, rounded up and at least one: a zero would be an invitation
-// to hammer.
-func Seconds(wait time.Duration) int64 { return max(1, limitheader.Seconds(wait)) }
+// Seconds returns a span in whole seconds, rounded up.
+func Seconds(span time.Duration) int64 { return int64((span + time.Second - 1) / time.Second) }
+
+// RetryAfter returns a wait in whole seconds, rounded up and at least one: a zero would be an
+// invitation to hammer.
+func RetryAfter(wait time.Duration) int64 { return max(1, Seconds(wait)) }
 
 // Append appends a wait in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h".
 // It rounds up, so that nobody comes too early.
 func Append(text []byte, wait time.Duration) []byte {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
-	seconds := Seconds(wait)
+	seconds := RetryAfter(wait)
 	minutes, hours := roundedUp(seconds, minute), roundedUp(seconds, hour)
 	switch {
 	case seconds < minute:

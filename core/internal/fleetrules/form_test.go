@@ -1,4 +1,4 @@
-package ruledoc
+package fleetrules
 
 import (
 	"fmt"

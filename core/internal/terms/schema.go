@@ -1,4 +1,4 @@
-package limittext
+package terms
 
 import (
 	"regexp"

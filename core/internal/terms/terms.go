@@ -1,9 +1,9 @@
-// Package limittext has the words of limits: their text form, which String writes and Parse reads,
+// Package terms has the words of limits: their text form, which String writes and Parse reads,
 // their phrases in messages to callers, and the patterns of the schema of rules files.
 //
 // The words for one algorithm are among its properties. So nothing here asks which algorithm a
 // limit has.
-package limittext
+package terms
 
 import (
 	"fmt"

@@ -1,11 +1,10 @@
-// Package service has the inside of a limiter, for core and the packages beside it: the store, what
-// is remembered of it, the lists that operators read, the log. It has nothing to do with the service
-// that a limiter belongs to.
+// Package limiter has the inside of a limiter, for core and the packages beside it: the store, what
+// is remembered of it, the lists that operators read, the log.
 //
 // [core.Limiter] is a defined type over [Limiter]. So a package beside core converts a pointer to
 // the one into a pointer to the other, and users see nothing of it. The parts do not know what a
 // rule is. [Front] answers what only core knows.
-package service
+package limiter
 
 import (
 	"context"

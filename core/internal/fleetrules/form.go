@@ -1,4 +1,4 @@
-// Package ruledoc keeps the rules of a fleet of processes in one value of Redis, with a version, an
+// Package fleetrules keeps the rules of a fleet of processes in one value of Redis, with a version, an
 // author, a note and a time.
 //
 // The value is a string: a head, a line about the author, and the text of the rules.
@@ -14,7 +14,7 @@
 // a process that polls reads no more than that, by GETRANGE, whatever somebody has written there. A
 // hash would need a script, because HMGET has no bounds. A message of publish/subscribe can be
 // lost, so a process would have to poll as well.
-package ruledoc
+package fleetrules
 
 import (
 	"crypto/sha256"
