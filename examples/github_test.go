@@ -1,0 +1,95 @@
+package examples_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The workflow runs the project's own checks, with the Go of go.mod and actions that nobody can
+// replace.
+func TestWorkflow(t *testing.T) {
+	var workflow struct {
+		On   map[string]any
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses, Run string
+				With      map[string]any
+			}
+		}
+	}
+	parse(t, "../.github/workflows/ci.yml", &workflow)
+	for _, event := range []string{"push", "pull_request"} {
+		if _, ok := workflow.On[event]; !ok {
+			t.Errorf("does not run on %s", event)
+		}
+	}
+	var commands, versions []string
+	for _, job := range workflow.Jobs {
+		for _, step := range job.Steps {
+			if step.Run != "" {
+				commands = append(commands, step.Run)
+			} else if !regexp.MustCompile(`^actions/[\w-]+@[0-9a-f]{40}$`).MatchString(step.Uses) {
+				t.Errorf("%s is not pinned", step.Uses)
+			}
+			if file, ok := step.With["go-version-file"].(string); ok {
+				versions = append(versions, file)
+			}
+		}
+	}
+	if !slices.Equal(commands, []string{".ci/run"}) || !slices.Equal(versions, []string{"go.mod"}) {
+		t.Errorf("runs %v with the Go of %v", commands, versions)
+	}
+}
+
+// Dependabot watches every module, and nothing else.
+func TestDependabotKnowsEveryModule(t *testing.T) {
+	var config struct {
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directories []string
+		}
+	}
+	parse(t, "../.github/dependabot.yml", &config)
+	var watched []string
+	for _, u := range config.Updates {
+		if u.Ecosystem == "gomod" {
+			watched = append(watched, u.Directories...)
+		}
+	}
+	slices.Sort(watched)
+	if want := modules(t); !slices.Equal(watched, want) {
+		t.Errorf("watches %v, want %v", watched, want)
+	}
+}
+
+// modules returns the folders with a go.mod, sorted, as Dependabot writes them.
+func modules(t *testing.T) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if entry.Name() == "go.mod" {
+			all = append(all, filepath.ToSlash(filepath.Join("/", strings.TrimPrefix(filepath.Dir(path), ".."))))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func parse(t *testing.T, path string, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(text(t, path)), into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
