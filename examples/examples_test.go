@@ -40,7 +40,7 @@ type step struct {
 
 // contract lists the steps that every HTTP example must pass.
 var contract = []step{
-	{call: "GET /healthz", times: 3, status: 200, body: `^healthy\n$`, header: map[string]string{"RateLimit": ""}},
+	{call: "GET /healthz", times: 3, status: 200, body: `^healthy\nlimits are counted: (memory|redis)\n$`, header: map[string]string{"RateLimit": ""}},
 	{call: "GET /", times: 1, status: 200, body: `^hello\n$`, header: map[string]string{
 		"RateLimit": isAPI, "RateLimit-Policy": `^"api";q=100;w=1$`, "Retry-After": "",
 	}},
@@ -208,15 +208,26 @@ func TestRedisDown(t *testing.T) {
 			server := redistest.Start(t)
 			server.Kill()
 			s := start(t, name, "REDIS_URL=redis://"+server.Addr())
+			s.wantHealth("not counted: (unreachable|breaker_open)")
 			s.wantFixed(200, 6) // FailOpen
 			if got := s.call("GET /"); got.header.Get("RateLimit") != "" {
 				t.Errorf("RateLimit is %q though nobody counts", got.header.Get("RateLimit"))
 			}
 			server.Restart()
 			s.waitUntilCounted()
+			s.wantHealth("counted: redis")
 			s.wantFixed(200, 4)
 			s.wantFixed(429, 1)
 		})
+	}
+}
+
+// wantHealth fails unless the service is healthy, and says that of its limits.
+func (s *service) wantHealth(limits string) {
+	s.t.Helper()
+	got := s.call("GET /healthz")
+	if got.status != http.StatusOK || !regexp.MustCompile("^healthy\nlimits are "+limits+"\n$").MatchString(got.body) {
+		s.t.Errorf("GET /healthz: status %d, body %q, want %s", got.status, got.body, limits)
 	}
 }
 

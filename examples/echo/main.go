@@ -48,7 +48,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	get := func(path string, handler echo.HandlerFunc, middleware ...echo.MiddlewareFunc) {
 		e.Match([]string{http.MethodGet, http.MethodHead}, path, handler, middleware...)
 	}
-	get("/healthz", say("healthy"))
+	get("/healthz", echo.WrapHandler(example.Health(limiter)))
 	get("/", say("hello"))
 	get("/limit/anything", say("limited by its path"))
 	get("/limit/free/anything", say("excepted"))

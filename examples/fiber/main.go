@@ -62,7 +62,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 		},
 	))
 
-	app.Get("/healthz", say("healthy"))
+	app.Get("/healthz", wrap(example.Health(limiter)))
 	app.Get("/", say("hello"))
 	app.Get("/limit/anything", say("limited by its path"))
 	app.Get("/limit/free/anything", say("excepted"))

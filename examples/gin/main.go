@@ -51,7 +51,7 @@ func routes(limiter *core.Limiter) http.Handler {
 	get := func(path string, handlers ...gin.HandlerFunc) {
 		router.Match([]string{http.MethodGet, http.MethodHead}, path, handlers...)
 	}
-	get("/healthz", say("healthy"))
+	get("/healthz", gin.WrapH(example.Health(limiter)))
 	get("/", say("hello"))
 	get("/limit/anything", say("limited by its path"))
 	get("/limit/free/anything", say("excepted"))

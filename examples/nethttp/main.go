@@ -30,7 +30,7 @@ func run() error {
 
 func routes(limiter *core.Limiter) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", say("healthy"))
+	mux.Handle("GET /healthz", example.Health(limiter))
 	mux.Handle("GET /{$}", say("hello"))
 	mux.Handle("GET /limit/anything", say("limited by its path"))
 	mux.Handle("GET /limit/free/anything", say("excepted"))

@@ -69,7 +69,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return serve(listener, routes(guards), drain, page)
+	return serve(listener, routes(limiter, guards), drain, page)
 }
 
 // serveConsole serves the operator's page at CONSOLE_ADDR. By default, only this machine reaches
@@ -196,9 +196,9 @@ func guardsOf(set *rulefile.Set) guards {
 	}
 }
 
-func routes(g guards) http.Handler {
+func routes(limiter *core.Limiter, g guards) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", say("healthy"))
+	mux.Handle("GET /healthz", health(limiter))
 	mux.Handle("GET /{$}", say("hello"))
 	mux.Handle("GET /limit/anything", say("limited by its path"))
 	mux.Handle("GET /limit/free/anything", say("excepted"))
@@ -213,6 +213,20 @@ func routes(g guards) http.Handler {
 
 func say(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, text) }
+}
+
+// health answers health checks: 200 while the process serves, and whether its limits are counted.
+func health(limiter *core.Limiter) http.HandlerFunc {
+	probe := limiter.MustCounter("health", core.PerMinute(1))
+	return func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, "healthy")
+		var failure *core.StoreError
+		if d, err := probe.Peek(r.Context(), "probe"); err == nil { // asks Redis, and charges nothing
+			fmt.Fprintf(w, "limits are counted: %s\n", d.Source)
+		} else if errors.As(err, &failure) {
+			fmt.Fprintf(w, "limits are not counted: %s\n", failure.Class)
+		}
+	}
 }
 
 // reply knows its user: the rule before it has asked who is calling.
