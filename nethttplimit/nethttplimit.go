@@ -18,6 +18,10 @@
 // Concurrency, does the handler get another http.ResponseWriter, which can do the same, deadlines
 // through http.ResponseController. Inside http.TimeoutHandler a call ends, and frees its slot, when
 // its handler does; outside, at the timeout.
+//
+// Do not put a middleware into the adaptor for net/http of another framework, such as echo or fiber:
+// Count, slots and routes are wrong there. Clients of gRPC and connect see a refusal as unavailable,
+// which some retry at once.
 package nethttplimit
 
 import (
