@@ -3,8 +3,8 @@
 // Explain and the page show of a rule. It does not import core, so it finds a field by its name.
 //
 // A further field of Rule is declared in core/rule.go and described in table.go. Its check, its
-// meaning and their test are code of its own. The README names it, and go generate in core/rulefile
-// writes it into schema.json. The test of the table says what is missing.
+// meaning and their test are code of its own. go generate in core/rulefile writes it into
+// schema.json. The test of the table says what is missing.
 package rulefield
 
 import (

@@ -57,7 +57,7 @@ var examples = map[string]struct{ with, wrong string }{
 // Each field of a rule is in the table, in files with rules and their schema, in what a change does,
 // in what is shown of a rule, and in the documentation.
 func TestEveryFieldIsEverywhere(t *testing.T) {
-	schema, readme, manual := propertiesOfARule(t), read(t, "../../../README.md"), read(t, "../../RULEFILE.md")
+	schema, godoc, manual := propertiesOfARule(t), read(t, "../../rule.go"), read(t, "../../RULEFILE.md")
 	of := reflect.TypeFor[core.Rule]()
 	if of.NumField() != len(rulefield.Table) || len(examples) != len(rulefield.Table) {
 		t.Errorf("a rule has %d fields, the table %d, and the examples %d", of.NumField(), len(rulefield.Table), len(examples))
@@ -76,8 +76,8 @@ func TestEveryFieldIsEverywhere(t *testing.T) {
 			if schema[f.File()].Description != f.Doc || f.Doc == "" {
 				t.Errorf("the schema says %q of %s: run go generate", schema[f.File()].Description, f.File())
 			}
-			if !strings.Contains(readme, "`"+f.Name+"`") {
-				t.Error("is not in the README")
+			if !regexp.MustCompile(`\n\t// ` + f.Name + `\b`).MatchString(godoc) {
+				t.Error("has no comment in Rule")
 			}
 			rowless := f.Counters == rulefield.Keep || f.Form == rulefield.Limit || f.Form == rulefield.Number
 			if _, table, _ := strings.Cut(manual, "What becomes of the counters"); !rowless && !strings.Contains(table, "`"+f.File()+"`") {
