@@ -78,7 +78,7 @@ func (c *decider) StoreFailed(a *engine.Applied, err error) {
 	if rule := c.rules[a.At].rule; rule != nil {
 		policy = rule.OnStoreError
 	}
-	if policy.mode != storeUnset {
+	if policy.inside().IsSet() {
 		c.parts.failures.failed(a.Rule.Name, policy.String(), err)
 	}
 }

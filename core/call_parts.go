@@ -8,6 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
@@ -27,7 +28,7 @@ type callParts struct {
 	refunds    *refund.Ledger
 	limits     *limitCache
 	clientIPs  *clientip.Finder
-	references references
+	references reference.Keys           // none unless refusals have references
 	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 	inFlight   *inflight.Keeper
 }

@@ -143,7 +143,7 @@
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
 //	  followedRules         attached.go                 each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
-//	RuleSet.ReportError     ruleset_report.go           if that failed: log and Stats
+//	RuleSet.ReportError     ruleset_replace.go          if that failed: log and Stats
 //
 // Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
 // The Survey first notes what the engine asks, then asks the limiter's store about all of it, and

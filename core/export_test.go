@@ -154,7 +154,7 @@ func KnownLimits(l *Limiter) int { return len(l.front().registry.limits.known.Al
 func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }
 
 // ReferenceOf returns the reference of a refusal by a decision.
-func ReferenceOf(l *Limiter, d Decision) string { return l.front().references.of(&d, 0) }
+func ReferenceOf(l *Limiter, d Decision) string { return referenceOf(l.front().references, &d, 0) }
 
 // PutOverride writes an override of a name, in the stored form, or any other bytes, as [Overrides]
 // would write it. It removes the override if the text is empty.

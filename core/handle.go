@@ -106,7 +106,7 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	changed := *h
 	changed.policy = policy
 	policy.apply(&changed.counted)
-	if policy.mode == countLocally { // which may be wrong for the limit
+	if policy.inside().CountsLocally() { // which may be wrong for the limit
 		changed.single = nil
 	}
 	return &changed
@@ -156,7 +156,7 @@ func (q *handleCall) check(ctx context.Context) error {
 		return noSubject(q.named.name)
 	case q.n < 0:
 		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must not be negative"}
-	case q.policy.mode == countLocally:
+	case q.policy.inside().CountsLocally():
 		if why := q.checkPolicy(); why != "" {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
 		}
@@ -166,7 +166,7 @@ func (q *handleCall) check(ctx context.Context) error {
 
 // checkPolicy returns what is wrong with counting locally, or "".
 func (q *handleCall) checkPolicy() string {
-	if why := q.policy.check(); why != "" {
+	if why := q.policy.inside().Check(); why != "" {
 		return why
 	}
 	for i := range q.limits {

@@ -114,7 +114,7 @@ func (c *directCall) noAnswer(q *handleCall) error {
 	if at := c.Ended(); at >= 0 {
 		return c.Verdict(at).Ended
 	}
-	if q.policy.mode != storeUnset {
+	if q.policy.inside().IsSet() {
 		return nil
 	}
 	for i := range c.Len() {

@@ -34,21 +34,3 @@ const (
 	// NoHeaders sends none of them. Retry-After on a refusal stays.
 	NoHeaders = HeaderStyle(limitheader.None)
 )
-
-// check returns what is wrong with the style, or "".
-func (s HeaderStyle) check() string {
-	switch {
-	case s >= NoHeaders<<1:
-		return "is none of this package's styles"
-	case s.has(NoHeaders) && s != NoHeaders:
-		return "NoHeaders goes with no other style"
-	case s.has(HeadersDraft10) && s.has(HeadersDraft7):
-		return "HeadersDraft10 and HeadersDraft7 write the same headers: choose one"
-	case s.has(HeadersXRateLimit) && s.has(HeadersXRateLimitDelta):
-		return "HeadersXRateLimit and HeadersXRateLimitDelta write the same headers: choose one"
-	default:
-		return ""
-	}
-}
-
-func (s HeaderStyle) has(style HeaderStyle) bool { return s&style != 0 }

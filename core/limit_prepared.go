@@ -30,11 +30,11 @@ type preparedLimit struct {
 
 // checkPolicy returns what is wrong with a checked policy for the limit, or "".
 func (p *preparedLimit) checkPolicy(policy StorePolicy) string {
-	share := math.Float64bits(policy.share)
+	share := math.Float64bits(policy.inside().Share())
 	if p.limit == Unlimited || p.sharable.Load() == share {
 		return ""
 	}
-	why := policy.checkFor(&p.compiled)
+	why := policy.inside().CheckFor(&p.compiled)
 	if why == "" {
 		p.sharable.Store(share)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/problem"
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
@@ -177,7 +178,7 @@ func (c *call) showOwn() (own OwnLimits) {
 func (c *call) appendOwn(body []byte, i int) []byte {
 	v, limit, prepared := c.Verdict(i), c.limitAt(i), c.preparedAt(i)
 	slots := limit.Algorithm.properties().Slots
-	body = appendJSON(append(body, `{"name":`...), prepared.title)
+	body = problem.AppendJSON(append(body, `{"name":`...), prepared.title)
 	body = strconv.AppendInt(append(body, `,"limit":`...), int64(limit.atOnce()), 10)
 	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
 	if reset, known := prepared.policy.Reset(v); known {
@@ -186,7 +187,7 @@ func (c *call) appendOwn(body []byte, i int) []byte {
 	if !slots {
 		body = strconv.AppendInt(append(body, `,"window":`...), waits.Seconds(limit.terms().FullAgainAfter()), 10)
 	}
-	return append(appendJSON(append(body, `,"policy":`...), prepared.policy.Draft10), '}')
+	return append(problem.AppendJSON(append(body, `,"policy":`...), prepared.policy.Draft10), '}')
 }
 
 // refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because

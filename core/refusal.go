@@ -2,13 +2,14 @@ package core
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/problem"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
@@ -52,18 +53,18 @@ const (
 type outcome struct {
 	status  int
 	code    uint32
-	problem string // fragment of the draft's problem types, "" for about:blank
+	problem string // its type
 	message string
 	wait    time.Duration
 }
 
 var outcomes = map[Reason]outcome{
-	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, "quota-exceeded", "", 0},
-	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, "abnormal-usage-detected", "", 0},
+	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, problem.QuotaExceeded, "", 0},
+	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, problem.AbnormalUsage, "", 0},
 	Blocked:         {http.StatusTooManyRequests, codeResourceExhausted, "", "", 0},
 	NotLoggedIn:     {http.StatusUnauthorized, codeUnauthenticated, "", "Log in to do this.", 0},
-	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "The caller could not be identified. Try again shortly.", retryStoreAfter},
-	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, "temporary-reduced-capacity", "Calls cannot be counted at the moment. Try again shortly.", retryStoreAfter},
+	IdentifyFailed:  {http.StatusServiceUnavailable, codeUnavailable, problem.ReducedCapacity, "The caller could not be identified. Try again shortly.", retryStoreAfter},
+	StoreFailClosed: {http.StatusServiceUnavailable, codeUnavailable, problem.ReducedCapacity, "Calls cannot be counted at the moment. Try again shortly.", retryStoreAfter},
 	ContextEnded:    {http.StatusServiceUnavailable, codeCanceled, "", "The call ended before it was admitted.", 0},
 	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call costs more than its limit can ever allow.", 0},
 }
@@ -71,61 +72,51 @@ var outcomes = map[Reason]outcome{
 // tooLarge is the outcome of CostTooHigh if the cost was computed by CostBySize.
 var tooLarge = outcome{http.StatusRequestEntityTooLarge, codeInvalidArgument, "", "The body is larger than its limit can ever allow.", 0}
 
-const problemTypes = "https://iana.org/assignments/http-problem-types#"
-
 // newRefusal returns the response to a refused call, with the outcome o. The message is for callers
 // over a limit.
-func newRefusal(references references, d *Decision, o outcome, message string, violated []string) *Refusal {
+func newRefusal(keys reference.Keys, d *Decision, o outcome, message string, violated []string) *Refusal {
 	r := &Refusal{
-		Status: o.status, Code: o.code, ContentType: "application/problem+json", Message: o.message, Wait: o.wait,
+		Status: o.status, Code: o.code, ContentType: problem.ContentType, Message: o.message, Wait: o.wait,
 		Violated: violated, Decision: *d,
 	}
 	if d.overLimit() {
 		r.Wait, r.Message = d.RetryAfter, message
 	}
-	r.Reference = references.of(&r.Decision, r.Wait)
-	r.Body = r.appendProblem(make([]byte, 0, 192+len(r.Message)+len(r.Reference)), o.problem)
+	r.Reference = referenceOf(keys, &r.Decision, r.Wait)
+	body := problem.Details{Type: o.problem, Status: r.Status, Message: r.Message, Violated: violated, Reference: r.Reference}
+	r.Body = body.Body()
 	return r
 }
 
-// appendProblem appends the body of a refusal, RFC 9457 with the extension member of the draft.
-func (r *Refusal) appendProblem(body []byte, problem string) []byte {
-	body = append(body, `{"type":"`...)
-	if problem == "" {
-		body = append(body, "about:blank"...)
-	} else {
-		body = append(append(body, problemTypes...), problem...)
+// referenceOf returns the text of the reference of a refusal by a decision, or "" if there are no
+// keys. The caller was told to wait for so long.
+func referenceOf(keys reference.Keys, d *Decision, wait time.Duration) string {
+	if len(keys) == 0 {
+		return ""
 	}
-	body = appendJSON(append(body, `","title":`...), http.StatusText(r.Status))
-	body = strconv.AppendInt(append(body, `,"status":`...), int64(r.Status), 10)
-	body = appendJSON(append(body, `,"detail":`...), r.Message)
-	for i, title := range r.Violated {
-		if i == 0 {
-			body = append(body, `,"violated-policies":[`...)
-		} else {
-			body = append(body, ',')
-		}
-		body = appendJSON(body, title)
-	}
-	if len(r.Violated) > 0 {
-		body = append(body, ']')
-	}
-	if r.Reference != "" {
-		body = appendJSON(append(body, `,"reference":`...), r.Reference)
-	}
-	return append(body, '}')
+	return keys.Seal(&reference.Content{
+		Time: time.Now().UnixMicro(), Reason: reference.NumberOf(string(d.Reason)), Remaining: int64(d.Remaining),
+		Wait: int64((wait + time.Millisecond - 1) / time.Millisecond), Limit: d.Limit.String(), Rule: d.Rule,
+	}, d.Key)
 }
 
-// appendJSON appends a text as encoding/json does. It calls encoding/json only if something must be
-// escaped.
-func appendJSON(dst []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			quoted, _ := json.Marshal(text) // a string: it cannot fail
-			return append(dst, quoted...)
-		}
+// refusalMessage returns the message for a caller over a limit, unless the rule has a Message of
+// its own.
+func refusalMessage(d *Decision, limit string) string {
+	text := make([]byte, 0, 128) // on the stack: a refusal should cost little
+	switch {
+	case d.Reason == Blocked && d.RetryAfter == 0:
+		return "Calls are refused."
+	case d.Reason == Banned || d.Reason == Blocked:
+		text = append(text, "Calls are refused for another "...)
+	case d.Limit.Algorithm.properties().Slots:
+		text = append(append(append(text, "Limit of "...), limit...), " reached. Try again when another call has ended, or in "...)
+	case d.Remaining > 0:
+		text = append(append(append(text, "Rate limit of "...), limit...), " leaves too little for this call. Try again in "...)
+	default:
+		text = append(append(append(text, "Rate limit of "...), limit...), " exceeded. Try again in "...)
 	}
-	return append(append(append(dst, '"'), text...), '"')
+	return string(append(waits.Append(text, d.RetryAfter), '.'))
 }
 
 // endedBy sets the gRPC code for a caller whose deadline passed, rather than one who gave up.

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func bind(r Rule, sameName map[string]int, tallies *tally.Table) *boundRule {
 
 // bindAs is bind for a rule whose limits have a suffix in headers.
 func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
-	r.OnStoreError = r.OnStoreError.or(FailOpen)
+	r.OnStoreError = cmp.Or(r.OnStoreError, FailOpen)
 	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].terms().Span())

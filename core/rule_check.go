@@ -79,7 +79,7 @@ func (c *ruleCheck) checkAlso(sound bool) {
 // checkFailure checks OnStoreError, also for each limit that it may count locally. It leaves out
 // limits that are wrong themselves, which is reported elsewhere.
 func (c *ruleCheck) checkFailure(sound bool) {
-	if why := c.OnStoreError.check(); why != "" {
+	if why := c.OnStoreError.inside().Check(); why != "" {
 		c.add("OnStoreError", "store_policy_share", c.OnStoreError, why)
 		return
 	}

@@ -65,9 +65,32 @@ const (
 	sameCounter     = "has the span and the algorithm of another limit beside it, and so its counter"
 )
 
+// maxWarn is the largest number of fractions in Rule.Warn.
+const maxWarn = 4
+
+// checkWarn checks Warn, and what does not go with it.
+func (c *ruleCheck) checkWarn() {
+	if len(c.Warn) > maxWarn {
+		c.add("Warn", "warn_many", c.Warn, "must be at most 4 fractions")
+	}
+	if len(c.Warn) > 0 && c.Lease != 0 {
+		c.add("Lease", "lease_and_warn", c.Lease, "cannot be combined with Warn: calls with leased permits do not ask Redis, so they would pass a threshold unseen")
+	}
+	for i, fraction := range c.Warn {
+		switch {
+		case !(0 < fraction && fraction <= 1): // also NaN
+			c.add("Warn", "warn_range", c.Warn, "must be fractions above 0 and up to 1, such as 0.8 for 80 %")
+			return
+		case i > 0 && fraction <= c.Warn[i-1]:
+			c.add("Warn", "warn_order", c.Warn, "must be in ascending order")
+			return
+		}
+	}
+}
+
 // wrongPolicy returns what is wrong with OnStoreError for a limit.
 func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError {
-	why := r.OnStoreError.checkFor(compiled)
+	why := r.OnStoreError.inside().CheckFor(compiled)
 	if why == "" {
 		return nil
 	}

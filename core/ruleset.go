@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 	"weak"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
@@ -39,11 +38,10 @@ type ruleSet struct {
 	present   *setVersion
 	followers map[followerKey]follower
 	tallies   map[string]*tally.Tally
-	stats     RuleSetStats    // without Version and Names
+	reports   *ruleorigin.Reports
 	audited   string          // the latest version that was given to the audit
 	audits    <-chan struct{} // closed when that is done
 	by        actor.Actor     // the author of the present version, if known
-	reported  map[string]bool // the errors that were logged since the last success
 }
 
 // followerKey is what a Guard that follows a set was made for.
@@ -75,8 +73,7 @@ func (l *Limiter) RuleSet(rules ...Rule) (*RuleSet, error) {
 	}
 	return (*RuleSet)(ruleorigin.New(&ruleSet{
 		front: f, registry: &f.registry, rules: byName, present: new(setVersion),
-		followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally),
-		stats: RuleSetStats{Since: time.Now()},
+		followers: make(map[followerKey]follower), tallies: make(map[string]*tally.Tally), reports: ruleorigin.NewReports(f.registry.log),
 	})), nil
 }
 
@@ -118,9 +115,10 @@ func (s *ruleSet) living() map[followerKey]*attachment {
 func (s *ruleSet) currentStats() RuleSetStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stats := s.stats
-	stats.Version, stats.Names = s.present.name, slices.Sorted(maps.Keys(s.tallies))
-	return stats
+	now := s.reports.State()
+	return RuleSetStats{
+		slices.Sorted(maps.Keys(s.tallies)), now.Version, now.Document, now.Digest, now.Since, string(now.Problem), now.LastError, now.LastErrorAt,
+	}
 }
 
 // attached returns the names of the followers, and where each of them was attached.
@@ -153,4 +151,31 @@ func (p places) error(c *rulenames.Conflict[Limit]) *RuleError {
 		return nameError(c, "")
 	}
 	return nameError(c, p.of(c.Own.Rule))
+}
+
+// ruleSets are the sets of a limiter that guards follow.
+type ruleSets struct {
+	mu   sync.Mutex
+	sets []setStats
+}
+
+// setStats is a [RuleSet], as Stats shows it.
+type setStats interface{ currentStats() RuleSetStats }
+
+func (r *ruleSets) add(s setStats) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Contains(r.sets, s) {
+		r.sets = append(r.sets, s)
+	}
+}
+
+func (r *ruleSets) stats() (all []RuleSetStats) {
+	r.mu.Lock()
+	sets := slices.Clone(r.sets)
+	r.mu.Unlock()
+	for _, s := range sets {
+		all = append(all, s.currentStats())
+	}
+	return all
 }

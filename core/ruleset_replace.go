@@ -1,8 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -42,6 +42,23 @@ func (s *RuleSet) Replace(version string, rules ...Rule) error {
 	return nil
 }
 
+// ReportError reports that the latest rules could not be read, so the present ones stay in force. An
+// error that wraps a *[RuleError] reports that they were read, and are wrong. [Limiter.Stats] show
+// the error until the next success, and the log has it once until then. A nil error is such a
+// success: it reports that the present version is the latest one again. Replace reports its own
+// errors and successes.
+func (s *RuleSet) ReportError(err error) {
+	inside := s.inside()
+	if inside == nil {
+		panic(errZeroRuleSet)
+	}
+	problem := ruleorigin.Unread
+	if wrong := (*RuleError)(nil); errors.As(err, &wrong) {
+		problem = ruleorigin.Wrong
+	}
+	inside.ReportError(problem, err)()
+}
+
 // Replace implements ruleorigin.Set.
 func (s *ruleSet) Replace(from ruleorigin.Origin, version string, rules []Rule) (log func(), err error) {
 	before, inUse, err := s.take(from, version, rules)
@@ -69,6 +86,14 @@ func (s *ruleSet) warnOfNobody() {
 	}
 }
 
+// ReportError implements ruleorigin.Set.
+func (s *ruleSet) ReportError(problem ruleorigin.Problem, err error) (log func()) {
+	if err == nil {
+		return s.reports.Succeeded()
+	}
+	return s.reports.Failed(problem, err)
+}
+
 // ReportPanic implements ruleorigin.Set.
 func (s *ruleSet) ReportPanic(err error) { s.registry.log.Panicked(err) }
 
@@ -94,8 +119,8 @@ func (s *ruleSet) take(from ruleorigin.Origin, version string, rules []Rule) (be
 	if wrong != nil {
 		return "", false, joinRuleErrors(wrong)
 	}
-	s.stats = RuleSetStats{Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
-	s.reported, s.by = nil, actor.Actor{Author: from.Author, Note: from.Note}
+	s.reports.Replaced(version, from)
+	s.by = actor.Actor{Author: from.Author, Note: from.Note}
 	return before, len(s.followers) > 0, nil
 }
 

@@ -89,7 +89,7 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	if d.Allowed && d.Source != FromNobody {
 		slot := algorithm.Charge{Key: q.key(0), Limit: &q.limit(0).compiled, Mark: holder}
 		if d.Source == FromLocal {
-			slot.LocalShare = q.policy.share
+			slot.LocalShare = q.policy.inside().Share()
 		}
 		release = q.front.inFlight.Hold([]algorithm.Charge{slot}).Release
 	}

@@ -23,6 +23,22 @@ const (
 
 func (s Style) has(style Style) bool { return s&style != 0 }
 
+// Check returns what is wrong with the style, or "".
+func (s Style) Check() string {
+	switch {
+	case s >= None<<1:
+		return "is none of this package's styles"
+	case s.has(None) && s != None:
+		return "NoHeaders goes with no other style"
+	case s.has(Draft10) && s.has(Draft7):
+		return "HeadersDraft10 and HeadersDraft7 write the same headers: choose one"
+	case s.has(XRateLimit) && s.has(XRateLimitDelta):
+		return "HeadersXRateLimit and HeadersXRateLimitDelta write the same headers: choose one"
+	default:
+		return ""
+	}
+}
+
 // Limit is a limit of a call, with the store's verdict.
 type Limit struct {
 	*Policy

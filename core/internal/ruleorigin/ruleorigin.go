@@ -1,5 +1,5 @@
-// Package ruleorigin lets package rulefile tell package core where the rules of a set come from, why
-// the latest ones are not in force, and when to write the log lines about it.
+// Package ruleorigin knows where the rules of a set come from, and why the latest ones are not in
+// force. Package rulefile tells package core by it.
 package ruleorigin
 
 import "time"

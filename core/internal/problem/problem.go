@@ -1,0 +1,70 @@
+// Package problem writes the bodies of refusals: problem details (RFC 9457), with the types and the
+// extension member of draft-ietf-httpapi-ratelimit-headers.
+package problem
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// ContentType is that of the bodies.
+const ContentType = "application/problem+json"
+
+// The problem types. The zero value is about:blank.
+const (
+	QuotaExceeded   = "quota-exceeded"
+	AbnormalUsage   = "abnormal-usage-detected"
+	ReducedCapacity = "temporary-reduced-capacity"
+)
+
+const types = "https://iana.org/assignments/http-problem-types#"
+
+// Details are what a body says.
+type Details struct {
+	Type      string
+	Status    int
+	Message   string
+	Violated  []string // the limits that the caller is over
+	Reference string   // or ""
+}
+
+// Body returns the body.
+func (d *Details) Body() []byte {
+	body := append(make([]byte, 0, 192+len(d.Message)+len(d.Reference)), `{"type":"`...)
+	if d.Type == "" {
+		body = append(body, "about:blank"...)
+	} else {
+		body = append(append(body, types...), d.Type...)
+	}
+	body = AppendJSON(append(body, `","title":`...), http.StatusText(d.Status))
+	body = strconv.AppendInt(append(body, `,"status":`...), int64(d.Status), 10)
+	body = AppendJSON(append(body, `,"detail":`...), d.Message)
+	for i, title := range d.Violated {
+		if i == 0 {
+			body = append(body, `,"violated-policies":[`...)
+		} else {
+			body = append(body, ',')
+		}
+		body = AppendJSON(body, title)
+	}
+	if len(d.Violated) > 0 {
+		body = append(body, ']')
+	}
+	if d.Reference != "" {
+		body = AppendJSON(append(body, `,"reference":`...), d.Reference)
+	}
+	return append(body, '}')
+}
+
+// AppendJSON appends a text as encoding/json does. It calls encoding/json only if something must be
+// escaped.
+func AppendJSON(dst []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			quoted, _ := json.Marshal(text) // a string: it cannot fail
+			return append(dst, quoted...)
+		}
+	}
+	return append(append(append(dst, '"'), text...), '"')
+}

@@ -1,0 +1,82 @@
+package ruleorigin
+
+import (
+	"cmp"
+	"sync"
+	"time"
+)
+
+// maxReported bounds the errors that are logged until the next success.
+const maxReported = 100
+
+// State is what Stats shows of a set's rules. core.RuleSetStats describes the fields.
+type State struct {
+	Version, Document, Digest string
+	Since                     time.Time
+	Problem                   Problem
+	LastError                 string
+	LastErrorAt               time.Time
+}
+
+// Log has the lines about the state of a set.
+type Log interface {
+	RulesOutdated(problem Problem, version string, err error)
+	RulesCurrent(version string)
+}
+
+// Reports keeps the state of a set, and says when to log that it has changed. The functions that log
+// are to be called without a lock. Make one with NewReports. It is safe for concurrent use.
+type Reports struct {
+	log      Log
+	mu       sync.Mutex
+	now      State
+	reported map[string]bool // the errors that were logged since the last success
+}
+
+// NewReports returns the reports of a set without a version.
+func NewReports(log Log) *Reports {
+	return &Reports{log: log, now: State{Since: time.Now()}, reported: make(map[string]bool)}
+}
+
+// State returns the state.
+func (r *Reports) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// Replaced notes that a version is in force.
+func (r *Reports) Replaced(version string, from Origin) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = State{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
+	clear(r.reported)
+}
+
+// Failed notes why the latest rules are not in force. log writes so, unless it was done since the
+// last success.
+func (r *Reports) Failed(problem Problem, err error) (log func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := err.Error()
+	r.now.Problem, r.now.LastError, r.now.LastErrorAt = problem, text, time.Now()
+	if r.reported[text] || len(r.reported) == maxReported {
+		return func() {}
+	}
+	r.reported[text] = true
+	version := r.now.Version
+	return func() { r.log.RulesOutdated(problem, version, err) }
+}
+
+// Succeeded notes that the version in force is the latest one. log writes so, if there was an error.
+func (r *Reports) Succeeded() (log func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wasWrong, version := r.now.LastError != "", r.now.Version
+	r.now.Problem, r.now.LastError, r.now.LastErrorAt = "", "", time.Time{}
+	clear(r.reported)
+	if !wasWrong {
+		return func() {}
+	}
+	return func() { r.log.RulesCurrent(version) }
+}
