@@ -1,0 +1,9 @@
+package migrating
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+)
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
