@@ -1,8 +1,13 @@
-# The one command that tests everything is "make test"; it needs Go, git, make and a network, and fetches the rest itself.
+# A change must pass "make test", and then "make check"; .ci/run does both. They need Go, git, make and a network, and fetch the rest themselves.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
+
+# The tests in these folders and in BROWSERTEST build and run programs, so they belong to "make check". All others belong to "make test".
+PROCESSES   = examples examples/metrics internal/faults
+LIBRARY     = $(filter-out $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
+
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m
 FUZZTIME    = 10m
@@ -14,13 +19,15 @@ export RAPID_CHECKS ?= 40
 # A step that compiles for anything else costs a minute or two.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race";
 
-.PHONY: help test web redis compiler curl prometheus chromium axe faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler curl prometheus chromium format cross race staticcheck newest ## run all of the checks and tests below, in this order
+test: redis compiler format race ## run what guards the promises: the checks and tests below, in this order (5 minutes on two processors)
+
+check: staticcheck cross newest processes web ## run the other checks and tests that a change must pass
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -47,10 +54,10 @@ format: ## fail if a file is not as gofmt would write it
 	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
 
-vet: ## run go vet in every module ("make race" does the same as it goes)
+vet: ## run go vet in every module (the tests do the same as they go)
 	@for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
 
-staticcheck: ## run staticcheck in every module
+staticcheck: compiler ## run staticcheck in every module
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(RACE) \
 	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
 
@@ -68,11 +75,14 @@ cross: redis ## compile every module but the example for metrics and the tests i
 	$(TEST) $(ROUGH) -run 'Cost|BySize|OverridesEqual|AboveAnInt|Refused$$|Wrong|Largest|InvalidPlans|FuzzRule' ./core && \
 	$(TEST) $(ROUGH) -run '^TestPromises$$/^(memory|redis)$$' ./core;; esac
 
-race: ## vet every module, and run its tests under the race detector with the oldest dependencies allowed
-	@$(RACE) for module in $(MODULES); do (set -x; cd "$$module" && $(TEST) -vet=all ./...) || exit 1; done
+race: ## vet the library and its tools, and run their tests under the race detector with the oldest dependencies allowed
+	@$(RACE) for module in $(LIBRARY); do (set -x; cd "$$module" && $(TEST) -vet=all $$(go list ./... | grep -v '/examples$$')) || exit 1; done
 
-web: redis compiler chromium axe ## try the operator's page in a browser at length, and make its screenshots anew ("make race" takes one short journey)
-	@$(RACE) export ACCESSLIMIT_WEB=1; cd $(BROWSERTEST) && $(TEST) .
+processes: redis compiler curl prometheus ## do the same with the examples, the drills, and the faults done to real processes
+	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=all ./...) || exit 1; done
+
+web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew
+	@$(RACE) cd $(BROWSERTEST) && $(TEST) -vet=all ./...
 
 servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
 	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }
@@ -97,7 +107,7 @@ chaos: redis faketime ## do to real processes whatever can happen to a service, 
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 
-newest: ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/newest.mod)
+newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/newest.mod)
 	$(NEWEST) $(TEST) $(addprefix ./,$(ADAPTERS)) ./core/internal/redisstore ./core/rulefile/internal/filewatch
 	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/localfirst
 

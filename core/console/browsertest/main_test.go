@@ -1,14 +1,10 @@
 // Package browsertest tests the operator's page in a real browser, against services that are real
-// processes on a real Redis.
-//
-// By default it takes one short journey. With ACCESSLIMIT_WEB set, as "make web" does, it runs
-// everything, and makes the screenshots of the documentation anew.
+// processes on a real Redis, and makes the screenshots of the documentation anew.
 package browsertest
 
 import (
 	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,21 +16,12 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// journey is the test that runs by default.
-const journey = "^TestJourney$"
-
 var (
 	chromium context.Context // of the one browser that all tests use
 	service  string          // the program of the services
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if asked := flag.Lookup("test.run").Value; os.Getenv("ACCESSLIMIT_WEB") == "" && asked.String() == "" {
-		_ = asked.Set(journey)
-	}
-	leakcheck.Main(prepared{m})
-}
+func TestMain(m *testing.M) { leakcheck.Main(prepared{m}) }
 
 // prepared runs tests with a browser and the program of the services.
 type prepared struct{ *testing.M }
