@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,25 +24,6 @@ func slots(n int) core.Limit {
 }
 
 const me = "ip:192.0.2.1" // who calls in newView
-
-func TestCallsInFlight(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, atOnce(2))
-		serveInside(t, guard, func() {
-			serveInside(t, guard, func() {
-				answer := wantStatus(t, guard, newView("GET", "/"), 429)
-				if wait := answer.Refusal.Wait; wait <= 0 || wait > time.Minute {
-					t.Errorf("the wait is %v", wait)
-				}
-				wantStatus(t, guard, newView("GET", "/").from("192.0.2.2"), 200)
-			})
-			wantLeft(t, limiter, "n", me, slots(2), 1)
-			wantServed(t, guard, newView("GET", "/"), 500, 500, 500, 500)
-		})
-		wantLeft(t, limiter, "n", me, slots(2), 2)
-	})
-}
 
 // serveInside runs inside while a call is in flight.
 func serveInside(t *testing.T, guard *core.Guard, inside func()) {
@@ -78,45 +58,6 @@ func wantPanic(t testing.TB, what any, do func()) {
 		}
 	}()
 	do()
-}
-
-// A call that lasts many windows keeps its slot. If its adapter never calls Run, the slot is free
-// after one window.
-func TestSlotsOfLongCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, core.Options{})
-		rule := core.Rule{Name: "n", Limit: core.Limit{Max: 1, Window: 1 * time.Second, Algorithm: core.Concurrency}}
-		guard := newGuard(t, limiter, rule)
-		serveInside(t, guard, func() {
-			time.Sleep(10 * time.Second)
-			wantStatus(t, guard, newView("GET", "/"), 429)
-		})
-		forgotten := wantStatus(t, guard, newView("GET", "/"), 200)
-		time.Sleep(time.Second - time.Microsecond)
-		wantLeft(t, limiter, "n", me, brief, 0)
-		time.Sleep(time.Microsecond)
-		wantLeft(t, limiter, "n", me, brief, 1)
-		forgotten.Run(func() int { return 200 })
-		wantLeft(t, limiter, "n", me, brief, 1)
-	})
-}
-
-// A call with slots of several limits renews and releases each of them, and never takes two of one
-// limit.
-func TestACallWithSeveralSlots(t *testing.T) {
-	t.Parallel() // it waits for real time
-	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	short, long := core.Limit{Max: 3, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}, slots(5)
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 3, Window: short.Window, Algorithm: core.Concurrency}, Also: []core.Limit{long}})
-	serveInside(t, guard, func() {
-		for end := time.Now().Add(short.Window * 3 / 2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			wantLeft(t, limiter, "n", me, short, 2)
-			wantLeft(t, limiter, "n", me, long, 4)
-		}
-	})
-	wantLeft(t, limiter, "n", me, short, 3)
-	wantLeft(t, limiter, "n", me, long, 5)
 }
 
 // A call that is refused or must log in takes no slot, nor does a call that costs nothing. A call

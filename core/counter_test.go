@@ -252,22 +252,6 @@ func TestWithTheCounterOfAnotherLimit(t *testing.T) {
 	})
 }
 
-// Any name and subject has a counter of its own.
-func TestCounterOfAnyNameAndSubject(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for _, name := range nasty() {
-		counter := limiter.MustCounter(name, core.PerHour(3))
-		for _, subject := range nasty() {
-			for left := 2; left >= 0; left-- {
-				d, err := counter.Allow(background, subject)
-				if err != nil || d.Remaining != left || d.Rule != name || d.Key != subject {
-					t.Fatalf("%.50q of %.50q: %+v, %v; want %d left", name, subject, d, err, left)
-				}
-			}
-		}
-	}
-}
-
 // Goroutines that use one counter at once with more limits than are cached find the same counters.
 func TestWithAtOnce(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})

@@ -73,35 +73,6 @@ func TestRecordsNameTheCallersOfTheWindow(t *testing.T) {
 	})
 }
 
-func TestRecordsEndWithTheirWindow(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	for _, note := range []string{"a", "b", "c"} {
-		noted(t, limiter, log3, 1, note)
-		clock.add(20 * time.Minute)
-	}
-	// The call of a was exactly an hour ago, to the microsecond.
-	if got := notes(t, limiter, "s", log3); !slices.Equal(got, []string{"c", "b"}) {
-		t.Errorf("%q", got)
-	}
-	clock.add(-time.Microsecond)
-	if got := records(t, limiter, "s", log3); len(got) != 3 || !got[2].Time.Equal(time.Unix(0, 0).Add(dayOne)) {
-		t.Errorf("%v", got)
-	}
-}
-
-func TestRecordsAfterARefund(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		gone, less := noted(t, limiter, log3, 1, "gone"), noted(t, limiter, log3, 2, "less")
-		refund(t, limiter, gone, 1)
-		refund(t, limiter, less, 1)
-		if got := records(t, limiter, "s", log3); len(got) != 1 || got[0].Note != "less" || got[0].Cost != 1 {
-			t.Errorf("%+v", got)
-		}
-		wantLeft(t, limiter, "n", "s", log3, 2)
-	})
-}
-
 func TestNotesOfARule(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -3,14 +3,11 @@ package core_test
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // slowly is a bucket of one permit, which comes back in a second.
@@ -29,54 +26,6 @@ func wantTurn(t testing.TB, limiter *core.Limiter, limit core.Limit, want time.D
 		t.Fatalf("%+v, %v; want a turn in %v", d, err, want)
 	}
 	return d
-}
-
-func TestCallersTakeTurns(t *testing.T) {
-	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
-		start := time.Now()
-		var mu sync.Mutex
-		var order []int
-		var at []time.Duration
-		var all sync.WaitGroup
-		for i := range 5 {
-			all.Go(func() {
-				d, err := limiter.MustPacer("n", slowly).Acquire(background, "s", 1)
-				if err != nil || !d.Allowed || d.Reason != core.Allowed || d.Wait != 0 {
-					t.Errorf("caller %d: %+v, %v", i, d, err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				order, at = append(order, i), append(at, time.Since(start))
-			})
-			synctest.Wait() // it has taken its turn
-		}
-		all.Wait()
-		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) || at[0] != 0 || at[4] != 4*time.Second {
-			t.Errorf("in order %v at %v", order, at)
-		}
-		if d, err := limiter.MustPacer("n", slowly).Acquire(background, "other", 1); err != nil || d.Wait != 0 {
-			t.Errorf("another subject: %+v, %v", d, err)
-		}
-	})
-}
-
-// A large cost is granted as soon as one permit is there, and the next caller waits for it.
-func TestALargeCostIsGrantedAtOnceAndTheNextPays(t *testing.T) {
-	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
-		limit := core.PerSecond(10).Bucket(20)
-		d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 100) // ten times Max
-		if err != nil || d.Wait != 0 || d.Remaining != 0 || d.ResetAfter != 10*time.Second {
-			t.Errorf("%+v, %v", d, err)
-		}
-		if d, _ := limiter.MustCounter("n", limit).Allow(background, "s"); d.Allowed || d.RetryAfter != 8100*time.Millisecond {
-			t.Errorf("before the debt is paid: %+v", d)
-		}
-		start := time.Now()
-		d, err = limiter.MustPacer("n", limit).Acquire(background, "s", 100)
-		if err != nil || !d.Allowed || time.Since(start) != 8100*time.Millisecond {
-			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
-		}
-	})
 }
 
 func TestReserveMoreThanCanEverCome(t *testing.T) {
@@ -184,74 +133,6 @@ func TestAcquireWithoutAnAnswer(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want ErrStore", name, d, err)
 		}
 	}
-}
-
-// A caller who would have to wait too long is refused at once, and takes no turn.
-func TestATurnThatComesTooLate(t *testing.T) {
-	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
-		wantTurn(t, limiter, slowly, 0)
-		wantTurn(t, limiter, slowly, time.Second) // so the next turn comes in two
-		start := time.Now()
-		soon, cancel := context.WithTimeout(background, 1500*time.Millisecond)
-		defer cancel()
-		for name, call := range map[string]func() (core.Decision, error){
-			"Acquire": func() (core.Decision, error) { return limiter.MustPacer("n", slowly).Acquire(soon, "s", 1) },
-			"TryAcquire": func() (core.Decision, error) {
-				return limiter.MustPacer("n", slowly).TryAcquire(background, "s", 1, 1500*time.Millisecond)
-			},
-			"both, deadline": func() (core.Decision, error) {
-				return limiter.MustPacer("n", slowly).TryAcquire(soon, "s", 1, time.Hour)
-			},
-		} {
-			d, err := call()
-			if err != nil || d.Allowed || d.Reason != core.LimitExceeded || d.RetryAfter != 500*time.Millisecond {
-				t.Errorf("%s: %+v, %v", name, d, err)
-			}
-			wantNoRefund(t, limiter, d, 1, "1")
-		}
-		if time.Since(start) != 0 {
-			t.Errorf("to be refused took %v", time.Since(start))
-		}
-		wantTurn(t, limiter, slowly, 2*time.Second)
-	})
-}
-
-// RetryAfter of TryAcquire is to the microsecond.
-func TestRetryAfterOfTryAcquire(t *testing.T) {
-	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
-		limit := core.PerSecond(3).Bucket(2)
-		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 20); err != nil || !d.Allowed {
-			t.Fatal(d, err)
-		}
-		patience := time.Second
-		d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience)
-		// 19/3 s, rounded up, less patience.
-		if want := 5_333_334 * time.Microsecond; err != nil || d.Allowed || d.RetryAfter != want {
-			t.Fatalf("%+v, %v, want to retry after %v", d, err, want)
-		}
-		time.Sleep(d.RetryAfter - time.Microsecond)
-		if d, _ := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience); d.Allowed || d.RetryAfter != time.Microsecond {
-			t.Errorf("a microsecond too early: %+v", d)
-		}
-		time.Sleep(time.Microsecond)
-		start := time.Now()
-		if d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 2, patience); err != nil || !d.Allowed || time.Since(start) != patience {
-			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
-		}
-	})
-}
-
-func TestTryAcquireWithoutPatience(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		limit := core.PerHour(1).Bucket(2)
-		for i, patience := range []time.Duration{0, -time.Hour, 0, -1} {
-			d, err := limiter.MustPacer("n", limit).TryAcquire(background, "s", 1, patience)
-			if err != nil || d.Allowed != (i < 2) || d.Allowed && d.Wait != 0 || !d.Allowed && d.RetryAfter <= 0 {
-				t.Errorf("call %d: %+v, %v", i, d, err)
-			}
-		}
-	})
 }
 
 // Without a deadline Acquire waits for a minute at most.
@@ -367,25 +248,6 @@ func TestLeavingAcquireInRealTime(t *testing.T) {
 	})
 }
 
-func TestReserveTakesATurnWithoutWaiting(t *testing.T) {
-	var heard decisions
-	limiter, clock := atTestTime(t, core.Options{OnDecision: heard.note})
-	limit := core.PerSecond(2).Bucket(3)
-	for i, wait := range []time.Duration{0, 0, 0, 500, 1000, 1500} {
-		d := wantTurn(t, limiter, limit, wait*time.Millisecond)
-		if d.Limit != limit || d.Rule != "n" || d.Key != "s" || d.Source != core.FromMemory || d.RetryAfter != 0 || d.Remaining != max(0, 2-i) {
-			t.Errorf("%+v", d)
-		}
-		if h := heard.last(t, i+1); h.Wait != d.Wait {
-			t.Errorf("OnDecision received %+v", h)
-		}
-	}
-	clock.add(700 * time.Millisecond)
-	wantTurn(t, limiter, limit, 1300*time.Millisecond)
-	clock.add(time.Hour)
-	wantTurn(t, limiter, limit, 0)
-}
-
 // A bucket can be overdrawn only while the next turn lies within a year. A later turn takes no
 // permits.
 func TestReserveBeyondAYear(t *testing.T) {
@@ -402,63 +264,6 @@ func TestReserveBeyondAYear(t *testing.T) {
 			if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 34*24*time.Hour {
 				t.Errorf("%+v, %v", d, err)
 			}
-		}
-	})
-}
-
-func TestRefundOfAReservation(t *testing.T) {
-	limiter, _ := atTestTime(t, core.Options{})
-	charge(t, limiter, "n", "s", slowly, 1)
-	d, err := limiter.MustPacer("n", slowly).Reserve(background, "s", 4)
-	if err != nil || d.Wait != time.Second {
-		t.Fatal(d, err)
-	}
-	wantNoRefund(t, limiter, d, 5, "5")
-	refund(t, limiter, d, 1)
-	refund(t, limiter, d, 3)
-	wantNoRefund(t, limiter, d, 1, "1")
-	first := wantTurn(t, limiter, slowly, time.Second)
-	wantTurn(t, limiter, slowly, 2*time.Second)
-	refund(t, limiter, first, 1) // somebody is behind it
-	wantTurn(t, limiter, slowly, 3*time.Second)
-}
-
-// Two processes on one Redis stand in one queue.
-func TestTwoLimitersShareTurns(t *testing.T) {
-	server := redistest.Start(t)
-	var both [2]*core.Limiter
-	for i := range both {
-		both[i] = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	}
-	limit := core.PerMinute(1).Bucket(1)
-	start := time.Now()
-	for i := range 6 {
-		d, err := both[i%2].MustPacer("n", limit).Reserve(background, "s", 1)
-		turn := time.Duration(i) * time.Minute
-		if err != nil || !d.Allowed || d.Wait > turn || d.Wait < turn-time.Since(start) {
-			t.Errorf("turn %d is in %v (%v), want at most %v", i, d.Wait, err, turn)
-		}
-	}
-	d, err := both[0].MustPacer("n", limit).Acquire(background, "s", 1)
-	if err != nil || d.Allowed || d.RetryAfter > 5*time.Minute || d.RetryAfter < 5*time.Minute-time.Since(start) {
-		t.Errorf("Acquire, which waits for a minute: %+v, %v", d, err)
-	}
-}
-
-// In real time, all of many concurrent callers get through at the rate, and none before its turn.
-func TestAcquireInRealTime(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		limit := core.Limit{Max: 1, Window: 20 * time.Millisecond, Algorithm: core.TokenBucket}
-		start := time.Now()
-		for range 6 {
-			d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1)
-			if err != nil || !d.Allowed {
-				t.Fatalf("%+v, %v", d, err)
-			}
-		}
-		if took := time.Since(start); took < 100*time.Millisecond {
-			t.Errorf("six calls at one in 20 ms took %v", took)
 		}
 	})
 }

@@ -2,8 +2,6 @@ package core_test
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -12,25 +10,6 @@ import (
 )
 
 func done() (status int) { return 200 }
-
-// No number is large enough to wrap around and give back what others used.
-func TestRefundOfTheLargestNumber(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		limit := core.PerHour(10)
-		d, err := limiter.MustCounter("n", limit).AllowN(background, "s", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := limiter.MustCounter("n", limit).AllowN(background, "s", 8); err != nil {
-			t.Fatal(err)
-		}
-		refund(t, limiter, d, 1)
-		wantNoRefund(t, limiter, d, math.MaxInt, fmt.Sprint(math.MaxInt))
-		refund(t, limiter, d, 1)
-		wantLeft(t, limiter, "n", "s", limit, 2)
-	})
-}
 
 // A charge that a handler refunded by its decision is not given back once more when the outcome
 // does not count.

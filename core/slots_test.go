@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -21,55 +20,6 @@ func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit)
 		t.Fatalf("Hold: %+v, %v", d, err)
 	}
 	return release
-}
-
-func TestHoldTakesASlotUntilItIsReleased(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		two := core.InFlight(2)
-		first := hold(t, limiter, "s", two)
-		second := hold(t, limiter, "s", two)
-		refused, d, err := holdBy(limiter, background, "n", "s", two)
-		if err != nil || d.Allowed || d.Reason != core.LimitExceeded || d.Remaining != 0 || d.Source != source || d.Limit != two {
-			t.Errorf("%+v, %v", d, err)
-		}
-		if d.RetryAfter <= 0 || d.RetryAfter > two.Window {
-			t.Errorf("RetryAfter is %v", d.RetryAfter)
-		}
-		if last := heard.last(t, 3); last.Allowed {
-			t.Errorf("OnDecision received %+v", last)
-		}
-		refused() // nothing was taken, so no slot is given back
-		wantLeft(t, limiter, "n", "s", two, 0)
-		wantLeft(t, limiter, "n", "other", two, 2)
-
-		first()
-		wantLeft(t, limiter, "n", "s", two, 1)
-		first() // this does not free the slot of the second
-		wantLeft(t, limiter, "n", "s", two, 1)
-		hold(t, limiter, "s", two)()
-		second()
-		wantLeft(t, limiter, "n", "s", two, 2)
-	})
-}
-
-// If a holder's slot was forgotten, releasing it frees no other slot.
-func TestReleaseOfAForgottenSlot(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		one := core.InFlight(1)
-		forgotten := hold(t, limiter, "s", one)
-		if _, err := resetOf(limiter, background, "n", "s", one); err != nil {
-			t.Fatal(err)
-		}
-		release := hold(t, limiter, "s", one)
-		forgotten()
-		wantLeft(t, limiter, "n", "s", one, 0)
-		release()
-		wantLeft(t, limiter, "n", "s", one, 1)
-	})
 }
 
 func TestWrongHolds(t *testing.T) {
@@ -153,75 +103,6 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 			return err == nil && d.Remaining == 1
 		})
 	})
-}
-
-// brief is a slot that is free a second after its holder died.
-var brief = core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
-
-func TestHeldSlotsAreRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, core.Options{})
-		release := hold(t, limiter, "s", brief)
-		for range 50 {
-			time.Sleep(brief.Window / 4)
-			wantLeft(t, limiter, "n", "s", brief, 0)
-		}
-		release()
-		wantLeft(t, limiter, "n", "s", brief, 1)
-		time.Sleep(10 * brief.Window)
-		wantLeft(t, limiter, "n", "s", brief, 1) // nothing is renewed after the release
-	})
-}
-
-func TestHeldSlotsAreRenewedInRedis(t *testing.T) {
-	t.Parallel() // it waits for real time
-	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	// A busy machine may be a second late.
-	long := core.Limit{Max: 1, Window: 1500 * time.Millisecond, Algorithm: core.Concurrency}
-	release := hold(t, limiter, "s", long)
-	for end := time.Now().Add(long.Window + long.Window/2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		wantLeft(t, limiter, "n", "s", long, 0)
-	}
-	release()
-	wantLeft(t, limiter, "n", "s", long, 1)
-}
-
-// A limiter that was closed renews no slots, as if its process had died.
-func TestASlotThatIsNotRenewedIsFreeAfterWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		limiter := newLimiter(t, core.Options{})
-		hold(t, limiter, "s", brief)
-		time.Sleep(brief.Window * 2 / 3) // renewed for the second time
-		synctest.Wait()
-		limiter.Close()
-		d, err := peek(limiter, background, "n", "s", brief)
-		if err != nil || d.Allowed || d.RetryAfter != brief.Window {
-			t.Errorf("%+v, %v", d, err)
-		}
-		time.Sleep(d.RetryAfter - time.Microsecond)
-		wantLeft(t, limiter, "n", "s", brief, 0)
-		time.Sleep(time.Microsecond)
-		wantLeft(t, limiter, "n", "s", brief, 1)
-	})
-}
-
-func TestASlotThatIsNotRenewedIsFreeAfterWindowInRedis(t *testing.T) {
-	t.Parallel() // it waits for real time
-	server := redistest.Start(t)
-	dies := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	lives := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	start := time.Now()
-	hold(t, dies, "s", brief)
-	dies.Close()
-	eventually(t, "the slot of a dead holder is free", func() bool {
-		release, d, err := holdBy(lives, background, "n", "s", brief)
-		release()
-		return err == nil && d.Allowed
-	})
-	if held := time.Since(start); held < brief.Window {
-		t.Errorf("the slot was free after %v, want %v at least", held, brief.Window)
-	}
 }
 
 func TestReleaseAfterClose(t *testing.T) {
