@@ -11,7 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // stern bans a caller who is refused in three consecutive minutes for ten minutes, the next time
@@ -49,17 +48,6 @@ func refusedIn(t testing.TB, guard *core.Guard, clock *clock) {
 		wantOver(t, guard)
 	}
 	clock.add(time.Minute)
-}
-
-// bannedAfterThree causes a ban that lasts so long, waits for its end, and goes on to the next
-// whole minute.
-func bannedAfterThree(t testing.TB, guard *core.Guard, clock *clock, lasts time.Duration) {
-	t.Helper()
-	refusedIn(t, guard, clock)
-	refusedIn(t, guard, clock)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	wantBan(t, guard, lasts)
-	clock.add(lasts)
 }
 
 func TestABanComesLastsAndEnds(t *testing.T) {
@@ -112,70 +100,6 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 	}
 }
 
-// Only consecutive windows count.
-func TestAWindowWithoutRefusalBreaksTheRow(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, stern)
-	refusedIn(t, guard, clock)
-	refusedIn(t, guard, clock)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	clock.add(time.Minute)
-	for range 2 {
-		refusedIn(t, guard, clock)
-	}
-	clock.add(time.Minute)
-	bannedAfterThree(t, guard, clock, 10*time.Minute)
-}
-
-func TestBansDoubleUpToMax(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, stern)
-	for _, minutes := range []time.Duration{10, 20, 25, 25} {
-		bannedAfterThree(t, guard, clock, minutes*time.Minute)
-	}
-	rule := stern
-	rule.Name, rule.Ban.Max = "same", 0
-	same := newGuard(t, limiter, rule)
-	for range 3 {
-		bannedAfterThree(t, same, clock, 10*time.Minute)
-	}
-}
-
-// Past bans are forgotten when Max has passed since the last one ended, without another refusal,
-// and not a moment earlier.
-func TestBansAreForgotten(t *testing.T) {
-	for quiet, next := range map[time.Duration]time.Duration{25*time.Minute - time.Microsecond: 20 * time.Minute, 25 * time.Minute: 10 * time.Minute} {
-		limiter, clock := atTestTime(t, core.Options{})
-		rule := stern
-		rule.Ban.After = 1
-		guard := newGuard(t, limiter, rule)
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		wantBan(t, guard, 10*time.Minute)
-		clock.add(10*time.Minute + quiet)
-		for status(guard.Check(newView("GET", "/"))) == 200 { // until it is refused again
-		}
-		wantBan(t, guard, next)
-	}
-}
-
-// A ban holds for all rules of the name, and for no others.
-func TestBanAppliesToTheName(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Hour}}
-		here, there := newGuard(t, limiter, rule), newGuard(t, limiter, rule)
-		rule.Name = "other"
-		other := newGuard(t, limiter, rule)
-		wantServed(t, here, newView("GET", "/"), ok, 200, 429)
-		answer := wantStatus(t, there, newView("POST", "/x"), 429)
-		if answer.Refusal.Decision.Reason != core.Banned {
-			t.Errorf("%+v", answer.Refusal.Decision)
-		}
-		wantServed(t, other, newView("GET", "/"), ok, 200)
-		wantServed(t, here, newView("GET", "/").from("192.0.2.2"), ok, 200)
-	})
-}
-
 // A refusal by any limit of the rule counts. A refusal by another rule beside it does not.
 func TestRefusalsThatCountForABan(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -195,27 +119,6 @@ func TestRefusalsThatCountForABan(t *testing.T) {
 		}
 		wantLeft(t, limiter, "banning", me, core.PerHour(5), 4)
 	})
-}
-
-// In Redis, by its own clock: three consecutive windows, however often each is asked.
-func TestABanInRedis(t *testing.T) {
-	t.Parallel() // it waits for real time
-	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
-	window := 300 * time.Millisecond
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.Limit{Max: 1, Window: window}, Ban: core.Ban{After: 3, For: time.Hour}})
-	start, banned := time.Now(), time.Duration(0)
-	eventually(t, "a ban", func() bool {
-		answer := guard.Check(newView("GET", "/"))
-		banned = time.Since(start)
-		return answer.Refusal != nil && answer.Refusal.Decision.Reason == core.Banned
-	})
-	if banned < window {
-		t.Errorf("banned after %v, within two windows of %v", banned, window)
-	}
-	d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
-	if d.RetryAfter > time.Hour || d.RetryAfter < time.Hour-patient {
-		t.Errorf("the ban lasts another %v", d.RetryAfter)
-	}
 }
 
 // byHand is a rule that checks bans, but never starts one.
@@ -288,48 +191,6 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 			unban(t, limiter, subject)
 		}
 	})
-}
-
-func TestBansByHandEndByThemselves(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, byHand)
-	banFor(t, limiter, me, time.Hour)
-	banFor(t, limiter, me, time.Minute) // the longer one holds
-	wantBan(t, guard, time.Hour)
-	clock.add(30 * time.Minute)
-	banFor(t, limiter, me, time.Hour)
-	wantBan(t, guard, time.Hour)
-	clock.add(time.Hour - time.Microsecond)
-	wantBan(t, guard, time.Microsecond)
-	clock.add(time.Microsecond)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-}
-
-// A rule that bans by hand alone does not ban a caller who is refused again and again.
-func TestBanByHandAloneCountsNoRefusals(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		guard := newGuard(t, newLimiter(t, options), byHand)
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429, 429, 429)
-		if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.LimitExceeded {
-			t.Errorf("%+v", d)
-		}
-	})
-}
-
-// Unban forgets strikes and earlier bans, too.
-func TestUnbanStartsAfresh(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, stern)
-	bannedAfterThree(t, guard, clock, 10*time.Minute)
-	refusedIn(t, guard, clock)
-	refusedIn(t, guard, clock)
-	unban(t, limiter, me)
-	bannedAfterThree(t, guard, clock, 10*time.Minute)
-	bannedAfterThree(t, guard, clock, 20*time.Minute)
-	banFor(t, limiter, me, time.Hour)
-	wantBan(t, guard, time.Hour)
-	unban(t, limiter, me)
-	wantStatus(t, guard, newView("GET", "/"), 200)
 }
 
 func TestWrongBans(t *testing.T) {

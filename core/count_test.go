@@ -3,7 +3,6 @@ package core_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,31 +25,6 @@ func is(outcomes ...int) func(int) bool {
 
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
-
-// Calls that are in flight together all get their permits back, those that came first before the
-// others, even if later calls count.
-func TestAllInFlightAreGivenBack(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.SlidingLog, core.FixedWindow} {
-			limit := core.Limit{Max: 90, Window: time.Hour, Algorithm: algorithm}
-			guard := newGuard(t, limiter, core.Rule{
-				Name:  algorithm.String(),
-				Limit: core.Limit{Max: limit.Max, Window: 3600 * time.Second, Algorithm: algorithm},
-				Count: failedLogins.Count,
-			})
-			var inFlight []core.Answer
-			for range 90 {
-				inFlight = append(inFlight, guard.Check(newView("POST", "/upload")))
-			}
-			wantServed(t, guard, newView("POST", "/upload"), 200, 429)
-			for i, answer := range inFlight {
-				answer.Run(func() int { return []int{200, 401, 200}[i%3] })
-			}
-			wantLeft(t, limiter, algorithm.String(), me, limit, 60)
-		}
-	})
-}
 
 func TestOnlyCountedCallsAreCharged(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -245,21 +219,6 @@ func TestCountOfACallerWhoLeft(t *testing.T) {
 		answer := wantStatus(t, newGuard(t, limiter, failedLogins), v, 200)
 		answer.Run(func() int { leave(); return 200 })
 		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
-	})
-}
-
-func TestCountByManyAtOnce(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		rule := failedLogins
-		rule.MaxCount = 40
-		guard := newGuard(t, limiter, rule)
-		var all sync.WaitGroup
-		for i := range 40 {
-			all.Go(func() { serve(guard, newView("GET", "/"), 200+i%2*201) })
-		}
-		all.Wait()
-		wantLeft(t, limiter, "n", me, core.PerHour(40), 20)
 	})
 }
 

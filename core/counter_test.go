@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,47 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// Methods of a nil Limiter, and of a Guard or a Check that no Limiter made, say so in an error, or
-// in a panic if they return no error.
-func TestNilLimiterGuardAndCheck(t *testing.T) {
-	var limiter *core.Limiter
-	var guard *core.Guard
-	var check *core.Check
-	panics := func(call func()) func() error {
-		return func() (err error) {
-			defer func() { err, _ = recover().(*core.RuleError) }()
-			call()
-			return nil
-		}
-	}
-	v := newView("GET", "/x")
-	for name, test := range map[string]struct {
-		field string
-		call  func() error
-	}{
-		"Ban":         {"limiter", func() error { return errorOf(operate.New(limiter).Ban(background, "api", "s", time.Hour)) }},
-		"Unban":       {"limiter", func() error { return errorOf(operate.New(limiter).Unban(background, "api", "s")) }},
-		"Refund":      {"limiter", func() error { return limiter.Refund(background, core.Decision{}, 1) }},
-		"Stats":       {"limiter", panics(func() { limiter.Stats() })},
-		"IPSubject":   {"limiter", panics(func() { limiter.IPSubject(v.peer) })},
-		"Close":       {"limiter", panics(func() { limiter.Close() })},
-		"Guard.Check": {"guard", panics(func() { guard.Check(v) })},
-		"Guard{}":     {"guard", panics(func() { new(core.Guard).Check(v) })},
-		"Guard.Rules": {"guard", panics(func() { guard.Rules() })},
-		"Guard.Reset": {"guard", func() error { return errorOf(guard.Reset(background, "s")) }},
-		"Check.Allow": {"guard", panics(func() { check.Allow(v, "s") })},
-		"Check{}":     {"guard", panics(func() { new(core.Check).Allow(v, "s") })},
-		"Check.Rules": {"guard", panics(func() { check.Rules() })},
-		"Check.Reset": {"guard", func() error { return errorOf(check.Reset(background, "s")) }},
-	} {
-		t.Run(name, func(t *testing.T) { wantRuleError(t, test.call(), "", test.field, "<nil>") })
-	}
-}
 
 func TestCounterOfSeveralLimits(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -252,27 +212,6 @@ func TestWithTheCounterOfAnotherLimit(t *testing.T) {
 	})
 }
 
-// Goroutines that use one counter at once with more limits than are cached find the same counters.
-func TestWithAtOnce(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	const goroutines, limits = 8, 1200
-	counter := limiter.MustCounter("n", core.PerHour(1))
-	var calls sync.WaitGroup
-	for range goroutines {
-		calls.Go(func() {
-			for i := range limits {
-				if _, err := counter.With(core.Limit{Max: 100, Window: time.Duration(i+1) * time.Hour}).Allow(background, "user:alice"); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	calls.Wait()
-	for i := range limits {
-		wantLeft(t, limiter, "n", "user:alice", core.Limit{Max: 100, Window: time.Duration(i+1) * time.Hour}, 100-goroutines)
-	}
-}
-
 // A handle while the store does not answer.
 func TestCounterWithStorePolicy(t *testing.T) {
 	limiter := newLimiter(t, deadRedis(t))
@@ -461,36 +400,6 @@ func TestWrongAllowUpTo(t *testing.T) {
 		t.Error(granted, d, err)
 	}
 	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
-}
-
-// Goroutines of two processes that take as many permits as they can get never take more than there
-// are.
-func TestAllowUpToAtOnce(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		first := newLimiter(t, options)
-		limiters := []*core.Limiter{first, first}
-		if options.Redis != nil {
-			limiters[1] = newLimiter(t, options)
-		}
-		var sum atomic.Int64
-		var calls sync.WaitGroup
-		for i := range 8 {
-			c := limiters[i%2].MustCounter("n", core.PerHour(100), core.PerDay(90).Log(), core.PerHour(300).Bucket(95))
-			calls.Go(func() {
-				for n := range 12 {
-					granted, _, err := c.AllowUpTo(background, "s", n)
-					if err != nil {
-						t.Error(err)
-					}
-					sum.Add(int64(granted))
-				}
-			})
-		}
-		calls.Wait()
-		if sum.Load() != 90 {
-			t.Errorf("%d were granted of 90", sum.Load())
-		}
-	})
 }
 
 // The deny cache repeats the refusal, also to Allow, and a refund ends it. Without Redis, each

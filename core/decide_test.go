@@ -86,34 +86,6 @@ func TestCostOfABucket(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
-	huge := strings.Repeat("x", 1<<20)
-	for _, test := range []struct{ name, key, counted string }{
-		{"plain", "user:alice", "user:alice"},
-		{"empty: by IP", "", "ip:192.0.2.1"},
-		{"a megabyte", huge, huge},
-		{"binary", "\x00\xff\x80\r\n", "\x00\xff\x80\r\n"},
-		{"braces", "}{", "}{"},
-		{"a slot of the caller's choice", "{x}", "{x}"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-				var heard decisions
-				options.OnDecision = heard.note
-				limiter := newLimiter(t, options)
-				guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key(test.key)})
-				wantStatus(t, guard, newView("GET", "/"), 200)
-				if d := heard.last(t, 1); d.Key != test.counted {
-					t.Errorf("counted as %.50q", d.Key)
-				}
-				wantStatus(t, guard, newView("GET", "/"), 429)
-				wantLeft(t, limiter, "n", test.counted, core.PerHour(1), 0)
-				wantLeft(t, limiter, "n", test.counted+"x", core.PerHour(1), 1)
-			})
-		})
-	}
-}
-
 func TestAKeyThatFails(t *testing.T) {
 	var log logtest.Log
 	var heard decisions
@@ -131,43 +103,6 @@ func TestAKeyThatFails(t *testing.T) {
 		t.Errorf("want one line with cause and rule, got: %s", log.String())
 	}
 	heard.last(t, 2)
-}
-
-// Rules with one counter charge it once, with the highest of their costs, under the strictest of
-// their policies.
-func TestOneCounterIsChargedOnce(t *testing.T) {
-	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 10}
-	dear, closed, other := rule, rule, rule
-	dear.Cost, closed.OnStoreError, other.Key = cost(3), core.FailClosed, key("other")
-
-	limiter := newLimiter(t, core.Options{})
-	v := newView("GET", "/")
-	wantStatus(t, newGuard(t, limiter, rule, dear, other), v, 200)
-	wantLeft(t, limiter, "n", "ip:192.0.2.1", core.PerHour(10), 7)
-	wantLeft(t, limiter, "n", "other", core.PerHour(10), 9)
-	if got := v.response.Get("RateLimit"); strings.Count(got, ";r=") != 2 {
-		t.Errorf("RateLimit of two counters: %s", got)
-	}
-	wantStatus(t, newGuard(t, newLimiter(t, deadRedis(t)), rule, closed), newView("GET", "/"), 503)
-}
-
-// Two unnamed rules of one span have one counter. The stricter one must hold, whichever comes
-// first.
-func TestTheStricterOfTwoRulesInOneCounterHolds(t *testing.T) {
-	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100}, core.Rule{Seconds: 3600, MaxCount: 2}
-	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
-		t.Run(name, func(t *testing.T) {
-			var heard decisions
-			guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rules...)
-			for i, want := range []int{200, 200, 429} {
-				v := newView("GET", "/")
-				wantStatus(t, guard, v, want)
-				if d := heard.last(t, i+1); d.Limit != core.PerHour(2) || d.All != nil || !strings.Contains(v.response.Get("RateLimit-Policy"), ";q=2;") {
-					t.Errorf("%+v, %v", d, v.response)
-				}
-			}
-		})
-	}
 }
 
 // The refusal of a cost that never fits names the limit that it is above: a further one of the rule, or
@@ -188,19 +123,6 @@ func TestTheLimitThatACostIsAbove(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The cost by one rule may be more than the other allows.
-func TestTwoRulesInOneCounterThatNeverFit(t *testing.T) {
-	wide, narrow := core.Rule{Seconds: 3600, MaxCount: 100, Cost: cost(50)}, core.Rule{Seconds: 3600, MaxCount: 2}
-	for name, rules := range map[string][]core.Rule{"narrow last": {wide, narrow}, "narrow first": {narrow, wide}} {
-		t.Run(name, func(t *testing.T) {
-			answer := wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rules...), newView("GET", "/"), 400)
-			if answer.Refusal.Decision.Reason != core.CostTooHigh {
-				t.Errorf("%+v", answer.Refusal)
-			}
-		})
-	}
 }
 
 // Of several rules, the refusal names the one whose cost is too high, even if the costs are kept

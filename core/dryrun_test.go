@@ -41,21 +41,6 @@ func TestDryRunIsInvisibleToCallers(t *testing.T) {
 	})
 }
 
-// A rule in DryRun has its own counters: it and a live rule of the same name do not charge each
-// other.
-func TestDryRunHasCountersOfItsOwn(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		live := tried
-		live.Mode, live.MaxCount = core.Enforce, 2
-		wantServed(t, newGuard(t, limiter, tried), newView("GET", "/"), ok, 200, 200, 200)
-		wantLeft(t, limiter, "n", me, core.PerHour(2), 2)
-		wantServed(t, newGuard(t, limiter, live), newView("GET", "/"), ok, 200, 200, 429)
-		both := newGuard(t, limiter, live, tried)
-		wantServed(t, both, newView("GET", "/").from("192.0.2.2"), ok, 200, 200, 429)
-	})
-}
-
 // Beside a live rule, only that one is shown, decides and charges. Each rule in DryRun is reported
 // by itself.
 func TestDryRunBesideALiveRule(t *testing.T) {
@@ -176,27 +161,6 @@ func TestDryRunOfABan(t *testing.T) {
 	})
 }
 
-// A ban of a rule in DryRun is only reported: while it lasts, calls are reported as refused
-// although the limit has permits again.
-func TestDryRunReportsItsBan(t *testing.T) {
-	var heard decisions
-	limiter, clock := atTestTime(t, core.Options{OnDecision: heard.note})
-	rule := stern
-	rule.Mode, rule.Ban.After = core.DryRun, 1
-	guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 3600, MaxCount: 4})
-	wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
-	for i, reason := range []core.Reason{core.DryRunExceeded, core.Allowed} {
-		clock.add(5 * time.Minute)
-		wantServed(t, guard, newView("GET", "/"), ok, 200)
-		heard.last(t, 6+2*i)
-		if d := heard.heard[4+2*i]; d.Reason != reason {
-			t.Errorf("%d minutes into the ban of 10: %+v", 5+5*i, d)
-		}
-	}
-	// A ban in DryRun does not stop the charges of other rules.
-	wantServed(t, guard, newView("GET", "/"), ok, 429)
-}
-
 func TestDryRunOfCountAndSlots(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -219,44 +183,6 @@ func TestDryRunOfCountAndSlots(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A call that only a rule in DryRun would refuse is finished like any other.
-func TestDryRunExceededBesideCountAndSlots(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		counting := core.Rule{Name: "failures", Seconds: 3600, Count: is(401)}
-		guard := newGuard(t, limiter, tried, counting, atOnceAs("slots", 2))
-		wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 200)
-		wantLeft(t, limiter, "failures", me, core.PerHour(5), 5)
-		wantLeft(t, limiter, "slots", me, slots(2), 2)
-		wantServed(t, guard, newView("GET", "/"), 401, 401)
-		failure := heard.last(t, 8).All[1]
-		refund(t, limiter, failure, 1)
-		wantLeft(t, limiter, "failures", me, core.PerHour(5), 5)
-	})
-}
-
-// A cost that never fits into one limit of a rule in DryRun is charged to none of its limits.
-func TestDryRunOfACostThatNeverFits(t *testing.T) {
-	var heard decisions
-	rule := tried
-	rule.MaxCount, rule.Also = 10, []core.Limit{core.PerDay(2)}
-	rule.Cost = func(r core.Request) int { return int(r.Size()) }
-	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), rule)
-	v := newView("GET", "/")
-	for _, v.size = range []int64{3, 1} {
-		wantServed(t, guard, v, ok, 200)
-	}
-	if d := heard.heard[0]; !d.Allowed || d.Reason != core.DryRunExceeded || d.Rule != "n" {
-		t.Errorf("a cost that never fits is reported as %+v", d)
-	}
-	heard.last(t, 3)
-	if d := heard.heard[1]; d.Rule != "n" || d.Limit != core.PerDay(2) || d.Remaining != 1 || len(d.All) != 2 || d.All[1].Remaining != 9 {
-		t.Errorf("the rule is reported as %+v, want its limit that binds, and both in All", d)
-	}
 }
 
 // A rule in DryRun that the cost never fits is reported, also if another rule knows no subject.

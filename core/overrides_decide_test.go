@@ -2,12 +2,7 @@ package core_test
 
 import (
 	"errors"
-	"fmt"
-	"reflect"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,102 +82,6 @@ func TestOverridesHoldForTheNextCall(t *testing.T) {
 		o.remove("user:a")
 		wantEach("removed", 429)
 		wantServed(t, guards[0], by("b"), ok, 200, 200, 429)
-	})
-}
-
-// Of many calls at once in two processes, as many pass as the override says, while it is set again
-// and again.
-func TestOverridesAreExactUnderConcurrency(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		rules := []core.Rule{{Name: "all", Limit: core.PerHour(1000), Key: core.Global}, byUser("api")}
-		guards := []*core.Guard{newGuard(t, limiter, rules...)}
-		if options.Redis != nil {
-			guards = append(guards, newGuard(t, newLimiter(t, options), rules...))
-		}
-		o := operator{t, limiter, "api", core.PerHour(2)}
-		o.max("user:a", 40)
-		var callers sync.WaitGroup
-		var passed atomic.Int64
-		for i := range 32 {
-			callers.Go(func() {
-				for n := range 4 {
-					if serve(guards[(i+n)%len(guards)], by("a"), ok) == 200 {
-						passed.Add(1)
-					}
-				}
-			})
-		}
-		for range 5 {
-			o.max("user:a", 40)
-		}
-		callers.Wait()
-		if n := passed.Load(); n != 40 {
-			t.Errorf("%d calls passed, want 40", n)
-		}
-	})
-}
-
-// A rule with an override decides as the same rule with that limit in Go: verdicts, headers,
-// refusals, costs that never fit, refunds by outcome, and further limits.
-func TestOverridesEqualTheLimitInGo(t *testing.T) {
-	limits := []core.Limit{
-		core.PerHour(2), core.PerHour(2).Fixed(), core.PerHour(2).Log(), core.Per(2, 24*time.Hour).Aligned(),
-		core.PerCalendarMonth(2, "UTC"), core.PerDay(2).Bucket(3), core.InFlight(2).LostAfter(time.Hour),
-	}
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify, options.Headers = whoSays, core.HeadersDraft10|core.HeadersXRateLimitDelta
-		for i, own := range limits {
-			var heard [2]decisions
-			var guards [2]*core.Guard
-			for side := range guards {
-				sided := options
-				sided.Prefix, sided.OnDecision = fmt.Sprint("side", side, "-", i), heard[side].note
-				limiter := newLimiter(t, sided)
-				rule := core.Rule{
-					Name: "api", Limit: own, Key: core.ByUser, Overrides: side == 0, Also: []core.Limit{core.Per(20, 20*24*time.Hour).Fixed()},
-					Cost: core.CostBySize(10), Count: func(status int) bool { return status != 404 }, Ban: core.Ban{After: 1, For: time.Hour},
-				}
-				if side == 0 {
-					o := operator{t, limiter, "api", own}
-					o.put("user:a", core.StoredOverride(own, 5, 6*(own.Burst/3), false, false, time.Time{}))
-				} else if rule.Limit.Max = 5; own.Burst > 0 {
-					rule.Limit.Burst = 6
-				}
-				guards[side] = newGuard(t, limiter, rule)
-			}
-			for n, c := range []struct {
-				size int64
-				ends int
-			}{{10, 200}, {25, 404}, {90, 200}, {30, 200}, {-1, 200}, {10, 200}, {10, 200}, {10, 200}, {10, 200}} {
-				var views [2]*fakeView
-				var statuses [2]int
-				for side, guard := range guards {
-					views[side] = by("a")
-					views[side].size = c.size
-					statuses[side] = serve(guard, views[side], c.ends)
-				}
-				if statuses[0] != statuses[1] {
-					t.Errorf("%v, call %d: status %d with an override, %d in Go", own, n, statuses[0], statuses[1])
-				}
-				a, b := views[0].response, views[1].response
-				for _, name := range []string{"Ratelimit-Policy", "X-Ratelimit-Limit", "X-Ratelimit-Remaining"} {
-					if !slices.Equal(a[name], b[name]) {
-						t.Errorf("%v, call %d: %s is %v with an override, %v in Go", own, n, name, a[name], b[name])
-					}
-				}
-			}
-			a, b := heard[0].heard, heard[1].heard
-			if len(a) != len(b) || len(a) == 0 {
-				t.Fatalf("%v: %d decisions with an override, %d in Go", own, len(a), len(b))
-			}
-			for n := range a {
-				if x, y := timeless(a[n]), timeless(b[n]); !reflect.DeepEqual(x, y) {
-					t.Errorf("%v, call %d: with an override\n%+v, in Go\n%+v", own, n, x, y)
-				}
-			}
-		}
 	})
 }
 
@@ -318,98 +217,6 @@ func TestCostsUnderOverrides(t *testing.T) {
 		wantStatus(t, guard, call(9), 429)
 		o.remove("user:a")
 		wantStatus(t, guard, call(0), 200)
-	})
-}
-
-// A rule in DryRun obeys the overrides of its name, and refuses nobody.
-func TestOverridesOfARuleInDryRun(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		live, dry := byUser("api"), byUser("api")
-		dry.Mode, live.Limit = core.DryRun, core.PerHour(9)
-		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, dry)
-		o := operator{t, limiter, "api", core.PerHour(2)}
-		o.max("user:a", 1)
-		wantServed(t, guard, by("a"), ok, 200, 200)
-		o.block("user:a", time.Time{})
-		wantServed(t, guard, by("a"), ok, 200)
-		o.lift("user:a")
-		wantServed(t, guard, by("a"), ok, 200)
-		var tried []core.Reason
-		for _, d := range heard.heard {
-			if d.Rule == "api" {
-				tried = append(tried, d.Reason)
-			}
-		}
-		if want := []core.Reason{core.Allowed, core.DryRunExceeded, core.DryRunExceeded}; !slices.Equal(tried, want) {
-			t.Errorf("the rule in DryRun decides %v, want %v", tried, want)
-		}
-		wantLeft(t, limiter, "all", "all", core.PerHour(50), 46)
-	})
-}
-
-// A cost above the limit that an override sets is reported once for a rule in DryRun, and charged to
-// none of its limits.
-func TestCostOfADryRunUnderOverrides(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		dry, hard := byUser("api"), core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}
-		dry.Mode, dry.Also = core.DryRun, []core.Limit{core.PerDay(9)}
-		dry.Cost = func(r core.Request) int { return int(r.Size()) }
-		guard := newGuard(t, limiter, dry, hard)
-		operator{t, limiter, "api", core.PerHour(2)}.max("user:a", 3)
-		for _, want := range []struct {
-			cost   int64
-			reason core.Reason
-		}{{99, core.DryRunExceeded}, {3, core.Allowed}} {
-			heard.heard = nil
-			v := by("a")
-			v.size = want.cost
-			wantStatus(t, guard, v, 200)
-			if len(heard.heard) != 2 || heard.heard[0].Reason != want.reason || heard.heard[1].Rule != "all" {
-				t.Fatalf("%+v: %+v", want, heard.heard)
-			}
-		}
-		for _, d := range heard.heard[0].All {
-			if d.Remaining != map[core.Limit]int{core.PerHour(3): 0, core.PerDay(9): 6}[d.Limit] {
-				t.Errorf("%d left of %v", d.Remaining, d.Limit)
-			}
-		}
-		wantLeft(t, limiter, "all", "all", core.PerHour(50), 48)
-	})
-}
-
-// A rule whose plan is unlimited does not lift the limit of another rule with the same counter.
-func TestOverridesOfRulesWithOtherPlans(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		counted, free := byUser("api"), byUser("api")
-		free.Plans = map[string]core.Limit{"free": core.Unlimited}
-		free.Plan = func(core.Request) (string, error) { return "free", nil }
-		wantServed(t, newGuard(t, limiter, counted, free), by("a"), ok, 200, 200, 429)
-		wantServed(t, newGuard(t, limiter, free, counted), by("b"), ok, 200, 200, 429)
-		wantServed(t, newGuard(t, limiter, free), by("b"), ok, 200)
-	})
-}
-
-// An override that lifts the limits of a rule leaves the ban of a rule behind it as it is.
-func TestABanBehindALiftedRule(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		lifted, banning := byUser("api"), core.Rule{Name: "banning", Limit: core.PerHour(1), Key: core.ByUser, Ban: core.Ban{After: 1, For: 2 * time.Hour}}
-		lifted.Also = []core.Limit{core.PerDay(1)}
-		guard := newGuard(t, limiter, lifted, banning)
-		operator{t, limiter, "api", core.PerHour(2)}.lift("user:a")
-		wantServed(t, guard, by("a"), ok, 200, 429)
-		if d := wantStatus(t, guard, by("a"), 429).Refusal.Decision; d.Reason != core.Banned || d.Rule != "banning" || d.Limit != core.PerHour(1) {
-			t.Errorf("%+v", d)
-		}
 	})
 }
 
@@ -649,37 +456,4 @@ func TestComputedPlansOfARuleWithOverrides(t *testing.T) {
 	if log.Count("plan could not be found", "rule=api") == 0 {
 		t.Error("nothing was logged")
 	}
-}
-
-// An override of one rule does not hold for another rule of the call, also if the limiter first
-// looked whether the call is refused for everybody, with the first rule alone.
-func TestAnOverrideHoldsForItsRuleOnly(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		user := core.Rule{Name: "user", Limit: core.PerHour(1), NeedLogin: true}
-		guard := newGuard(t, limiter, user, core.Rule{Name: "ip", Limit: core.PerHour(1), Overrides: true})
-		operator{t, limiter, "ip", core.PerHour(1)}.lift("ip:192.0.2.1")
-		for _, want := range []int{200, 429, 429} {
-			wantStatus(t, guard, newView("GET", "/").as("alice"), want)
-		}
-		wantLeft(t, limiter, "user", "user:alice", user.Limit, 0)
-	})
-}
-
-// A rule by which a call is free does not lift the limit of a rule with the same counter, by which it
-// costs.
-func TestFreeBesideACost(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		free := core.Rule{Name: "api", Limit: core.PerDay(3), Key: key("alice"), Cost: cost(0), Overrides: true}
-		paid := core.Rule{
-			Name: "api", Limit: core.PerDay(3), Key: key("alice"), Overrides: true,
-			Plans: map[string]core.Limit{"pro": core.PerDay(9)}, Plan: planOf("pro"),
-		}
-		guard := newGuard(t, newLimiter(t, options), free, paid)
-		for range 3 {
-			wantStatus(t, guard, newView("GET", "/"), 200)
-		}
-		wantStatus(t, guard, newView("GET", "/"), 429)
-	})
 }

@@ -56,26 +56,6 @@ func TestPlansByUser(t *testing.T) {
 	})
 }
 
-// Another Max keeps the counter, so a caller with a new, larger plan keeps the past use. Another
-// window is another counter.
-func TestChangingPlans(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		plan := core.PerHour(3)
-		guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return plan, nil }))
-		wantServed(t, guard, by("a"), ok, 200, 200, 200, 429)
-		plan = core.PerHour(5)
-		wantServed(t, guard, by("a"), ok, 200, 200, 429)
-		plan = core.PerHour(1)
-		wantServed(t, guard, by("a"), ok, 429)
-		plan = core.PerDay(1)
-		wantServed(t, guard, by("a"), ok, 200, 429)
-		plan = core.PerHour(6)
-		wantServed(t, guard, by("a"), ok, 200, 429)
-	})
-}
-
 // A caller without a limit is counted by none of the rule's limits, and receives no headers.
 func TestUnlimitedPassesUncounted(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -160,48 +140,6 @@ func TestAPanicOfLimitFor(t *testing.T) {
 	wantServed(t, guard, by("a"), ok, 200, 200, 429)
 }
 
-// Plans of every algorithm; slots are given back and a cost is held to the plan.
-func TestPlansOfOtherAlgorithms(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		of := lasting(3)
-		of["slots"] = core.InFlight(3)
-		rule := plans(of)
-		rule.MaxCount, rule.Cost = 9, func(r core.Request) int { return int(r.Size()) }
-		guard := newGuard(t, limiter, rule)
-		sized := func(user string, size int64) *fakeView {
-			v := by(user)
-			v.size = size
-			return v
-		}
-		for plan, limit := range of {
-			if plan == "slots" {
-				wantServed(t, guard, sized(plan, 5), ok, 200, 200, 200, 200)
-				continue
-			}
-			wantServed(t, guard, sized(plan, 4), ok, 400)
-			wantServed(t, guard, sized(plan, 2), ok, 200, 429)
-			wantLeft(t, limiter, "n", "user:"+plan, limit, 1)
-		}
-		wantServed(t, guard, sized("nobody's plan", 9), ok, 200)
-	})
-}
-
-// If a plan equals a limit of Also, both have one counter, which is charged once.
-func TestAPlanThatEqualsALimitOfAlso(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		rule := plans(map[string]core.Limit{"a": core.PerDay(9)})
-		rule.Also = []core.Limit{core.PerDay(3)}
-		guard := newGuard(t, limiter, rule)
-		wantServed(t, guard, by("a"), ok, 200, 200)
-		wantLeft(t, limiter, "n", "user:a", core.PerDay(3), 1)
-		wantServed(t, guard, by("a"), ok, 200, 429)
-	})
-}
-
 // If a service makes up a limit for each call, limits beyond a number are prepared anew each time,
 // and take no memory.
 func TestManyPlansTakeNoMemory(t *testing.T) {
@@ -254,38 +192,6 @@ func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
 	}
 	if log.Count("LimitFor") != 0 {
 		t.Error("it is logged")
-	}
-}
-
-// A slower plan holds beside a faster one as it does alone, and takes no more from it than its own
-// calls. This is so if the faster one is used up, and if it would refill at once what the slower
-// one used.
-func TestSlowPlanBesideAFastOne(t *testing.T) {
-	for _, every := range []int{1, 2} { // how many milliseconds there are between two GETs
-		limiter, clock := atTestTime(t, core.Options{})
-		guard := newGuard(t, limiter, core.Rule{
-			Name:  "n",
-			Limit: core.PerSecond(7).Bucket(0),
-			LimitFor: func(r core.Request) (core.Limit, error) {
-				if r.Method() == "GET" {
-					return core.PerSecond(1000).Bucket(1000), nil
-				}
-				return core.Limit{}, nil
-			},
-		})
-		posts, gets := 0, 0
-		for i := range 2000 {
-			if i%every == 0 && guard.Check(newView("GET", "/")).Refusal == nil {
-				gets++
-			}
-			if guard.Check(newView("POST", "/")).Refusal == nil {
-				posts++
-			}
-			clock.add(time.Millisecond)
-		}
-		if posts < 19 || posts > 7+14 || gets != 2000/every {
-			t.Errorf("%d POSTs at 7 a second and %d GETs at 1,000 passed in 2 s", posts, gets)
-		}
 	}
 }
 

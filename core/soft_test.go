@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -60,22 +59,6 @@ func TestSoftTellsTheHandler(t *testing.T) {
 		}
 		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0) // handles of the name have the same counter
 	})
-}
-
-// Inside a handler, the answer of a Check has the decision.
-func TestSoftInACheck(t *testing.T) {
-	check := newLimiter(t, core.Options{}).MustCheck(gentle)
-	for i := range 3 {
-		answer := check.Allow(newView("POST", "/login"), "account:alice")
-		if status(answer) != 200 || (answer.Context != nil) != (i == 2) {
-			t.Fatalf("call %d: %+v", i, answer)
-		}
-		if i == 2 {
-			if d, _ := core.DecisionFrom(answer.Context); d.Reason != core.SoftExceeded || d.Key != "account:alice" {
-				t.Errorf("%+v", d)
-			}
-		}
-	}
 }
 
 // The user is in the context of a call only if Expose is set.
@@ -138,29 +121,6 @@ func titlesOf(t *testing.T, headers http.Header) (names []string) {
 	return names
 }
 
-// The limits of a soft rule, and of a rule in DryRun, are all charged or none.
-func TestLenientRulesChargeAllOrNone(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		soft, dry := gentle, tried
-		soft.MaxCount, soft.Also = 9, []core.Limit{core.PerDay(2), {Max: 8, Window: time.Minute * 90}}
-		dry.MaxCount, dry.Also = 1, []core.Limit{core.PerDay(9)}
-		guard := newGuard(t, limiter, dry, soft, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 5})
-		for i := range 4 {
-			wantStatus(t, guard, newView("GET", "/"), 200)
-			for n, left := range []int{9, 2, 8} {
-				wantLeft(t, limiter, "soft", me, append([]core.Limit{core.PerHour(9)}, soft.Also...)[n], left-min(2, i+1))
-			}
-			wantLeft(t, limiter, "hard", me, core.PerHour(5), 4-i)
-			if d := heard.heard[2*i].All[1]; d.Rule != "n" || d.Limit != core.PerDay(9) || d.Remaining != 8 {
-				t.Errorf("call %d: the rule in DryRun has %+v", i, d)
-			}
-		}
-	})
-}
-
 // A charge that was not made cannot be given back, neither by hand nor by the outcome.
 func TestSoftRefunds(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -179,31 +139,6 @@ func TestSoftRefunds(t *testing.T) {
 		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0)
 		wantLeft(t, limiter, "soft", me, core.PerDay(9), 7)
 	})
-}
-
-// A handler that finds an exceeded soft limit may refund the call, and Count gives back no more
-// than what is left then.
-func TestSoftRefundsByHandAndOutcome(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Mode: core.Soft},
-		core.Rule{Name: "hard", Seconds: 3600, Cost: cost(2), Count: is(401)})
-	wantServed(t, guard, newView("GET", "/"), 401, 401)
-	answer := wantStatus(t, guard, newView("GET", "/"), 200)
-	answer.Run(func() int {
-		d, _ := core.DecisionFrom(answer.Context)
-		refund(t, limiter, d, 2)
-		return 200
-	})
-	wantLeft(t, limiter, "hard", me, core.PerHour(5), 3)
-}
-
-// A refund of a charged soft rule reaches its counter.
-func TestSoftRefundOfACharge(t *testing.T) {
-	var heard decisions
-	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
-	wantStatus(t, newGuard(t, limiter, gentle), newView("GET", "/"), 200)
-	refund(t, limiter, heard.last(t, 1), 1)
-	wantLeft(t, limiter, "soft", me, core.PerHour(2), 2)
 }
 
 // A soft rule whose subject cannot be determined does not count the call, and logs that.
@@ -274,45 +209,6 @@ func TestSoftOfACostThatNeverFits(t *testing.T) {
 	})
 }
 
-// Two rules of one name whose plans differ have one counter. A cost that the smaller one never lets
-// through is charged to no limit of either.
-func TestLenientRulesInOneCounterWithACostThatNeverFits(t *testing.T) {
-	type costed struct {
-		cost  int
-		limit core.Limit
-	}
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		for name, base := range map[string]core.Rule{"soft": gentle, "dry": tried} {
-			for n, two := range [][2]costed{
-				{{1, core.PerHour(9)}, {5, core.PerHour(4)}},
-				{{1, core.PerHour(9)}, {5, core.Per(4, 2*time.Hour)}}, // only the further limit is shared
-				{{5, core.PerHour(9)}, {3, core.PerHour(4)}},          // each cost fits its own limit
-				{{5, core.PerHour(4)}, {1, core.PerHour(3)}},          // the stricter limit is that of the other rule
-			} {
-				var heard decisions
-				options.OnDecision = heard.note
-				limiter := newLimiter(t, options)
-				name, rules := fmt.Sprint(name, n), []core.Rule{base, base}
-				for i := range rules {
-					rules[i].Name, rules[i].MaxCount, rules[i].Also = name, 9, []core.Limit{core.PerDay(9)}
-					rules[i].Cost, rules[i].LimitFor = cost(two[i].cost), func(core.Request) (core.Limit, error) { return two[i].limit, nil }
-				}
-				hard := core.Rule{Name: "hard " + name, Seconds: 3600}
-				wantServed(t, newGuard(t, limiter, rules[0], rules[1], hard), newView("GET", "/"), ok, 200)
-				wantServed(t, newGuard(t, limiter, rules[1], rules[0], hard), newView("GET", "/"), ok, 200)
-				wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 3)
-				if base.Mode == core.Soft {
-					wantLeft(t, limiter, name, me, two[0].limit, two[0].limit.Max)
-					wantLeft(t, limiter, name, me, core.PerDay(9), 9)
-				}
-				if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.SoftExceeded || d.Reason == core.DryRunExceeded }) {
-					t.Errorf("%s: no decision of %+v is marked", name, heard.heard)
-				}
-			}
-		}
-	})
-}
-
 // An operator's override holds for a soft rule too. A subject that is blocked is marked.
 func TestSoftOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -337,21 +233,6 @@ func TestSoftOverrides(t *testing.T) {
 	})
 }
 
-func TestSoftSlots(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		rule := atOnce(1)
-		rule.Mode = core.Soft
-		guard := newGuard(t, limiter, rule)
-		serveInside(t, guard, func() {
-			wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded)
-			wantServed(t, guard, newView("GET", "/"), ok, 200)
-			wantLeft(t, limiter, "n", me, slots(1), 0)
-		})
-		wantLeft(t, limiter, "n", me, slots(1), 1)
-	})
-}
-
 // If the store does not answer, a soft rule lets the call pass uncounted, or counts here.
 func TestSoftWithoutAStore(t *testing.T) {
 	locally := gentle
@@ -367,19 +248,6 @@ func TestSoftWithoutAStore(t *testing.T) {
 	}
 	closed := core.Rule{Name: "closed", Seconds: 60, OnStoreError: core.FailClosed}
 	wantStatus(t, newGuard(t, limiter, locally, closed), newView("GET", "/"), 503)
-}
-
-func TestSoftInStats(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, gentle, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 20})
-	for range 5 {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-	}
-	wantCounts(t, limiter, map[core.DecisionCount]tallied{
-		counted("soft", core.Allowed, core.FromMemory):      {2, 0},
-		counted("soft", core.SoftExceeded, core.FromMemory): {3, 3},
-		counted("hard", core.Allowed, core.FromMemory):      {5, 2},
-	})
 }
 
 // A soft rule that has the name which an unnamed rule takes from its route has the counter of that
@@ -408,69 +276,6 @@ func TestSoftOverrideNamedLikeARoute(t *testing.T) {
 	operator{t, limiter, "GET /", core.PerHour(1)}.lift(me)
 	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
 	wantLeft(t, limiter, "other", me, core.PerHour(5), 3)
-}
-
-// Two rules of one name share a further limit, but not their own, because a plan has another span.
-// If the shared one is used up, neither rule is charged.
-func TestLenientRulesShareAFurtherLimit(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		base := gentle
-		base.MaxCount, base.Also = 9, []core.Limit{core.PerDay(1)}
-		planned := base
-		planned.LimitFor = func(core.Request) (core.Limit, error) { return core.Per(9, 2*time.Hour), nil }
-		wantServed(t, newGuard(t, limiter, base, planned), newView("GET", "/"), ok, 200, 200, 200)
-		wantLeft(t, limiter, "soft", me, core.PerHour(9), 8)
-		wantLeft(t, limiter, "soft", me, core.Per(9, 2*time.Hour), 8)
-		wantLeft(t, limiter, "soft", me, core.PerDay(1), 0)
-	})
-}
-
-// Rules in DryRun of one name may have different limits, of which they share some. Then they are
-// charged together or not at all, and a hard rule before them is charged in any case.
-func TestDryRunsShareSomeLimits(t *testing.T) {
-	hours := func(max, n int) core.Limit { return core.Per(max, time.Duration(n)*time.Hour) }
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		for name, limits := range map[string][2][]core.Limit{
-			"one limit":         {{hours(9, 1), hours(1, 2)}, {hours(1, 2)}},
-			"one limit, first":  {{hours(1, 2)}, {hours(9, 1), hours(1, 2)}},
-			"the limit between": {{hours(9, 1), hours(9, 2)}, {hours(9, 3), hours(9, 1), hours(1, 4)}},
-		} {
-			var heard decisions
-			options.OnDecision = heard.note
-			limiter := newLimiter(t, options)
-			rules := []core.Rule{{Name: "hard " + name, Seconds: 3600}}
-			for _, limits := range limits {
-				rules = append(rules, core.Rule{Name: name, Limit: limits[0], Also: limits[1:], Mode: core.DryRun})
-			}
-			wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
-			wantLeft(t, limiter, "hard "+name, me, core.PerHour(5), 2)
-			for _, d := range heard.heard[len(heard.heard)-2].All {
-				if d.Rule != name || d.Remaining != max(0, d.Limit.Max-1) {
-					t.Errorf("%s: %d of %v are left, want one less than all: %+v", name, d.Remaining, d.Limit, d)
-				}
-			}
-		}
-	})
-}
-
-// Of many lenient rules in one call, each is charged by its own limits.
-func TestManyLenientRules(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		var rules []core.Rule
-		for i := range 8 {
-			further := core.PerDay(9)
-			if i%5 == 0 {
-				further.Max = 1
-			}
-			rules = append(rules, core.Rule{Name: fmt.Sprint("soft", i), Limit: core.PerHour(9), Also: []core.Limit{further}, Mode: core.Soft})
-		}
-		wantServed(t, newGuard(t, limiter, rules...), newView("GET", "/"), ok, 200, 200, 200)
-		for _, r := range rules {
-			wantLeft(t, limiter, r.Name, me, core.PerHour(9), 9-min(3, r.Also[0].Max))
-		}
-	})
 }
 
 // A lenient limit that is used up does not spare callers the login that another rule needs.
