@@ -40,23 +40,6 @@ func TestOnlyCountedCallsAreCharged(t *testing.T) {
 	})
 }
 
-// Calls are charged first, so no more than MaxCount can be tried at once, whatever their outcome.
-// They are given back before Run returns.
-func TestNoMoreThanMaxCountAtOnce(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, failedLogins)
-		serveInside(t, guard, func() {
-			serveInside(t, guard, func() {
-				serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
-				wantLeft(t, limiter, "n", me, core.PerHour(3), 1)
-			})
-			wantLeft(t, limiter, "n", me, core.PerHour(3), 2)
-		})
-		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
-	})
-}
-
 func TestAPanicIsAnInternalError(t *testing.T) {
 	for name, test := range map[string]struct {
 		method string
@@ -209,53 +192,4 @@ func TestAPanicOfCount(t *testing.T) {
 	answer := wantStatus(t, guard, newView("GET", "/"), 200)
 	wantPanic(t, "of Count", func() { answer.Run(func() int { return 200 }) })
 	wantLeft(t, limiter, "n", me, slots(1), 1)
-}
-
-// A caller who has left pays nothing for a call that does not count.
-func TestCountOfACallerWhoLeft(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		v, leave := leaving(newView("GET", "/"))
-		answer := wantStatus(t, newGuard(t, limiter, failedLogins), v, 200)
-		answer.Run(func() int { leave(); return 200 })
-		wantLeft(t, limiter, "n", me, core.PerHour(3), 3)
-	})
-}
-
-// Holding own successful logins open, and ending them at the best moment, gives nobody more tries
-// at wrong passwords.
-func TestLoginsHeldOpenGiveNoFurtherTries(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	login := core.Rule{Name: "login", Limit: core.PerSecond(10).Bucket(0), Count: func(status int) bool { return status == 401 }}
-	guard := newGuard(t, limiter, login)
-	open := func() (core.Answer, bool) {
-		answer := guard.Check(newView("POST", "/login"))
-		return answer, answer.Refusal == nil
-	}
-	end := func(answer core.Answer, status int) { answer.Run(func() int { return status }) }
-	var held []core.Answer
-	for range 9 {
-		answer, _ := open()
-		held = append(held, answer)
-	}
-	for i := range held {
-		answer, _ := open()
-		end(held[i], 200)
-		held[i] = answer
-	}
-	clock.add(900 * time.Millisecond)
-	wrong := 0
-	try := func() {
-		for answer, passes := open(); passes; answer, passes = open() {
-			end(answer, 401)
-			wrong++
-		}
-	}
-	try()
-	for _, answer := range held {
-		end(answer, 200)
-	}
-	if try(); wrong != 10 {
-		t.Errorf("%d wrong passwords at once through a limit of 10", wrong)
-	}
 }

@@ -120,33 +120,3 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 		})
 	}
 }
-
-// Two rules of one name on one guard, each with further limits, have different titles.
-func TestHeadersOfSeveralRulesWithSeveralLimits(t *testing.T) {
-	rule := core.Rule{Name: "n", Seconds: 60, MaxCount: 9, Also: []core.Limit{core.PerHour(50)}, Key: core.ByHeader("X-Key")}
-	byIP := rule
-	byIP.Key = nil
-	v := newView("GET", "/").with("X-Key", "secret")
-	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule, byIP), v, 200)
-	got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w")
-	if !equal(got, []entry{{"n", 9, 60}, {"n-1h", 50, 3600}, {"n-1m", 9, 60}, {"n-1m-1h", 50, 3600}}) {
-		t.Errorf("%v", got)
-	}
-}
-
-// A full limit of calls in flight shows how long to wait. One with free slots shows no time.
-func TestHeadersOfCallsInFlight(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	guard := newGuard(t, limiter, atOnce(1))
-	serveInside(t, guard, func() {
-		clock.add(20 * time.Second)
-		v := newView("GET", "/")
-		wantStatus(t, guard, v, 429)
-		if got := v.response["Ratelimit"][0]; got != `"n";r=0;t=40` {
-			t.Errorf("RateLimit: %s", got)
-		}
-		if got := v.response["Ratelimit-Policy"][0]; got != `"n";q=1;qu="concurrent-requests"` {
-			t.Errorf("RateLimit-Policy: %s", got)
-		}
-	})
-}

@@ -159,16 +159,6 @@ func TestABlockOnAShardThatIsDown(t *testing.T) {
 	}
 }
 
-// No rule of these calls can block. So their cost is refused without a question to Redis.
-func TestACostAsksNobody(t *testing.T) {
-	limiter := newLimiter(t, deadRedis(t))
-	guard := newGuard(t, limiter, countedRule, plainRule, loginRule, refusesNone, softRule)
-	wantStatus(t, guard, newView("GET", "/"), 400)
-	if failures := limiter.Stats().StoreErrors; len(failures) > 0 {
-		t.Errorf("Redis was asked: %v", failures)
-	}
-}
-
 // A caller who cannot be identified learns of a block that is the same for all, also beside a cost.
 func TestBlocksForAllBesideACost(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {

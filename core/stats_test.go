@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,47 +208,6 @@ func TestStatsEqualTheEvents(t *testing.T) {
 		t.Fatalf("OnDecision received only %v", want)
 	}
 	wantCounts(t, limiter, want)
-}
-
-// A call is near a limit if it left at most a fifth of it, in any limit of its rule. Refused calls,
-// and calls that another rule refused, used nothing.
-func TestStatsOfCallsNearALimit(t *testing.T) {
-	hour := func(name string, most int) core.Rule { return core.Rule{Name: name, Seconds: 3600, MaxCount: most} }
-	several, tried, bucket, banning := hour("r", 100), hour("r", 10), core.Rule{Name: "r", Limit: core.PerHour(1).Bucket(10)}, hour("r", 1)
-	several.Also, tried.Mode = []core.Limit{core.PerDay(10)}, core.DryRun
-	banning.Cost, banning.Ban = cost(0), core.Ban{After: 1, For: time.Hour}
-	large := hour("r", 10)
-	large.Cost = cost(8)
-	server := redistest.Start(t)
-	for name, test := range map[string]struct {
-		rules []core.Rule
-		near  uint64 // of 12 calls
-	}{
-		"one limit":                 {[]core.Rule{hour("r", 10)}, 3},
-		"not quite enough":          {[]core.Rule{hour("r", 16)}, 0},
-		"just enough":               {[]core.Rule{hour("r", 15)}, 1},
-		"the last of few":           {[]core.Rule{hour("r", 4)}, 1},
-		"a large cost":              {[]core.Rule{large}, 1},
-		"a burst":                   {[]core.Rule{bucket}, 3},
-		"the other of two limits":   {[]core.Rule{several}, 3},
-		"DryRun":                    {[]core.Rule{tried}, 3},
-		"refused by another rule":   {[]core.Rule{hour("r", 10), hour("other", 9)}, 2},
-		"a ban alone":               {[]core.Rule{banning}, 0},
-		"a rule that binds no call": {[]core.Rule{hour("r", 14), hour("other", 13)}, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, options := range []core.Options{{}, {Redis: server.Client(t), Timeout: patient, Prefix: strings.ReplaceAll(name, " ", "-")}} {
-				limiter := newLimiter(t, options)
-				guard := newGuard(t, limiter, test.rules...)
-				for range 12 {
-					guard.Check(newView("GET", "/x"))
-				}
-				if near := near(limiter, "r"); near != test.near {
-					t.Errorf("%d calls near the limit, want %d: %+v", near, test.near, limiter.Stats().Decisions)
-				}
-			}
-		})
-	}
 }
 
 // With an override, its Max is the one that counts.

@@ -351,20 +351,3 @@ func TestABanInWords(t *testing.T) {
 		}
 	}
 }
-
-// A ban that changes nothing, because a longer one is in force, leaves that one its author.
-func TestAShorterBanKeepsTheAuthor(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(1), Ban: core.Ban{ByHand: true}})
-		for i, author := range []string{"alice", "bob"} {
-			ctx := operate.WithActor(background, author, "")
-			if changed, err := operate.New(limiter).Ban(ctx, "n", "user:1", time.Hour>>i); changed != (i == 0) || err != nil {
-				t.Fatalf("the ban by %s: %t %v", author, changed, err)
-			}
-		}
-		if bans := bansOf(t, limiter, "n", 10); len(bans) != 1 || bans[0].Author != "alice" {
-			t.Errorf("listed: %v, want one ban by alice", bans)
-		}
-	})
-}

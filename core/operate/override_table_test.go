@@ -3,11 +3,8 @@ package operate_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -99,39 +96,6 @@ func TestOverridesAreManaged(t *testing.T) {
 		if got := auditOf(t, limiter); !slices.Equal(got, wantAudit) {
 			t.Errorf("the audit is %+v, want %+v", got, wantAudit)
 		}
-	})
-}
-
-// The next call in another process obeys.
-func TestTheNextCallObeysAnOverride(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "n", Limit: core.PerHour(2), Also: []core.Limit{core.PerDay(4)}, Overrides: true, Key: bySubject}
-		other := limiter
-		if options.Redis != nil {
-			other = newLimiter(t, options)
-		}
-		guard := newGuard(t, other, rule)
-		overrides := overridable(t, limiter, "n", core.PerHour(2), core.PerDay(4))
-		set := func(o operate.Override) {
-			t.Helper()
-			if err := overrides.Set(background, "s", o); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantStatus(t, guard, "s", 200, 200, 429)
-		set(operate.Override{Max: 3})
-		wantStatus(t, guard, "s", 200, 429)
-		set(operate.Override{Blocked: true})
-		if answer := guard.Check(about("s")); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.Blocked {
-			t.Errorf("%+v", answer.Refusal)
-		}
-		set(operate.Override{Unlimited: true})
-		wantStatus(t, guard, "s", 200, 200, 200, 200)
-		if _, err := overrides.Remove(background, "s"); err != nil {
-			t.Fatal(err)
-		}
-		wantStatus(t, guard, "s", 429)
 	})
 }
 
@@ -321,83 +285,4 @@ func TestOverridesThatAreIgnored(t *testing.T) {
 	if len(entries) != 7 || entries[4].Before != "500" || !strings.Contains(entries[5].Before, "not an override") {
 		t.Errorf("%+v", entries)
 	}
-}
-
-// Beyond the bound, Set returns a clear error, but what is there can be replaced.
-func TestOverridesAreBounded(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		partsOf(limiter).Overrides.Most = 3
-		overrides := overridable(t, limiter, "n", core.PerMinute(10))
-		for i := range 3 {
-			if err := overrides.Set(background, fmt.Sprint("s", i), operate.Override{Max: 5}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var wrong *core.RuleError
-		if err := overrides.Set(background, "s3", operate.Override{Max: 5}); !errors.As(err, &wrong) || wrong.Value != 3 {
-			t.Errorf("%v", err)
-		}
-		if err := overrides.Set(background, "s1", operate.Override{Max: 6}); err != nil {
-			t.Error(err)
-		}
-		if list := listOf(t, overrides, 2); len(list) != 3 || list[1].Max != 6 {
-			t.Errorf("%+v", list)
-		}
-	})
-}
-
-// differenceOf describes a difference between the list and 20 overrides, or returns "".
-func differenceOf(t *testing.T, overrides operate.Overrides) string {
-	t.Helper()
-	listed := make(map[string]bool)
-	for _, o := range listOf(t, overrides, 7) {
-		listed[o.Subject] = true
-	}
-	for i := range 20 {
-		subject := fmt.Sprint("subject:", i)
-		if _, ok, err := overrides.Get(background, subject); err != nil || ok != listed[subject] {
-			return fmt.Sprintf("%s exists: %v, %v; listed: %v", subject, ok, err, listed[subject])
-		}
-	}
-	return ""
-}
-
-// Operators who act at once, and leave at any time, leave no override that the list misses.
-func TestConcurrentOverridesAreAllListed(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		overrides := overridable(t, limiter, "n", core.PerMinute(10))
-		if err := overrides.Set(background, "subject:stays", operate.Override{Max: 5}); err != nil {
-			t.Fatal(err)
-		}
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for range 40 {
-					ctx, cancel := context.WithTimeout(background, time.Duration(rand.Int64N(int64(2*time.Millisecond))))
-					subject := fmt.Sprint("subject:", rand.IntN(20))
-					switch rand.IntN(3) {
-					case 0:
-						_ = overrides.Set(ctx, subject, operate.Override{Max: 5})
-					case 1:
-						_, _ = overrides.Remove(ctx, subject)
-					default:
-						if page, _, err := overrides.List(ctx, "subject:9", 1000); err == nil &&
-							!slices.ContainsFunc(page, func(o operate.Override) bool { return o.Subject == "subject:stays" }) {
-							t.Errorf("the list misses one: %+v", page)
-						}
-					}
-					cancel()
-				}
-			})
-		}
-		all.Wait()
-		limiter.Close()
-		// A server may carry out what was sent after its caller has left, even after Close.
-		differ := ""
-		if !redistest.WaitUntil(func() bool { differ = differenceOf(t, overrides); return differ == "" }, patient) {
-			t.Error(differ)
-		}
-	})
 }

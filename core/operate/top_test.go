@@ -3,12 +3,9 @@ package operate_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -157,43 +154,6 @@ func TestTopOfSeveralRules(t *testing.T) {
 	}
 }
 
-// Of a flood, a sample is noted, in which each refusal stands for several.
-func TestTopOfAFlood(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "flooded", Limit: core.PerHour(1)})
-	const calls = 30_000
-	for range calls {
-		guard.Check(about("anybody"))
-	}
-	got := topOf(t, "flooded", limiter).Refused
-	if len(got) != 1 || got[0].Refused < calls*8/10 || got[0].Refused > calls*12/10 {
-		t.Errorf("of %d refusals the list has %+v", calls, got)
-	}
-}
-
-// A caller with many accounts cannot hide another one that is refused a few times in each flush.
-func TestTopOfAHiddenSubject(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(1), Key: bySubject})
-		for call := range 4_100 {
-			guard.Check(about(fmt.Sprint("account", call%100)))
-		}
-		for call := range 281 {
-			if call%28 == 0 {
-				flushTop(limiter)
-			}
-			guard.Check(about("guesser"))
-		}
-		for _, rule := range []string{"login", ""} {
-			want := operate.TopEntry{Rule: "login", Subject: "guesser", Refused: 280}
-			if got := topOf(t, rule, limiter).Refused; got[0] != want {
-				t.Errorf("first in the list of %q is %+v, want %+v", rule, got[0], want)
-			}
-		}
-	})
-}
-
 // Subjects are opaque: every byte counts, none is interpreted, and a long one is cut.
 func TestTopOfSubjectsOfEveryByte(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
@@ -245,56 +205,6 @@ func TestTopKeepsCopies(t *testing.T) {
 				t.Errorf("the list is %+v", list)
 			}
 		}
-	}
-}
-
-// Three processes under load, with Zipf traffic: every subject with more than 1 % of the refusals is
-// listed, with at most 10 % more or less than it had.
-func TestTopOfThreeProcesses(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	var limiters [3]*core.Limiter
-	var refused [3]map[string]int64
-	var all sync.WaitGroup
-	for i := range limiters {
-		limiters[i], refused[i] = newLimiter(t, core.Options{Redis: client, Timeout: patient}), make(map[string]int64)
-		guard := newGuard(t, limiters[i], core.Rule{Name: "api", Limit: core.PerDay(2), Key: bySubject})
-		all.Go(func() {
-			draw := rand.NewZipf(rand.New(rand.NewPCG(1, uint64(i))), 1.2, 1, 100_000)
-			for call := range 6_000 {
-				subject := fmt.Sprint("user:", draw.Uint64())
-				if guard.Check(about(subject)).Refusal != nil {
-					refused[i][subject]++
-				}
-				if call == 3_000 {
-					flushTop(limiters[i])
-				}
-			}
-		})
-	}
-	all.Wait()
-	limiters[1].Close() // adds what it has not added yet
-	listed := make(map[string]int64)
-	for _, e := range topOf(t, "api", limiters[0], limiters[2]).Refused {
-		listed[e.Subject] = e.Refused
-	}
-	total, sums := int64(0), make(map[string]int64)
-	for i := range refused {
-		for subject, n := range refused[i] {
-			sums[subject] += n
-			total += n
-		}
-	}
-	some := 0
-	for subject, n := range sums {
-		if n > total/100 {
-			some++
-			if off := 100 * (listed[subject] - n) / n; off < -10 || off > 10 {
-				t.Errorf("%s was refused %d times, and is listed with %d", subject, n, listed[subject])
-			}
-		}
-	}
-	if some < 9 || total < 9_000 {
-		t.Errorf("%d of %d refusals, %d subjects: the test shows nothing", total, 3*6_000, some)
 	}
 }
 
