@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,8 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
@@ -36,69 +33,9 @@ func atTestTime(t testing.TB, options core.Options) (*core.Limiter, *clock) {
 	return limiter, c
 }
 
-// lasting are limits whose counters do not change by themselves while a test runs.
-func lasting(n int) map[string]core.Limit {
-	limits := map[string]core.Limit{"month": core.PerCalendarMonth(n, "Pacific/Auckland")}
-	for _, limit := range promise.Lasting(n) {
-		limits[limit.Algorithm.String()] = limit
-	}
-	return limits
-}
-
-// eachLasting runs a test for each of them on both engines.
-func eachLasting(t *testing.T, n int, test func(t *testing.T, limiter *core.Limiter, limit core.Limit)) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		for name, limit := range lasting(n) {
-			t.Run(name, func(t *testing.T) { test(t, limiter, limit) })
-		}
-	})
-}
-
-// charge takes n permits, which must be there.
-func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, n int) core.Decision {
-	t.Helper()
-	d, err := limiter.MustCounter(name, limit).AllowN(background, subject, n)
-	if err != nil || !d.Allowed {
-		t.Fatalf("AllowN(%q, %q, %v, %d): %+v, %v", name, subject, limit, n, d, err)
-	}
-	return d
-}
-
-// serve makes one call of a guard whose handler, if it runs, ends with this status. It returns the
-// status that the caller gets.
-func serve(guard *core.Guard, v adapter.View, ends int) int {
-	answer := guard.Check(v)
-	if answer.Refusal != nil {
-		return answer.Refusal.Status
-	}
-	answer.Run(func() int { return ends })
-	return ends
-}
-
-// wantServed checks the statuses that the callers of several calls get.
-func wantServed(t testing.TB, guard *core.Guard, v adapter.View, ends int, want ...int) {
-	t.Helper()
-	for i, status := range want {
-		if got := serve(guard, v, ends); got != status {
-			t.Fatalf("call %d that would end with %d: status %d, want %d", i+1, ends, got, status)
-		}
-	}
-}
-
-const ok = http.StatusOK
-
-// leaving returns the same call by a caller who leaves when leave is called.
-func leaving(v *fakeView) (_ *fakeView, leave func()) {
-	v.ctx, leave = context.WithCancel(background)
-	return v, leave
-}
-
-// Some tests of this package show what has gone wrong in limiters before. Each says in one line
-// what it was. Where time matters they run on both engines by a clock that the test controls.
-
-// wallClock is that clock, in microseconds since the epoch. It begins with a minute, in the year
-// 2065: a Redis with another clock would take anything written earlier for the past, and drop it.
+// wallClock is a test's own time on either engine, in microseconds since the epoch. It begins with a
+// minute, in the year 2065: a Redis with another clock would take anything written earlier for the
+// past, and drop it.
 type wallClock struct{ atomic.Int64 }
 
 const in2065 = 3_000_000_000_000_000
@@ -116,7 +53,7 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 	t.Run("redis", func(t *testing.T) {
 		client := atWallClock(redistest.Start(t).Client(t))
 		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-		// The mistakes of these tests were made in Redis, whose time is not this process's.
+		// Only Redis has this time.
 		core.AskRedis(limiter)
 		test(t, limiter, &client.now)
 	})
@@ -125,10 +62,9 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 // wallClockClient is a client of a real Redis whose scripts get their time from the test.
 type wallClockClient struct {
 	redis.UniversalClient
-	now    wallClock
-	mu     sync.Mutex
-	texts  map[string]string // the scripts as they run here, by the SHA-1 of their own text
-	before func(args []any)  // sees every command as the limiter sent it; may be nil
+	now   wallClock
+	mu    sync.Mutex
+	texts map[string]string // the scripts as they run here, by the SHA-1 of their own text
 }
 
 func atWallClock(client redis.UniversalClient) *wallClockClient {
@@ -140,9 +76,6 @@ func atWallClock(client redis.UniversalClient) *wallClockClient {
 // Process implements redis.UniversalClient.
 func (c *wallClockClient) Process(ctx context.Context, cmd redis.Cmder) error {
 	args := slices.Clone(cmd.Args())
-	if c.before != nil {
-		c.before(cmd.Args())
-	}
 	if text, ok := c.script(args); ok {
 		args[0], args[1] = "eval", text
 		args = append(args, c.now.Load())
@@ -182,20 +115,4 @@ func withTime(text string) string {
 		panic(err)
 	}
 	return timed
-}
-
-// took takes n permits, which must be there.
-func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
-	t.Helper()
-	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
-	if err != nil || !d.Allowed {
-		t.Fatalf("%d of %v: %+v, %v; want them allowed", n, limit, d, err)
-	}
-	return d
-}
-
-// remains checks how many permits are left of the counter that took uses.
-func remains(t testing.TB, limiter *core.Limiter, limit core.Limit, want int) {
-	t.Helper()
-	wantLeft(t, limiter, "n", "user:a", limit, want)
 }

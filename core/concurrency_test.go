@@ -14,26 +14,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// atOnce returns a rule of so many calls in flight for each caller, whose slots count for a minute.
-func atOnce(n int) core.Rule {
-	return core.Rule{Name: "n", Limit: core.Limit{Max: n, Window: 60 * time.Second, Algorithm: core.Concurrency}}
-}
-
-func slots(n int) core.Limit {
-	return core.Limit{Max: n, Window: time.Minute, Algorithm: core.Concurrency}
-}
-
-const me = "ip:192.0.2.1" // who calls in newView
-
-// serveInside runs inside while a call is in flight.
-func serveInside(t *testing.T, guard *core.Guard, inside func()) {
-	t.Helper()
-	wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
-		inside()
-		return 200
-	})
-}
-
 func TestAPanicReleasesItsSlot(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
@@ -46,18 +26,6 @@ func TestAPanicReleasesItsSlot(t *testing.T) {
 		})
 		wantLeft(t, limiter, "n", me, slots(1), 1)
 	})
-}
-
-// wantPanic checks that a panic reaches the caller of do.
-func wantPanic(t testing.TB, what any, do func()) {
-	t.Helper()
-	defer func() {
-		t.Helper()
-		if got := recover(); got != what {
-			t.Errorf("recovered %v, want %v", got, what)
-		}
-	}()
-	do()
 }
 
 // A call that is refused or must log in takes no slot, nor does a call that costs nothing. A call

@@ -11,18 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// is returns a Count for calls that end with one of these outcomes.
-func is(outcomes ...int) func(int) bool {
-	return func(status int) bool {
-		for _, outcome := range outcomes {
-			if status == outcome {
-				return true
-			}
-		}
-		return false
-	}
-}
-
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
 
@@ -158,13 +146,6 @@ func TestWatchedResponses(t *testing.T) {
 	if _, response := refused.Watch(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)); response != nil {
 		t.Error("a refused call has no outcome to wait for")
 	}
-}
-
-// atOnceAs is atOnce under another name.
-func atOnceAs(name string, n int) core.Rule {
-	rule := atOnce(n)
-	rule.Name = name
-	return rule
 }
 
 // If a charge cannot be given back, that is logged, and the caller still gets the handler's answer.

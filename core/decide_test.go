@@ -15,12 +15,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
-
-func key(subject string) core.KeyFunc {
-	return func(core.Request) (string, error) { return subject, nil }
-}
-
 func TestCost(t *testing.T) {
 	for _, test := range []struct {
 		name         string

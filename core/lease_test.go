@@ -21,17 +21,6 @@ func heardOf(t *testing.T, server *redistest.Server, prefix string) (*core.Limit
 	return newLimiter(t, core.Options{Redis: server.Client(t), Prefix: prefix, Timeout: patient, OnDecision: heard.note}), heard
 }
 
-// bySource counts the decisions of each source.
-func (d *decisions) bySource() map[core.Source]int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	sources := make(map[core.Source]int)
-	for _, decision := range d.heard {
-		sources[decision.Source]++
-	}
-	return sources
-}
-
 // A leased permit has the source FromLease, and Remaining counts down. Unused permits are back in
 // Redis after Close.
 func TestLeasedCalls(t *testing.T) {

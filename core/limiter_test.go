@@ -14,8 +14,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-var background = context.Background()
-
 // eachDirectCall runs a test for every kind of direct call.
 func eachDirectCall(t *testing.T, limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit, check func(t *testing.T, d core.Decision, err error)) {
 	t.Helper()

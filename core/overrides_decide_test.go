@@ -42,11 +42,6 @@ func (o operator) block(subject string, until time.Time) {
 
 func (o operator) remove(subject string) { o.put(subject, "") }
 
-// byUser returns a rule of two calls an hour for each user, with overrides.
-func byUser(name string) core.Rule {
-	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
-}
-
 // The next call of any process obeys an override, also if the one before was refused.
 func TestOverridesHoldForTheNextCall(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {

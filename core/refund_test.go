@@ -16,13 +16,6 @@ func wantNoRefund(t testing.TB, limiter *core.Limiter, d core.Decision, n int, v
 	wantRuleError(t, limiter.Refund(background, d, n), d.Rule, "n", value)
 }
 
-func refund(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
-	t.Helper()
-	if err := limiter.Refund(background, d, n); err != nil {
-		t.Fatalf("Refund of %d: %v", n, err)
-	}
-}
-
 func TestRefundGivesBackWhatWasCharged(t *testing.T) {
 	eachLasting(t, 6, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		charge(t, limiter, "n", "s", limit, 2)

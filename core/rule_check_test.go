@@ -146,11 +146,6 @@ func TestMaxCountIsFiveUnlessSet(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
-// planOf returns a Plan that gives every caller the same plan.
-func planOf(name string) func(core.Request) (string, error) {
-	return func(core.Request) (string, error) { return name, nil }
-}
-
 func noLimit(core.Request) (core.Limit, error) { return core.Limit{}, nil }
 
 func TestFeaturesRefused(t *testing.T) {

@@ -29,8 +29,6 @@ func plans(of map[string]core.Limit) core.Rule {
 	})
 }
 
-func by(user string) *fakeView { return newView("GET", "/").as(user) }
-
 func TestPlansByUser(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
 		var heard decisions
@@ -167,14 +165,6 @@ func TestManyPlansTakeNoMemory(t *testing.T) {
 		t.Errorf("20,000 more limits keep %d bytes", grown)
 	}
 	runtime.KeepAlive(guard)
-}
-
-// heap returns how much memory is in use.
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 // The zero limit means that the caller has no plan: the rule's own limit holds, and nothing is

@@ -15,8 +15,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
-func named(name string, limit core.Limit) core.Rule { return core.Rule{Name: name, Limit: limit} }
-
 func newRuleSet(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.RuleSet {
 	t.Helper()
 	set, err := limiter.RuleSet(rules...)
@@ -376,13 +374,4 @@ func TestManyReloads(t *testing.T) {
 	if now := heapInUse(); now > heap+4<<20 {
 		t.Errorf("%d bytes in use, after %d", now, heap)
 	}
-}
-
-// heapInUse returns the memory that is in use.
-func heapInUse() uint64 {
-	runtime.GC()
-	runtime.GC() // sync.Pool gives up its objects in two steps
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

@@ -12,16 +12,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// hold takes a slot, which must be free.
-func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
-	t.Helper()
-	release, d, err := holdBy(limiter, background, "n", subject, limit)
-	if err != nil || !d.Allowed {
-		t.Fatalf("Hold: %+v, %v", d, err)
-	}
-	return release
-}
-
 func TestWrongHolds(t *testing.T) {
 	one := core.InFlight(1)
 	short := core.Limit{Max: 1, Window: time.Second - time.Microsecond, Algorithm: core.Concurrency}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -347,4 +348,22 @@ func TestConnectionsAreKept(t *testing.T) {
 	if dials := w.dials.Load(); dials > 2 { // one is the watch of the server in the background
 		t.Errorf("%d connections for nine calls one after the other", dials)
 	}
+}
+
+// atOnceBy runs a function in so many goroutines at once and returns how often it returned true.
+func atOnceBy(callers int, do func(caller int) bool) (yes int) {
+	var all sync.WaitGroup
+	var said atomic.Int32
+	begin := make(chan struct{})
+	for caller := range callers {
+		all.Go(func() {
+			<-begin
+			if do(caller) {
+				said.Add(1)
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	return int(said.Load())
 }
