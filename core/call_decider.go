@@ -20,14 +20,15 @@ type decider struct {
 	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
 }
 
-// appliedRule is a rule that applies to a call, at the index of its engine.Applied.
+// appliedRule is a rule that applies to a call.
 type appliedRule struct {
-	rule   *boundRule // nil for a handle
-	named  *namedRule // the rule under the name that it counts this call by
-	own    *ruleLimit // the limit of this subject in place of the rule's own
-	known  bool       // the functions of the rule ran for this call
-	err    error
-	bySize bool // the cost was computed by CostBySize
+	counted engine.Applied // what the engine knows of it; its At is the index in decider.rules
+	rule    *boundRule     // nil for a handle
+	named   *namedRule     // the rule under the name that it counts this call by
+	own     *ruleLimit     // the limit of this subject in place of the rule's own
+	known   bool           // the functions of the rule ran for this call
+	bySize  bool           // the cost was computed by CostBySize
+	err     error          // why the subject is not known
 }
 
 // init prepares a new decider for a pool. It must not be copied afterwards.
@@ -40,29 +41,6 @@ func (c *decider) init(parts *callParts) {
 func (c *decider) clear() {
 	c.Clear()
 	c.rules, c.subjects, c.tried = c.rules[:0], c.subjects[:0], c.tried[:0]
-}
-
-// apply adds a rule that applies to the call, for the caller to fill in. Only what
-// the caller does not set is reset, because clearing all of it took a tenth of a call.
-func (c *decider) apply(rule *engine.Rule) (*appliedRule, *engine.Applied) {
-	at := len(c.rules)
-	if at < cap(c.rules) {
-		c.rules = c.rules[:at+1]
-	} else {
-		c.rules = append(c.rules, appliedRule{})
-	}
-	a := &c.rules[at]
-	a.known, a.bySize = false, false
-	if a.err != nil {
-		a.err = nil
-	}
-	return a, c.Apply(rule)
-}
-
-// unapply removes the rule that was applied last.
-func (c *decider) unapply() {
-	c.rules = c.rules[:len(c.rules)-1]
-	c.Unapply()
 }
 
 // ruleOf returns the rule of the limit at i.

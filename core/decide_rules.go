@@ -10,7 +10,8 @@ func (c *call) applyRules(rules []*boundRule) {
 		if !rule.inScope(c.View, &c.readings, c.log) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		c.applyRule(rule, rule.namedFor(c.View, c.log))
+		named := rule.namedFor(c.View, c.log)
+		c.apply(rule, named, &named.counted)
 	}
 }
 
@@ -25,9 +26,11 @@ func (c *call) needLogin() *appliedRule {
 	return nil
 }
 
-func (c *call) applyRule(rule *boundRule, named *namedRule) {
-	a, _ := c.apply(&named.counted)
-	a.rule, a.named, a.own = rule, named, nil
+// apply adds a rule that applies to the call. counted is the rule as the engine counts it.
+func (c *decider) apply(rule *boundRule, named *namedRule, counted *engine.Rule) *appliedRule {
+	at := len(c.rules)
+	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: counted, At: at}})
+	return &c.rules[at]
 }
 
 // skips reports whether the rule's Skip ignores the call.
@@ -56,7 +59,7 @@ func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err e
 			continue
 		}
 		c.deciding = a.named
-		switch err := c.addRule(i, subject); {
+		switch err := c.addRule(a, subject); {
 		case err == nil:
 		case a.rule.Mode == DryRun:
 			c.uncounted = append(c.uncounted, a)
@@ -86,9 +89,8 @@ func (c *call) goOnUncounted(a *appliedRule, cause error) {
 	}
 }
 
-// addRule adds the counters of the rule at i, or returns why its subject cannot be found.
-func (c *call) addRule(i int, subject string) error {
-	a := &c.rules[i]
+// addRule adds the counters of a rule, or returns why its subject cannot be found.
+func (c *call) addRule(a *appliedRule, subject string) error {
 	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
 		switch user, err := c.User(); {
 		case err != nil && a.rule.Mode == Soft:
@@ -98,25 +100,22 @@ func (c *call) addRule(i int, subject string) error {
 		}
 	}
 	if !a.known {
-		a.err, a.known = c.prepare(a, &c.Applied()[i], subject), true
+		a.err, a.known = c.prepare(a, c.cost(a), subject), true
 	}
 	if a.err != nil {
 		return a.err
 	}
-	if in := &c.Applied()[i]; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
+	if in := &a.counted; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
 		in.Note = cutNote(a.rule.Note(c))
 	}
-	c.Add(i)
+	c.Add(&a.counted)
 	return nil
 }
 
-// prepare calls the functions of a rule, except Note, for what the engine has to know of the call.
-func (c *call) prepare(a *appliedRule, in *engine.Applied, subject string) error {
-	return c.prepareAt(a, in, c.cost(a), subject)
-}
-
-// prepareAt is prepare for a call that takes so many permits.
-func (c *call) prepareAt(a *appliedRule, in *engine.Applied, cost int64, subject string) (err error) {
+// prepare calls the functions of a rule, except Cost and Note, for what the engine has to know of a
+// call that takes so many permits.
+func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
+	in := &a.counted
 	in.Cost, in.Free, a.own = cost, cost == 0, a.named.limits[0]
 	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
 		return nil

@@ -67,7 +67,7 @@ func (c *call) addShared(subject string) bool {
 			continue
 		}
 		c.deciding = a.named
-		if c.addRule(i, subject) != nil {
+		if c.addRule(a, subject) != nil {
 			return false
 		}
 	}

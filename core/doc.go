@@ -96,7 +96,7 @@
 // From top to bottom, in the order in which the code runs:
 //
 //	ginlimit.New            ginlimit/ginlimit.go        binds the rules when a route is made
-//	  registry.attach       registry.go                 checks rules (rule_check.go), claims names
+//	  Limiter.guard         guard.go                    checks rules (rule_check.go), claims names (registry.go)
 //	    bind                rule_bound.go               prepares each rule: its names, keys and headers
 //	view                    ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
@@ -154,7 +154,7 @@
 //	  callView              core/operate/explain_view.go     shows a described call as a View
 //	  front.Trial           trial.go                         takes the guards from internal/weaklist
 //	  trial.OfCall          trial.go                         identifies the caller; scope, Skip
-//	    trial.traced        trial_functions.go               lets the functions of a rule run once
+//	    trial.Prepare       trial.go                         runs the functions of a rule, once
 //	  explained.prepared    core/operate/explain_rule.go     the limits that the rule has for the call
 //	  explanation.ask       core/operate/explain_decide.go   overrides and bans, then the limits in force
 //	    Survey.Ask          internal/survey/questions.go     looks at their counters, each once

@@ -32,8 +32,12 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 	case len(rules) == 0:
 		return nil, &RuleError{Field: "rules", Value: rules, Why: "must be at least one"}
 	}
+	if wrong := f.registry.checkAll(rules, inHandler); wrong != nil {
+		return nil, joinRuleErrors(wrong)
+	}
 	g := &Guard{front: f}
-	if err := f.registry.attach(&g.attachment, rules, inHandler); err != nil {
+	g.rules = bind(rules, inHandler, f.registry.tallies)
+	if err := f.registry.attach(&g.attachment); err != nil {
 		return nil, err
 	}
 	return g, nil

@@ -68,16 +68,17 @@ func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.D
 
 // add adds the counters of the handle.
 func (c *directCall) add(q *handleCall, reserves bool) {
-	of, a := c.apply(&q.handle.counted)
-	of.rule, of.named, of.own, c.policy = nil, q.named, q.countedAt(0), q.policy
+	of := c.apply(nil, q.named, &q.handle.counted)
+	of.own, c.policy = q.countedAt(0), q.policy
 	c.subjects = append(c.subjects, q.subject...)
+	a := &of.counted
 	a.Subject, a.Cost, a.Note = c.subjects, min(int64(q.n), algorithm.LargestCost-1), q.note
 	a.Reserves = reserves
 	if !q.unlimited() {
 		a.Own = &of.own.counted
 	}
 	c.LookOnly(!q.charge)
-	c.Add(0)
+	c.Add(a)
 }
 
 // answer fills the zero Decision d by what the store answered, and counts it.

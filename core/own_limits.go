@@ -136,15 +136,13 @@ func (c *call) applyOwn(rules []*boundRule, v *askingView) {
 		if rule.fixed == nil || rule.Mode == DryRun || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		c.applyRule(rule, rule.fixed)
-		last := len(c.rules) - 1
-		a, in := &c.rules[last], &c.Applied()[last]
+		a := c.apply(rule, rule.fixed, &rule.fixed.counted)
 		if rule.NeedLogin && c.user == "" { // its functions expect callers who are logged in
 			continue
 		}
 		c.deciding, v.readsRoute = rule.fixed, false
-		if a.err, a.known = c.prepareAt(a, in, 1, ""), true; v.readsRoute {
-			c.unapply()
+		if a.err, a.known = c.prepare(a, 1, ""), true; v.readsRoute {
+			c.rules = c.rules[:a.counted.At]
 		}
 	}
 }

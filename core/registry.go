@@ -32,15 +32,8 @@ type registry struct {
 	writeChange func(ctx context.Context, before, now string, earlier <-chan struct{}, written chan<- struct{})
 }
 
-// attach prepares the rules of a guard and adds it to the list, or returns what is wrong with them.
-func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
-	if wrong := g.checkAll(rules, inHandler); wrong != nil {
-		return joinRuleErrors(wrong)
-	}
-	sameName := make(map[string]int)
-	for _, r := range rules {
-		a.rules = append(a.rules, bind(r, sameName, g.tallies))
-	}
+// attach claims the names of a guard's rules and adds it to the list, or returns why a name is taken.
+func (g *registry) attach(a *attachment) error {
 	here := codeplace.Once()
 	if conflict := g.names.Claim(nil, claimsOf(a.rules), func(string) string { return here() }); conflict != nil {
 		return nameError(conflict, here())
@@ -50,8 +43,7 @@ func (g *registry) attach(a *attachment, rules []Rule, inHandler bool) error {
 		if rule.fixed != nil {
 			rule.fixed.tally = g.tallies.OfRule(rule.fixed.name)
 		}
-		// In a handler, a subject may keep the counters apart.
-		if rule.inHandler = inHandler; !inHandler {
+		if !rule.inHandler { // in a handler, a subject may keep the counters apart
 			g.watchRoutes(rule)
 		}
 	}

@@ -37,19 +37,24 @@ type boundRule struct {
 	onRoute func(*namedRule)
 }
 
-// bind prepares a rule that was checked. sameName counts the rules of each name on the guard.
-func bind(r Rule, sameName map[string]int, tallies *tally.Table) *boundRule {
-	r = r.clone()
-	rule := bindAs(r, "", tallies)
-	name := rule.fixedName()
-	sameName[name]++
-	switch n := sameName[name]; {
-	case n == 2:
-		rule = bindAs(r, "-"+rule.limits[0].terms().SpanName(), tallies)
-	case n > 2:
-		rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].terms().SpanName(), n), tallies)
+// bind prepares the rules of a guard, which were checked.
+func bind(rules []Rule, inHandler bool, tallies *tally.Table) (bound []*boundRule) {
+	sameName := make(map[string]int)
+	for _, r := range rules {
+		r = r.clone()
+		rule := bindAs(r, "", tallies)
+		name := rule.fixedName()
+		sameName[name]++
+		switch n := sameName[name]; {
+		case n == 2:
+			rule = bindAs(r, "-"+rule.limits[0].terms().SpanName(), tallies)
+		case n > 2:
+			rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].terms().SpanName(), n), tallies)
+		}
+		rule.inHandler = inHandler
+		bound = append(bound, rule)
 	}
-	return rule
+	return bound
 }
 
 // bindAs is bind for a rule whose limits have a suffix in headers.

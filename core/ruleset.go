@@ -85,17 +85,14 @@ func (s *RuleSet) inside() *ruleSet {
 
 // bind prepares the rules of a follower, or returns what is wrong with them.
 func (s *ruleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRule, wrong []*RuleError) {
-	sameName := make(map[string]int)
+	var own []Rule
 	for _, name := range key.each() {
 		r := rules[name]
-		if key.inHandler {
+		if own = append(own, r); key.inHandler {
 			wrong = append(wrong, r.checkInHandler()...)
 		}
-		rule := bind(r, sameName, s.registry.tallies)
-		rule.inHandler = key.inHandler
-		bound = append(bound, rule)
 	}
-	return bound, wrong
+	return bind(own, key.inHandler, s.registry.tallies), wrong
 }
 
 // living returns the followers that the service still holds, and forgets the others.

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"bytes"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -27,12 +29,15 @@ type trial struct {
 	rules    []*triedRule
 }
 
-// triedRule is a rule under a name. For a call that it applies to, its functions run once.
+// triedRule is a rule under a name. Its functions run once, in Prepare.
 type triedRule struct {
-	rule     *boundRule
-	named    *namedRule
+	applied  appliedRule
 	view     adapter.View // the call as the rule's guard sees it
 	prepared limiter.Prepared
+}
+
+func newTried(rule *boundRule, named *namedRule, v adapter.View) *triedRule {
+	return &triedRule{view: v, applied: appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted}}}
 }
 
 // Trial implements limiter.Front.
@@ -62,18 +67,17 @@ func (t *trial) Calls() (noted []route.Noted, notListed int) { return t.noted, t
 func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Explainer) ([]limiter.TrialRule, limiter.Caller) {
 	who = t.identify(v, who)
 	rules := t.collect(func(guard int, rule *boundRule) []*triedRule {
-		r := &triedRule{rule: rule, view: viewOf(&t.noted[guard], v)}
-		r.named = rule.knownAs(r.view.Method(), r.view.Route())
-		return []*triedRule{r}
+		seen := viewOf(&t.noted[guard], v)
+		return []*triedRule{newTried(rule, rule.knownAs(seen.Method(), seen.Route()), seen)}
 	})
 	for i := range rules {
 		r, of := t.rules[i], &rules[i]
-		of.Applies, of.Because = explain(&r.rule.scope, r.view.Method(), r.view.Route(), r.view.Path(), loosenessOf(r.view)|t.noted[of.Guard].Loose)
+		of.Applies, of.Because = explain(&r.applied.rule.scope, r.view.Method(), r.view.Route(), r.view.Path(), loosenessOf(r.view)|t.noted[of.Guard].Loose)
 		if !of.Applies {
 			continue
 		}
-		t.call.View, r.rule = r.view, t.traced(r)
-		if r.rule.Skip != nil && t.call.skips(r.rule) {
+		t.call.View, r.applied.rule = r.view, t.traced(r)
+		if rule := r.applied.rule; rule.Skip != nil && t.call.skips(rule) {
 			of.Applies, of.Because = false, "Skip returned true"
 		}
 	}
@@ -100,7 +104,7 @@ func (t *trial) OfSubject(v adapter.View, subject string) []limiter.TrialRule {
 	t.call.View, t.call.user, t.call.userKnown = v, subject, true
 	return t.collect(func(_ int, rule *boundRule) (all []*triedRule) {
 		for _, named := range rule.namedRules() {
-			all = append(all, &triedRule{rule: rule, named: named, view: v})
+			all = append(all, newTried(rule, named, v))
 		}
 		return all
 	})
@@ -124,16 +128,17 @@ func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (ru
 
 // describe returns what operators are told of the rule, whoever calls.
 func (r *triedRule) describe() limiter.TrialRule {
+	rule, named := r.applied.rule, r.applied.named
 	of := limiter.TrialRule{
-		Counted: &r.named.counted, InHandler: r.rule.inHandler, ByRoute: r.rule.fixed == nil, HasPatterns: r.rule.scope.HasPatterns(),
-		NeedsLogin: r.rule.NeedLogin, Computes: r.rule.LimitFor != nil, Traits: rulefield.Traits(&r.rule.Rule), Plans: make(map[string]*engine.Limit, len(r.named.plans)),
+		Counted: &named.counted, InHandler: rule.inHandler, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
+		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
-	for plan, limit := range r.named.plans {
+	for plan, limit := range named.plans {
 		if of.Plans[plan] = nil; limit != nil {
 			of.Plans[plan] = &limit.counted
 		}
 	}
-	for limit := range maps.Values(r.named.computed.All()) {
+	for limit := range maps.Values(named.computed.All()) {
 		of.Computed = append(of.Computed, &limit.counted)
 	}
 	return of
@@ -144,7 +149,7 @@ func (t *trial) identify(v adapter.View, who limiter.Caller) limiter.Caller {
 	c := t.call
 	c.View, c.user, c.userKnown = v, who.User, who.Known
 	if c.parts.options.Identify != nil {
-		failed := tried("Identify", func() error {
+		failed := limiter.Try("Identify", func() error {
 			_, err := c.User()
 			return err
 		})
@@ -164,8 +169,10 @@ func (t *trial) Prepare(rule int) *limiter.Prepared {
 	r := t.rules[rule]
 	t.call.View = r.view
 	t.Decide(rule)
-	a, in, p := &t.call.rules[0], &t.call.Applied()[0], &r.prepared
-	p.Subject, p.Cost, p.Free, p.Own, p.Err = string(in.Subject), in.Cost, in.Free, in.Own, a.err
+	r.applied = t.call.rules[0]
+	in, p := &r.applied.counted, &r.prepared
+	in.Subject = bytes.Clone(in.Subject) // the call uses the memory again
+	p.Subject, p.Cost, p.Free, p.Own, p.Err = string(in.Subject), in.Cost, in.Free, in.Own, r.applied.err
 	if in.Free {
 		p.Own = in.Rule.Limits[0]
 	}
@@ -176,20 +183,25 @@ func (t *trial) Prepare(rule int) *limiter.Prepared {
 func (t *trial) Decide(rules ...int) limiter.Ruling {
 	t.call.clear()
 	for _, i := range rules {
-		t.call.applyRule(t.rules[i].rule, t.rules[i].named)
+		t.apply(t.rules[i].applied)
 	}
 	return t.decideApplied(rules)
 }
 
 // DecideBy implements limiter.Trial.
 func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) limiter.Ruling {
-	c, r := t.call, t.rules[rule]
-	c.clear()
-	c.applyRule(r.rule, r.named)
-	a, in := &c.rules[0], &c.Applied()[0]
+	t.call.clear()
+	a := t.rules[rule].applied
 	a.known = true
-	in.Subject, in.Cost, in.Own = []byte(t.subject), cost, own
+	a.counted.Subject, a.counted.Cost, a.counted.Own = []byte(t.subject), cost, own
+	t.apply(a)
 	return t.decideApplied([]int{rule})
+}
+
+// apply adds a rule that applies to the call.
+func (t *trial) apply(a appliedRule) {
+	a.counted.At = len(t.call.rules)
+	t.call.rules = append(t.call.rules, a)
 }
 
 // decideApplied decides by the rules that were applied.
@@ -210,8 +222,70 @@ func (t *trial) decideApplied(rules []int) limiter.Ruling {
 	if r.reason == Allowed && len(c.uncounted) > 0 {
 		r.reason, r.by = DryRunExceeded, c.uncounted[0]
 	}
-	by := slices.IndexFunc(rules, func(i int) bool { return t.rules[i].rule == r.by.rule })
+	by := slices.IndexFunc(rules, func(i int) bool { return t.rules[i].applied.rule == r.by.rule })
 	return limiter.Ruling{Reason: string(r.reason), By: rules[by], Wait: wait}
+}
+
+// traced returns the rule under its name, with functions whose failures are noted. A panic is one, too.
+func (t *trial) traced(r *triedRule) *boundRule {
+	rule, named, p := r.applied.rule, r.applied.named, &r.prepared
+	traced := &boundRule{
+		Rule: rule.Rule, limits: rule.limits, ban: rule.ban, suffix: rule.suffix, fixed: named, inHandler: rule.inHandler,
+	}
+	if rule.Skip != nil {
+		skip := noting(p, "Skip", func(r Request) (bool, error) { return rule.Skip(r), nil })
+		traced.Skip = func(r Request) bool { return value(skip(r)) }
+	}
+	if rule.Cost != nil {
+		cost := noting(p, "Cost", func(r Request) (int, error) { return checkedCost(rule.Cost(r)) })
+		traced.Cost = func(r Request) int { return value(cost(r)) }
+	}
+	if rule.Key != nil {
+		traced.Key = noting(p, "Key", rule.Key)
+	}
+	if rule.Plan != nil {
+		traced.Plan = noting(p, "Plan", func(r Request) (name string, err error) {
+			if name, err = rule.Plan(r); err == nil {
+				p.Plan = strings.Clone(name)
+				_, err = named.plan(name)
+			}
+			return name, err
+		})
+	}
+	if rule.LimitFor != nil {
+		a := &appliedRule{rule: rule, named: named}
+		traced.LimitFor = noting(p, "LimitFor", func(r Request) (limit Limit, err error) {
+			if limit, err = rule.LimitFor(r); err == nil {
+				_, err = t.call.computed(a, limit)
+			}
+			return limit, err
+		})
+	}
+	return traced
+}
+
+// checkedCost returns what a call costs that a function returned n for. A negative cost counts as 1.
+func checkedCost(n int) (int, error) {
+	if n < 0 {
+		return 1, fmt.Errorf("returned %d, which counts as 1", n)
+	}
+	return n, nil
+}
+
+func value[T any](v T, _ error) T { return v }
+
+// noting returns a function of a rule that notes why it fails.
+func noting[T any](p *limiter.Prepared, name string, do func(Request) (T, error)) func(Request) (T, error) {
+	return func(r Request) (result T, err error) {
+		failed := limiter.Try(name, func() (err error) {
+			result, err = do(r)
+			return err
+		})
+		if failed != nil {
+			err, p.Failures = failed.Err, append(p.Failures, *failed)
+		}
+		return result, err
+	}
 }
 
 // unobserved is the engine's observer of calls that are only explained.

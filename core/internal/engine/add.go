@@ -7,11 +7,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Add adds the counters of the applied rule at i: one for each limit, and then its ban. If the cost of
+// Add adds the counters of a rule that applies: one for each limit, and then its ban. If the cost of
 // the call can never fit, nothing is added. Then the rule is Costly or, in DryRun, Untried. A soft rule
 // is exceeded then, and of a rule with overrides only the store knows the limit in force.
-func (c *Call) Add(i int) {
-	a := &c.applied[i]
+func (c *Call) Add(a *Applied) {
+	c.hasSoft = c.hasSoft || a.Rule.Mode == Soft
+	c.warns = c.warns || len(a.Rule.Warn) > 0
 	before := len(c.counters)
 	c.watched = c.watched[:0]
 	var q *algorithm.OverrideQuery

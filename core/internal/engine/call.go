@@ -12,7 +12,6 @@ type Call struct {
 	observer Observer
 	id       uint64 // of its first charge; unique as long as this object lives
 
-	applied  []Applied
 	limits   []CallLimit
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
@@ -33,16 +32,17 @@ type Call struct {
 type state struct {
 	fit       bool // the store answered for all counters, and the call fits in each
 	passed    bool // the call was allowed and charged
-	hasSoft   bool // a rule in Soft applies
+	hasSoft   bool // a rule in Soft was added
 	hasCostly bool // one of the limits is costly
-	warns     bool // a rule that applies has Warn
+	warns     bool // a rule with Warn was added
 	looksOnly bool // see LookOnly
 }
 
-// Applied is a rule that applies to a call, and what the call is by that rule.
+// Applied is a rule that applies to a call, and what the call is by that rule. The caller fills it
+// in, and keeps it until Clear.
 type Applied struct {
 	Rule *Rule
-	// At is the index of the rule among those that apply.
+	// At is the caller's number of the rule.
 	At      int
 	Subject []byte
 	Cost    int64 // algorithm.LargestCost is the largest that fits
@@ -115,7 +115,7 @@ func (c *Call) ID() uint64 { return c.id }
 // Clear empties the call for the next one. It keeps the memory of keys and lists.
 func (c *Call) Clear() {
 	c.id += 1 + uint64(len(c.counters))
-	c.applied, c.limits, c.counters, c.verdicts = c.applied[:0], c.limits[:0], c.counters[:0], c.verdicts[:0]
+	c.limits, c.counters, c.verdicts = c.limits[:0], c.counters[:0], c.verdicts[:0]
 	if c.asked > 0 {
 		c.forgetOverrides()
 	}
@@ -127,33 +127,6 @@ func (c *Call) Clear() {
 		c.holder = ""
 	}
 }
-
-// Apply adds a rule that applies to the call. The caller fills in the rest of it before Add. The
-// pointers that Apply returned before are invalid.
-func (c *Call) Apply(r *Rule) *Applied {
-	if r.Mode == Soft {
-		c.hasSoft = true
-	}
-	if len(r.Warn) > 0 {
-		c.warns = true
-	}
-	at := len(c.applied)
-	if at < cap(c.applied) {
-		c.applied = c.applied[:at+1]
-	} else {
-		c.applied = append(c.applied, Applied{})
-	}
-	a := &c.applied[at]
-	a.Rule, a.At, a.Subject, a.Cost, a.Own = r, at, nil, 0, nil
-	a.Free, a.Reserves, a.Personal = false, false, false
-	if a.Note != "" {
-		a.Note = ""
-	}
-	return a
-}
-
-// Unapply removes the rule that was applied last, before it is added.
-func (c *Call) Unapply() { c.applied = c.applied[:len(c.applied)-1] }
 
 // LookOnly says whether nothing will be charged by the counters that are added from now on, until
 // Clear. Then they need neither a note nor the name of a holder.
@@ -171,11 +144,9 @@ func (c *Call) Drop() {
 		c.forgetOverrides()
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
-	c.costly, c.hasCostly, c.untried = Costly{}, false, c.untried[:0]
+	c.hasSoft, c.hasCostly, c.warns = false, false, false
+	c.costly, c.untried = Costly{}, c.untried[:0]
 }
-
-// Applied returns the rules that apply.
-func (c *Call) Applied() []Applied { return c.applied }
 
 // Len returns the number of limits and bans.
 func (c *Call) Len() int { return len(c.limits) }
@@ -198,7 +169,7 @@ func (c *Call) Fit() bool { return c.fit }
 // Passed reports whether the call was allowed and charged.
 func (c *Call) Passed() bool { return c.passed }
 
-// HasSoft reports whether a rule in Soft applies.
+// HasSoft reports whether a rule in Soft was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
 // addCounter makes room for one more counter and its verdict. Its Key keeps the memory of an

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"testing"
 
@@ -47,7 +46,7 @@ func (c *call) everything() string {
 	binding := c.Binding()
 	c.Notice(binding)
 	text := fmt.Sprintln(c.counters()) + fmt.Sprintln(c.verdicts()) +
-		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), len(c.Untried()), len(c.Applied()), c.of.take())
+		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), len(c.Untried()), c.of.take())
 	for i := range c.Len() {
 		counter := c.Counter(i)
 		text += fmt.Sprintf("%s lease %d outcome %d, ", counter.Key, counter.Lease, c.Outcome(i))
@@ -78,17 +77,17 @@ func (c *call) act(what string, rules []by, isNew bool) {
 		}
 	case "add again":
 		c.LookOnly(true)
-		c.apply(rules...)
-		for i := range c.Applied() {
+		applied := c.apply(rules...)
+		for _, a := range applied {
 			if !isNew {
-				c.Add(i)
+				c.Add(a)
 			}
 		}
 		c.Drop()
 		c.LookOnly(false)
-		for i := range c.Applied() {
+		for i, a := range applied {
 			if i%2 == 0 {
-				c.Add(i)
+				c.Add(a)
 			}
 		}
 		c.Decide(background)
@@ -122,6 +121,7 @@ func TestCallsAreUsedAgain(t *testing.T) {
 				rt.Fatalf("%s by a used call:\n%s\nby a new one:\n%s", what, got, want)
 			}
 			c.Clear()
+			c.applied = nil
 		}
 	})
 }
@@ -138,21 +138,6 @@ func TestIDs(t *testing.T) {
 			c.add(by{Rule: hard("n", perDay(1), perHour(1))})
 		}
 		c.Clear()
-	}
-}
-
-// Rules are numbered in the order in which they apply, and know nothing of an earlier call.
-func TestApply(t *testing.T) {
-	c := newWorld(t).open()
-	for i := range 6 {
-		a := c.Apply(hardN)
-		if want := (engine.Applied{Rule: hardN, At: i % 3}); !reflect.DeepEqual(*a, want) || len(c.Applied()) != i%3+1 {
-			t.Errorf("%+v, want %+v", a, want)
-		}
-		*a = engine.Applied{Subject: []byte("a"), Cost: 1, Own: hardN.Limits[0], Free: true, Reserves: true, Personal: true, Note: "note"}
-		if i == 2 {
-			c.Clear()
-		}
 	}
 }
 
@@ -175,15 +160,12 @@ func TestAllocations(t *testing.T) {
 		"many":      {banning(hard("n", perDay(1e9), perHour(1e9))), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2)), dry("d", perDay(1e9))},
 		"a refusal": {banning(hard("r", perDay(1))), hard("k", perDay(1e9))},
 	} {
-		c := w.NewCall(quiet{}, 1)
+		c, applied := w.NewCall(quiet{}, 1), make([]engine.Applied, len(rules))
 		decide := func() {
 			c.Clear()
-			for _, r := range rules {
-				a := c.Apply(r)
-				a.Subject, a.Cost, a.Own = subject, int64(len(r.Limits)), r.Limits[0]
-			}
-			for i := range rules {
-				c.Add(i)
+			for i, r := range rules {
+				applied[i] = engine.Applied{Rule: r, Subject: subject, Cost: int64(len(r.Limits)), Own: r.Limits[0]}
+				c.Add(&applied[i])
 			}
 			c.Decide(background)
 			c.Notice(c.Binding())

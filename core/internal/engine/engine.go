@@ -9,8 +9,7 @@
 //
 // From top to bottom, in the order in which the code runs:
 //
-//	Call.Apply      call.go      adds a rule, with the subject and the cost of the call
-//	Call.Add        add.go       makes its limits and its ban into counters
+//	Call.Add        add.go       makes the limits and the ban of a rule into counters
 //	  askOverride   override.go  asks for what an operator set for the subject
 //	  lenience      lenient.go   rules that refuse nobody
 //	  mergeLast     merge.go     two rules with one counter charge it once

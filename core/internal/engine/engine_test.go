@@ -118,7 +118,8 @@ func (m *memory) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdi
 // call is a call that notes what its engine notices.
 type call struct {
 	engine.Call
-	of *world
+	of      *world
+	applied []*engine.Applied
 }
 
 func (w *world) open() *call {
@@ -166,18 +167,20 @@ type by struct {
 
 // add adds the counters of rules.
 func (c *call) add(rules ...by) *call {
-	c.apply(rules...)
-	for i := len(c.Applied()) - len(rules); i < len(c.Applied()); i++ {
-		c.Add(i)
+	for _, a := range c.apply(rules...) {
+		c.Add(a)
 	}
 	return c
 }
 
-func (c *call) apply(rules ...by) {
+func (c *call) apply(rules ...by) []*engine.Applied {
+	before := len(c.applied)
 	for _, r := range rules {
-		a := c.Apply(r.Rule)
-		a.Subject, a.Cost, a.Own, a.Note = []byte("a"+r.subject), max(1, r.cost), r.Limits[0], r.note
-		a.Personal, a.Reserves, a.Free = r.personal, r.reserves, r.free
+		a := &engine.Applied{
+			Rule: r.Rule, At: len(c.applied), Subject: []byte("a" + r.subject), Cost: max(1, r.cost), Own: r.Limits[0], Note: r.note,
+			Personal: r.personal, Reserves: r.reserves, Free: r.free,
+		}
+		c.applied = append(c.applied, a)
 		if r.own != nil {
 			a.Own = r.own
 		}
@@ -188,4 +191,5 @@ func (c *call) apply(rules ...by) {
 			a.Own = nil
 		}
 	}
+	return c.applied[before:]
 }

@@ -90,7 +90,7 @@ func TestMarks(t *testing.T) {
 	want(t, "unmarked", c.counters(), "n/0 1 of 2; m/0 2 of 2; m/1 2 of 4; m/2 1 of 1; k/0 1 of 2")
 	c.Drop()
 	c.LookOnly(false)
-	c.Add(0)
+	c.Add(c.applied[len(c.applied)-len(rules)])
 	want(t, "marked again", c.counters(), "n/0 1 of 2, mark holder2")
 }
 

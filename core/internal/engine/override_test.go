@@ -101,8 +101,8 @@ func TestCostsAboveOverrides(t *testing.T) {
 			t.Fatalf("costly by %+v", by)
 		}
 		c.Drop()
-		c.Add(0)
-		c.Add(1)
+		c.Add(c.applied[0])
+		c.Add(c.applied[1])
 	}
 	c.Clear()
 	c.add(by{Rule: hard("m", perDay(7))}).Decide(background)

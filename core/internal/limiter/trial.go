@@ -1,6 +1,8 @@
 package limiter
 
 import (
+	"fmt"
+
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -78,6 +80,19 @@ type Failure struct {
 	Function string // the name of its field
 	Err      error
 	Panicked bool
+}
+
+// Try calls a function of the service, and returns why it failed, or nil. If it panics, that is why.
+func Try(name string, do func() error) (failed *Failure) {
+	defer func() {
+		if p := recover(); p != nil {
+			failed = &Failure{Function: name, Err: fmt.Errorf("panicked: %v", p), Panicked: true}
+		}
+	}()
+	if err := do(); err != nil {
+		return &Failure{Function: name, Err: err}
+	}
+	return nil
 }
 
 // Ruling is what rules make of a call.
