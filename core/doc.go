@@ -51,10 +51,9 @@
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call.
-//   - [Limiter.Rules] returns the attached rules.
-//   - Package operate is for operators: bans, overrides, the subjects refused most, explanations of
-//     how the attached rules would decide a call, the audit. Package console is a web page that shows all
-//     of this.
+//   - Package operate is for operators: the attached rules, explanations of how they would decide a
+//     call, the subjects refused most, bans, overrides, the audit. Package console is a web page that
+//     shows all of this.
 //
 // # Redis
 //

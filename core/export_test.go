@@ -51,7 +51,7 @@ func AwaitAudit(s *RuleSet) { <-s.inside().audits }
 func UseClock(l *Limiter, now func() int64) {
 	f := l.front()
 	f.Clock = now
-	f.Parts.Assemble(f)
+	f.Parts.Assemble(f.Obeying)
 	f.assemble()
 }
 

@@ -17,7 +17,7 @@ type front struct {
 
 // front returns the front of a limiter, or nil if New did not make it.
 func (l *Limiter) front() *front {
-	f, _ := (*limiter.Limiter)(l).Front().(*front)
+	f, _ := (*limiter.Limiter[Rule])(l).Front().(*front)
 	return f
 }
 

@@ -7,4 +7,4 @@ import "github.com/accesslimit/accesslimit/core/internal/limiter"
 //
 // The adapters attach rules to routes; [Limiter.Guard] and [Limiter.Check] prepare rules. Without a
 // framework, make a [Counter], [Pacer], [Log] or [Slots] once and call it often.
-type Limiter limiter.Limiter
+type Limiter limiter.Limiter[Rule]

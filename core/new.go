@@ -28,7 +28,7 @@ func New(options Options) (*Limiter, error) {
 		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", options.Redis), Why: "must be a client, or unset"}
 	}
 	f := new(front)
-	l := limiter.New(limiter.Config{
+	l := limiter.New[Rule](limiter.Config{
 		Client: options.Redis, Prefix: options.Prefix, Timeout: options.Timeout, OneKeyPerScript: options.OneKeyPerScript,
 		MaxKeys: options.MaxKeys, Logger: options.Logger, ClientIPs: ips, References: reference.New(options.ReferenceKeys),
 	}, f)

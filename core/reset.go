@@ -31,7 +31,7 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	return g.front.reset(ctx, name, subject, forget)
 }
 
-// ResetRules implements service.Front.
+// ResetRules implements limiter.Front.
 func (f *front) ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error) {
 	forget, known := f.registry.forget(f.KeyHead, name, subject)
 	if !known {

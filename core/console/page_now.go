@@ -172,8 +172,7 @@ func (h *Handler) ask() probe {
 	d, err := h.probe.Peek(context.Background(), probeName)
 	answer := probe{redis: err != nil || d.Source != core.FromMemory, took: time.Since(began), err: err}
 	if answer.redis {
-		rules, _ := h.limiter.Rules()
-		p := policiesOf(rules)
+		p := policiesOf(h.attached())
 		answer.outage = &p
 	}
 	return answer

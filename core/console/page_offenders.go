@@ -89,7 +89,7 @@ func (h *Handler) offender(who Identity, e operate.TopEntry, modes map[string]co
 // name enforce it.
 func (h *Handler) modes() map[string]core.Mode {
 	modes := make(map[string]core.Mode)
-	rules, _ := h.limiter.Rules()
+	rules := h.attached()
 	for i := range rules {
 		mode := rules[i].Rule.Mode
 		for _, name := range rules[i].Names {

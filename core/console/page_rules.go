@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // rulesPage is what the page about the rules in force shows.
@@ -42,7 +43,10 @@ func (r ruleInForce) Decided() uint64 { return r.Total.Allowed + r.Total.Refused
 
 func (h *Handler) loadRules(_ *query) (any, error) {
 	stats := h.limiter.Stats()
-	attached, notListed := h.limiter.Rules()
+	attached, notListed, err := h.operator.Rules()
+	if err != nil {
+		return nil, err
+	}
 	shown := &rulesPage{
 		Sets: ruleSets(stats, time.Now()), Rules: []ruleInForce{}, NotListed: notListed, Outage: h.probed.get(h.ask).outage,
 	}
@@ -70,7 +74,7 @@ func (r *ruleInForce) addPlace(place string) {
 	}
 }
 
-func inForce(of core.AttachedRule, totals map[string]counts) ruleInForce {
+func inForce(of operate.AttachedRule, totals map[string]counts) ruleInForce {
 	r := &of.Rule
 	shown := ruleInForce{
 		Names: []string{}, Limits: []string{r.Limit.String()}, Places: []string{}, Version: readable(of.Version), Mode: r.Mode,
@@ -104,7 +108,7 @@ func callsOf(r *core.Rule) string {
 }
 
 // traits returns what else a rule does, in words.
-func traits(of core.AttachedRule) (traits []string) {
+func traits(of operate.AttachedRule) (traits []string) {
 	if of.InHandler {
 		traits = append(traits, "checked in a handler")
 	}

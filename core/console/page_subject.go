@@ -42,7 +42,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return shown, nil
 	}
 	shown.Subject, shown.Typed = h.subject(q.who, subject), show(subject)
-	counted, next, err := operate.New(h.limiter).InspectPart(q.ctx, subject, after, mostCommands)
+	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
 		return nil, err
 	}
@@ -85,10 +85,16 @@ func (h *Handler) ruleNames() choice {
 	return slices.Compact(names)
 }
 
+// attached returns the rules in force.
+func (h *Handler) attached() []operate.AttachedRule {
+	rules, _, _ := h.operator.Rules() // New has checked the Limiter
+	return rules
+}
+
 // attachedNames returns the names of those attached rules that are wanted.
 func (h *Handler) attachedNames(wanted func(*core.Rule) bool) choice {
 	names := choice{}
-	rules, _ := h.limiter.Rules()
+	rules := h.attached()
 	for i := range rules {
 		if !wanted(&rules[i].Rule) {
 			continue

@@ -2,6 +2,7 @@ package console
 
 import (
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // policies says which rules would do what if Redis failed now. Rules that refuse nobody anyway are
@@ -30,7 +31,7 @@ func (s *someRules) add(name string) {
 }
 
 // policiesOf returns the policies of attached rules. Rules of one name and policy count as one.
-func policiesOf(rules []core.AttachedRule) policies {
+func policiesOf(rules []operate.AttachedRule) policies {
 	none := someRules{Names: []string{}}
 	p := policies{none, none, none}
 	type policyOf struct {
@@ -60,7 +61,7 @@ func policiesOf(rules []core.AttachedRule) policies {
 }
 
 // namesOf returns the names of a rule as the page shows them, or where it is if it has none yet.
-func namesOf(r *core.AttachedRule) (names []string) {
+func namesOf(r *operate.AttachedRule) (names []string) {
 	for _, name := range r.Names {
 		names = append(names, show(name))
 	}

@@ -83,7 +83,7 @@ func wantStatus(t testing.TB, guard *core.Guard, subject string, want ...int) {
 }
 
 // partsOf returns the inside of a limiter.
-func partsOf(l *core.Limiter) *limiter.Parts { return (*limiter.Limiter)(l).Parts() }
+func partsOf(l *core.Limiter) *limiter.Parts { return (*limiter.Limiter[core.Rule])(l).Parts() }
 
 // flushTop adds to the lists of Top what was noted so far.
 func flushTop(l *core.Limiter) { partsOf(l).Tops.Flush() }

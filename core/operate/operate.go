@@ -5,9 +5,9 @@
 //	list, err := operator.Top(ctx, "login", 10*time.Minute)
 //	report, err := operator.Explain(ctx, operate.Call{Method: "GET", Path: "/orders", User: "alice"})
 //
-// [Operator.Explain] and [Operator.Inspect] report, [Operator.Top] and [Operator.Bans] list,
-// [Operator.Ban], [Operator.Reset] and [Operator.Overrides] act, and [Operator.Audit] shows who did
-// what. Package console is a web page with all of this.
+// [Operator.Explain] and [Operator.Inspect] report, [Operator.Rules], [Operator.Top] and
+// [Operator.Bans] list, [Operator.Ban], [Operator.Reset] and [Operator.Overrides] act, and
+// [Operator.Audit] shows who did what. Package console is a web page with all of this.
 package operate
 
 import (
@@ -22,13 +22,13 @@ import (
 // Operator is a [core.Limiter] as operators see it. It is safe for concurrent use. The error of all
 // its methods is a *[core.RuleError] if the Limiter is nil, or was not made by core.New.
 type Operator struct {
-	front limiter.Front // nil without a Limiter
+	front limiter.Front[core.Rule] // nil without a Limiter
 	parts *limiter.Parts
 }
 
 // New returns an Operator of a Limiter. It asks nothing yet.
 func New(l *core.Limiter) *Operator {
-	inside := (*limiter.Limiter)(l)
+	inside := (*limiter.Limiter[core.Rule])(l)
 	front := inside.Front()
 	if front == nil {
 		return &Operator{}

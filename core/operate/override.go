@@ -95,7 +95,7 @@ const (
 )
 
 // stored returns the stored form of an override that was checked, for rules of a name.
-func (o *Override) stored(rules limiter.Front, name string) (stored algorithm.Override, err error) {
+func (o *Override) stored(rules limiter.Front[core.Rule], name string) (stored algorithm.Override, err error) {
 	if o.Max != 0 {
 		stored, err = rules.Override(name, o.Max, o.Burst)
 	} else {

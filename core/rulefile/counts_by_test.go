@@ -3,6 +3,8 @@ package rulefile
 import (
 	"runtime"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // The limiter knows the keys of rules as they are written, also after a change.
@@ -16,7 +18,7 @@ func TestKeysAsTheyAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		guard := set.MustGuard("api")
-		rules, _ := limiter.Rules()
+		rules, _, _ := operate.New(limiter).Rules()
 		if got := rules[len(rules)-1]; got.CountsBy != want || got.Rule.Name != "api" {
 			t.Errorf("key %s: %q counts by %q", key, got.Rule.Name, got.CountsBy)
 		}

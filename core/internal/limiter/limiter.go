@@ -3,7 +3,7 @@
 //
 // [core.Limiter] is a defined type over [Limiter]. So a package beside core converts a pointer to
 // the one into a pointer to the other, and users see nothing of it. The parts do not know what a
-// rule is. [Front] answers what only core knows.
+// rule is. [Front] answers what only core knows. The type parameter Rule is core.Rule.
 package limiter
 
 import (
@@ -15,18 +15,21 @@ import (
 )
 
 // Limiter has the parts of a limiter, and its front. The zero Limiter has neither.
-type Limiter struct {
+type Limiter[Rule any] struct {
 	parts Parts
-	front Front
+	front Front[Rule]
 }
 
 // NeverMade is what is wrong with a nil Limiter, or a zero one.
 const NeverMade = "was never made: use core.New, and check its error"
 
 // Front answers what only core knows: about rules, and the functions of the service's owner.
-type Front interface {
+type Front[Rule any] interface {
 	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
 	Obeying() (banned, overridden []string)
+	// Attached returns the rules in force of all Guards and Checks that the service holds, in the order
+	// in which they were attached, and how many more Guards and Checks there are that are not listed.
+	Attached() (rules []AttachedRule[Rule], notListed int)
 	// Trial begins a report on how calls would be decided. Its engine asks this store.
 	Trial(engine.Store) Trial
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.
@@ -50,16 +53,26 @@ type Front interface {
 	ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error)
 }
 
+// AttachedRule is a rule of a Guard or a Check.
+type AttachedRule[Rule any] struct {
+	Rule  Rule     // a copy, with its Limit
+	Names []string // by which it counts, in no order
+	// Place is where the rule is written, or was attached. Version is that of its RuleSet.
+	Place, Version string
+	Key            string // as it is written there, or ""
+	InHandler      bool   // it belongs to a Check
+}
+
 // New returns a Limiter. It connects to nothing.
-func New(config Config, front Front) *Limiter {
-	l := &Limiter{front: front}
+func New[Rule any](config Config, front Front[Rule]) *Limiter[Rule] {
+	l := &Limiter[Rule]{front: front}
 	l.parts.Config, l.parts.Log = config, operatorlog.New(config.Logger)
-	l.parts.Assemble(front)
+	l.parts.Assemble(front.Obeying)
 	return l
 }
 
 // Front returns the limiter's front, or nil if New did not make the limiter.
-func (l *Limiter) Front() Front {
+func (l *Limiter[Rule]) Front() Front[Rule] {
 	if l == nil {
 		return nil
 	}
@@ -67,4 +80,4 @@ func (l *Limiter) Front() Front {
 }
 
 // Parts returns the limiter's parts.
-func (l *Limiter) Parts() *Parts { return &l.parts }
+func (l *Limiter[Rule]) Parts() *Parts { return &l.parts }

@@ -70,12 +70,12 @@ type Parts struct {
 	Overrides overrides.Tables
 }
 
-// Assemble makes the store and what depends on it.
-func (p *Parts) Assemble(front Front) {
+// Assemble makes the store and what depends on it. obeying is [Front].Obeying.
+func (p *Parts) Assemble(obeying func() (banned, overridden []string)) {
 	if p.Client == nil {
 		p.countInProcess()
 	} else {
-		p.countInRedis(front)
+		p.countInRedis(obeying)
 	}
 	p.Overrides = overrides.Tables{Redis: p.Redis, KeyHead: p.KeyHead, Memory: p.Memory, Most: overrides.Most}
 }
@@ -89,7 +89,7 @@ func (p *Parts) countInProcess() {
 	p.observe(toplist.NewMemory(), banlist.NewMemory(p.Memory, banlist.Most), nil, new(audit.Ring))
 }
 
-func (p *Parts) countInRedis(front Front) {
+func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.KeyHead = rediskey.Head(p.Prefix)
 	p.Redis = redisstore.New(p.Client, p.Timeout)
 	p.Redis.Listen(p.Log)
@@ -101,7 +101,7 @@ func (p *Parts) countInRedis(front Front) {
 	p.Ask(p.Local, p.Local)
 	p.Board, p.Known = notices.Redis{Store: p.Redis}, p.Local.Bans
 	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
-	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, front.Obeying, p.Log)
+	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, obeying, p.Log)
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
 }
 

@@ -1,0 +1,69 @@
+package operate
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+)
+
+// AttachedRule is a rule of a Guard or a Check: see [Operator.Rules].
+type AttachedRule struct {
+	// Rule is a copy of the rule in force. Limit is set, also if the rule was made with Seconds.
+	Rule core.Rule
+	// Names are the names by which the rule counts, sorted. A rule that is named after its routes
+	// has one for each route that this process was called for.
+	Names []string
+	// Place is where the rule was attached, as a path within its module and a line, or where it is
+	// written, if it comes from a file with rules. Version is that of its RuleSet, or "".
+	Place, Version string
+	// CountsBy is the key that the rule counts by, as a file with rules spells it: ip, user, global,
+	// header:X-Tenant. It is "" if Rule.Key is a function that is in no file, nor one of package core
+	// without arguments.
+	CountsBy string
+	// Traits are what the rule does besides counting calls by its limits, in words such as "skips some
+	// calls" and "leases 100".
+	Traits []string
+	// InHandler reports whether the rule belongs to a Check.
+	InHandler bool
+}
+
+// Rules returns the rules in force of all Guards and Checks that the service holds, in the order in
+// which they were attached. A rule that several of them have is returned for each. notListed is the
+// number of Guards and Checks beyond the first 4,000, which are left out.
+func (o *Operator) Rules() (rules []AttachedRule, notListed int, err error) {
+	if err := o.made(); err != nil {
+		return nil, 0, err
+	}
+	attached, notListed := o.front.Attached()
+	for _, of := range attached {
+		slices.Sort(of.Names)
+		rules = append(rules, AttachedRule{
+			Rule: of.Rule, Names: of.Names, Place: of.Place, Version: of.Version,
+			CountsBy: countsBy(&of.Rule, of.Key), Traits: rulefield.Traits(&of.Rule), InHandler: of.InHandler,
+		})
+	}
+	return rules, notListed, nil
+}
+
+// plainKeys are the names of key functions, as a file with rules spells them, by their addresses.
+var plainKeys = map[uintptr]string{
+	addressOf(core.ByIP): "ip", addressOf(core.ByUser): "user", addressOf(core.ByHost): "host",
+	addressOf(core.ByRoute): "route", addressOf(core.Global): "global",
+}
+
+func addressOf(key core.KeyFunc) uintptr { return reflect.ValueOf(key).Pointer() }
+
+// countsBy returns AttachedRule.CountsBy. written is the rule's key in a file, or "".
+func countsBy(r *core.Rule, written string) string {
+	switch {
+	case r.Key != nil:
+		return cmp.Or(written, plainKeys[addressOf(r.Key)])
+	case r.NeedLogin:
+		return "user"
+	default:
+		return "ip"
+	}
+}
