@@ -41,10 +41,10 @@ func nameError(c *rulenames.Conflict[Limit], here string) *RuleError {
 	taken, own, why := limitsText(c.Taken.Limits), limitsText(c.Own.Limits), "one name, one limit"
 	switch {
 	case c.Taken.Mode != c.Own.Mode:
-		taken, own = fmt.Sprintf("Mode: %v", Mode(c.Taken.Mode)), fmt.Sprintf("Mode: %v", Mode(c.Own.Mode))
+		taken, own = softText(c.Taken.Mode), softText(c.Own.Mode)
 		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
 	case slices.Equal(c.Taken.Limits, c.Own.Limits):
-		taken, own = fmt.Sprintf("Overrides: %t", c.Taken.Overrides), fmt.Sprintf("Overrides: %t", c.Own.Overrides)
+		taken, own = overridesText(c.Taken.Overrides), overridesText(c.Own.Overrides)
 		why = "rules of one name share their overrides"
 	}
 	return &RuleError{
@@ -52,6 +52,20 @@ func nameError(c *rulenames.Conflict[Limit], here string) *RuleError {
 		Why: fmt.Sprintf("stands for %s on this Limiter already%s, and here%s for %s: %s",
 			taken, inBrackets(c.Taken.Place), inBrackets(here), own, why),
 	}
+}
+
+func softText(mode engine.Mode) string {
+	if mode == engine.Soft {
+		return "a soft rule"
+	}
+	return "a rule that refuses calls"
+}
+
+func overridesText(overrides bool) string {
+	if overrides {
+		return "a rule with overrides"
+	}
+	return "a rule without overrides"
 }
 
 func inBrackets(place string) string {

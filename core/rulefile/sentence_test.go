@@ -24,8 +24,7 @@ var goNames = func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(` + strings.Join(append(names, "FailClosed", "Log"), "|") + `)\b`)
 }()
 
-// Messages about files have no words of Go. Names are no mistake of a file's rule by itself: each
-// rule of a file has one.
+// Messages about files have no words of Go.
 func TestSentencesOfFiles(t *testing.T) {
 	function := func(core.Request) (string, error) { return "", nil }
 	bucket, none := core.PerSecond(5).Bucket(0), core.Ban{After: -1, For: -1}
@@ -54,6 +53,30 @@ func TestSentencesOfFiles(t *testing.T) {
 	}
 	if len(seen) < 25 {
 		t.Errorf("%d mistakes only", len(seen))
+	}
+}
+
+// So has the message about a name that stands for two things on a Limiter.
+func TestSentencesOfNames(t *testing.T) {
+	hourly := core.Rule{Name: "api", Limit: core.PerHour(5)}
+	soft, overridable := hourly, hourly
+	soft.Mode, overridable.Overrides = core.Soft, true
+	for _, rule := range []core.Rule{hourly, soft, overridable} {
+		limiter := newLimiter(t)
+		limiter.MustGuard(rule)
+		for _, other := range []string{"mode: soft", "overrides: true", "also: [9/24h]"} {
+			set, err := Load(limiter, Functions{}, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/h, "+other+"}]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = set.Guard("api")
+			if taken := rule.Mode == core.Soft && other == "mode: soft" || rule.Overrides && other == "overrides: true"; taken != (err == nil) {
+				t.Errorf("%+v and %s: %v", rule, other, err)
+			}
+			if err != nil && goNames.MatchString(err.Error()) {
+				t.Error(err)
+			}
+		}
 	}
 }
 
