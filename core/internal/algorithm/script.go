@@ -121,22 +121,26 @@ func KindsOf(counters []Counter) (of KindSet) {
 // byKinds holds the scripts with one driver, by the algorithms that they carry. A script carries no
 // other algorithm than it needs, which makes it cheaper to run.
 type byKinds struct {
-	scripts [1 << len(registry)]atomic.Pointer[Script]
+	scripts *scriptTable
 	table   string // of the functions
 	source  func(*source) string
 	within  func(functions, driver string) *Script // nil: the driver stands by itself
 }
 
-var (
-	deciders = byKinds{table: "algorithms", source: func(s *source) string { return s.decide }}
-	equals   = byKinds{table: "algorithms", source: func(s *source) string { return s.decide }}
-	uptos    = byKinds{table: "algorithms", source: func(s *source) string { return s.decide }}
-	givers   = byKinds{table: "algorithms", source: func(s *source) string { return s.giveBack }}
-	manys    = byKinds{table: "fast", source: func(s *source) string { return s.fast }}
+// scriptTable has a script for each set of algorithms. It is reached through a pointer, so that the
+// eight tables, empty at first, are not in the executable file of each service (66 kB).
+type scriptTable [1 << len(registry)]atomic.Pointer[Script]
 
-	overriddenDeciders = byKinds{source: func(s *source) string { return s.decide }, within: overridden("decide", 1, 1)}
-	overriddenEquals   = byKinds{source: func(s *source) string { return s.decide }, within: overridden("equal", 1, 1)}
-	overriddenUptos    = byKinds{source: func(s *source) string { return s.decide }, within: overridden("up to", 0, 2)}
+var (
+	deciders = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
+	equals   = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
+	uptos    = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
+	givers   = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.giveBack }}
+	manys    = byKinds{scripts: &scriptTable{}, table: "fast", source: func(s *source) string { return s.fast }}
+
+	overriddenDeciders = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("decide", 1, 1)}
+	overriddenEquals   = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("equal", 1, 1)}
+	overriddenUptos    = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("up to", 0, 2)}
 	overriddenReserve  = overridden("reserve", 0, 2)(registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
 )
 
