@@ -194,6 +194,36 @@ func (f *ownersFault) Handle(context.Context, slog.Record) error { return nil }
 func (f *ownersFault) WithAttrs([]slog.Attr) slog.Handler        { return f }
 func (f *ownersFault) WithGroup(string) slog.Handler             { return f }
 
+// options returns options whose functions are those of the service owner.
+func (f *ownersFault) options(o core.Options) core.Options {
+	o.Identify = func(core.Request) (string, error) { f.here("Identify"); return "alice", nil }
+	o.Reply = func(_ core.Request, ours core.Refusal) core.Refusal { f.here("Reply"); return ours }
+	o.OnDecision = func(_ context.Context, e core.Event) {
+		if e.Decision.Rule == "dry" {
+			f.here("OnDecision of DryRun")
+		} else {
+			f.here("OnDecision")
+		}
+	}
+	return o
+}
+
+// rules returns rules of every kind whose functions are those of the service owner.
+func (f *ownersFault) rules() []core.Rule {
+	free := func(int) bool { return false }
+	return []core.Rule{
+		{Name: "dry", Seconds: 3600, MaxCount: 9, Mode: core.DryRun},
+		{Name: "slot", Limit: slotsOfAnHour(1), Key: func(core.Request) (string, error) { f.here("Key"); return "s", nil }},
+		{
+			Name: "free", Seconds: 3600, MaxCount: 1, NeedLogin: true, Count: free,
+			Cost:     func(core.Request) int { f.here("Cost"); return 1 },
+			LimitFor: func(core.Request) (core.Limit, error) { f.here("LimitFor"); return core.Limit{}, nil },
+		},
+		{Name: "thrice", Seconds: 3600, MaxCount: 3, Count: func(int) bool { f.here("Count"); return false }},
+		{Name: "also free", Limit: core.PerHour(1).Log(), Count: free, Note: func(core.Request) string { f.here("Note"); return "" }},
+	}
+}
+
 // A panic in a function of the service owner leaves no slot taken, and no charge that does not
 // count.
 func TestAPanicLeavesNothingBehind(t *testing.T) {
@@ -201,56 +231,22 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 				fault := new(ownersFault)
-				options.Identify = func(core.Request) (string, error) { fault.here("Identify"); return "alice", nil }
-				options.Reply = func(_ core.Request, ours core.Refusal) core.Refusal { fault.here("Reply"); return ours }
-				options.OnDecision = func(_ context.Context, e core.Event) {
-					d := e.Decision
-
-					if d.Rule == "dry" {
-						fault.here("OnDecision of DryRun")
-					} else {
-						fault.here("OnDecision")
-					}
-				}
-				limiter := newLimiter(t, options)
-				free := func(int) bool { return false }
-				guard := newGuard(t, limiter,
-					core.Rule{Name: "dry", Seconds: 3600, MaxCount: 9, Mode: core.DryRun},
-					core.Rule{
-						Name:  "slot",
-						Limit: core.Limit{Max: 1, Window: time.Hour, Algorithm: core.Concurrency},
-						Key:   func(core.Request) (string, error) { fault.here("Key"); return "s", nil },
-					},
-					core.Rule{
-						Name: "free", Seconds: 3600, MaxCount: 1, NeedLogin: true, Count: free,
-						Cost:     func(core.Request) int { fault.here("Cost"); return 1 },
-						LimitFor: func(core.Request) (core.Limit, error) { fault.here("LimitFor"); return core.Limit{}, nil },
-					},
-					core.Rule{Name: "thrice", Seconds: 3600, MaxCount: 3, Count: func(int) bool { fault.here("Count"); return false }},
-					core.Rule{
-						Name:  "also free",
-						Limit: core.PerHour(1).Log(),
-						Count: free,
-						Note:  func(core.Request) string { fault.here("Note"); return "" },
-					},
-				)
-				call := func() {
-					answer := guard.Check(newView("GET", "/"))
-					if answer.Refusal == nil {
-						answer.Run(func() int { fault.here("handler"); return ok })
-					}
-				}
-				if in == "Reply" { // a refusal
-					wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
-						fault.in = in
-						wantPanic(t, in, call)
-						return ok
+				limiter := newLimiter(t, fault.options(options))
+				guard := newGuard(t, limiter, fault.rules()...)
+				panics := func() int {
+					fault.in = in
+					wantPanic(t, in, func() {
+						if answer := guard.Check(newView("GET", "/")); answer.Refusal == nil {
+							answer.Run(func() int { fault.here("handler"); return ok })
+						}
 					})
+					return ok
+				}
+				if in == "Reply" { // of a refusal
+					wantStatus(t, guard, newView("GET", "/"), 200).Run(panics)
 				} else {
-					for range 2 {
-						fault.in = in
-						wantPanic(t, in, call)
-					}
+					panics()
+					panics()
 				}
 				fault.in = ""
 				wantLeft(t, limiter, "slot", "s", slotsOfAnHour(1), 1)

@@ -67,76 +67,81 @@ type tenant int
 
 func (t tenant) String() string { return fmt.Sprint("tenant-", int(t)) }
 
+func ofUsers() *fakeView { return newView("GET", "/users/:id") }
+
+func ofTenant(value any) *fakeView {
+	v := ofUsers()
+	v.values["tenant"] = value
+	return v
+}
+
+var byTenant, byAPIKey = core.ByValue("tenant"), core.ByHeader("x-api-KEY")
+
+// keyFuncs are key functions, and the subject for which they count a call.
+var keyFuncs = []struct {
+	name string
+	key  core.KeyFunc
+	view *fakeView
+	want string
+}{
+	{"unset", nil, ofUsers(), me},
+	{"ByIP", core.ByIP, ofUsers(), me},
+	{"ByIP of an IPv6 caller", core.ByIP, ofUsers().from("2001:db8:1:2::3"), "ip:2001:db8:1:2::/64"},
+	{"ByIP of nobody knows where", core.ByIP, ofUsers().from(""), "ip:unknown"},
+	{"ByUser", core.ByUser, ofUsers().as("alice"), "user:alice"},
+	{"ByUser of nobody", core.ByUser, ofUsers(), me},
+	{"ByRoute", core.ByRoute, ofUsers(), "GET /users/:id"},
+	{"ByRoute of a HEAD", core.ByRoute, newView("HEAD", "/x"), "GET /x"},
+	{"ByRoute of a made-up method", core.ByRoute, newView("BREW", "/x"), "OTHER /x"},
+	{"ByRoute of no route", core.ByRoute, newView("GET", ""), "(no route)"},
+	{"Global", core.Global, ofUsers(), "rule"},
+
+	{"ByValue", byTenant, ofTenant("acme"), "value:acme"},
+	{"ByValue of a number", byTenant, ofTenant(7), "value:7"},
+	{"ByValue of a Stringer", byTenant, ofTenant(tenant(7)), "value:tenant-7"},
+	{"ByValue of nothing", byTenant, ofUsers(), me},
+	{"ByValue of an empty string", byTenant, ofTenant(""), me},
+
+	{"ByHeader", byAPIKey, ofUsers().with("X-Api-Key", "secret"), "header:x-api-key:" + core.Digest("secret")},
+	{"ByHeader of several lines", byAPIKey, ofUsers().with("X-Api-Key", "a").with("X-Api-Key", "b"), "header:x-api-key:" + core.Digest("a")},
+	{"ByHeader of several lines, the first empty", byAPIKey, ofUsers().with("X-Api-Key", "").with("X-Api-Key", "b"), me},
+	{"ByHeader of a missing one", byAPIKey, ofUsers(), me},
+	{"ByHeader of an empty one", byAPIKey, ofUsers().with("X-Api-Key", ""), me},
+	{"ByHeader of another one", byAPIKey, ofUsers().with("X-Other", "secret"), me},
+
+	{"ByHost", core.ByHost, ofUsers().with("Host", "API.Example.com"), "host:api.example.com"},
+	{"ByHost with a port", core.ByHost, ofUsers().with("Host", "api.example.com:8080"), "host:api.example.com"},
+	{"ByHost with an empty port", core.ByHost, ofUsers().with("Host", "api.example.com:"), "host:api.example.com"},
+	{"ByHost with a trailing dot", core.ByHost, ofUsers().with("Host", "api.example.com.:443"), "host:api.example.com"},
+	{"ByHost of IPv6", core.ByHost, ofUsers().with("Host", "[2001:DB8::1]:443"), "host:2001:db8::1"},
+	{"ByHost of IPv6 without a port", core.ByHost, ofUsers().with("Host", "[2001:db8::1]"), "host:2001:db8::1"},
+	{"ByHost of an address without brackets", core.ByHost, ofUsers().with("Host", "2001:db8::1"), "host:2001:db8::1"},
+	{"ByHost with half a bracket", core.ByHost, ofUsers().with("Host", "[::1"), "host:::1"},
+	{"ByHost with a user", core.ByHost, ofUsers().with("Host", "ip@api.example.com:80"), "host:ip@api.example.com"},
+	{"ByHost of a port alone", core.ByHost, ofUsers().with("Host", ":443"), me},
+	{"ByHost of a dot alone", core.ByHost, ofUsers().with("Host", "."), me},
+	{"ByHost of brackets alone", core.ByHost, ofUsers().with("Host", "[]:443"), me},
+	{"ByHost of none", core.ByHost, ofUsers(), me},
+
+	{"ByQuery", core.ByQuery("key"), ofUsers().asking("key=a%20secret&key=b"), "query:key:" + core.Digest("a secret")},
+	{"ByQuery of another name", core.ByQuery("KEY"), ofUsers().asking("key=secret"), me},
+	{"ByQuery of an empty one", core.ByQuery("key"), ofUsers().asking("key="), me},
+	{"ByQuery of none", core.ByQuery("key"), ofUsers(), me},
+
+	{"ByParam", core.ByParam("id"), ofUsers().matching("id", "7"), "param:id:7"},
+	{"ByParam that looks like an address", core.ByParam("id"), ofUsers().matching("id", "ip:192.0.2.9"), "param:id:ip:192.0.2.9"},
+	{"ByParam of another name", core.ByParam("name"), ofUsers().matching("id", "7"), me},
+	{"ByParam of none", core.ByParam("id"), ofUsers(), me},
+
+	{"Join", core.Join(core.ByUser, core.ByRoute), ofUsers().as("alice"), "user:alice|GET /users/:id"},
+	{"Join of one", core.Join(core.ByUser), ofUsers().as("alice"), "user:alice"},
+	{"Join of none", core.Join(), ofUsers(), me},
+	{"Join with something missing", core.Join(core.ByUser, byTenant), ofUsers().from("").as("alice"), "user:alice|ip:unknown"},
+	{"Join of joined", core.Join(core.Join(key("a"), key("b")), key("c")), ofUsers(), "a%7Cb|c"},
+}
+
 func TestKeyFuncs(t *testing.T) {
-	const ip = "ip:192.0.2.1"
-	call := func() *fakeView { return newView("GET", "/users/:id") }
-	valued := func(value any) *fakeView {
-		v := call()
-		v.values["tenant"] = value
-		return v
-	}
-	byTenant, byAPIKey := core.ByValue("tenant"), core.ByHeader("x-api-KEY")
-	for _, test := range []struct {
-		name string
-		key  core.KeyFunc
-		view *fakeView
-		want string
-	}{
-		{"unset", nil, call(), ip},
-		{"ByIP", core.ByIP, call(), ip},
-		{"ByIP of an IPv6 caller", core.ByIP, call().from("2001:db8:1:2::3"), "ip:2001:db8:1:2::/64"},
-		{"ByIP of nobody knows where", core.ByIP, call().from(""), "ip:unknown"},
-		{"ByUser", core.ByUser, call().as("alice"), "user:alice"},
-		{"ByUser of nobody", core.ByUser, call(), ip},
-		{"ByRoute", core.ByRoute, call(), "GET /users/:id"},
-		{"ByRoute of a HEAD", core.ByRoute, newView("HEAD", "/x"), "GET /x"},
-		{"ByRoute of a made-up method", core.ByRoute, newView("BREW", "/x"), "OTHER /x"},
-		{"ByRoute of no route", core.ByRoute, newView("GET", ""), "(no route)"},
-		{"Global", core.Global, call(), "rule"},
-
-		{"ByValue", byTenant, valued("acme"), "value:acme"},
-		{"ByValue of a number", byTenant, valued(7), "value:7"},
-		{"ByValue of a Stringer", byTenant, valued(tenant(7)), "value:tenant-7"},
-		{"ByValue of nothing", byTenant, call(), ip},
-		{"ByValue of an empty string", byTenant, valued(""), ip},
-
-		{"ByHeader", byAPIKey, call().with("X-Api-Key", "secret"), "header:x-api-key:" + core.Digest("secret")},
-		{"ByHeader of several lines", byAPIKey, call().with("X-Api-Key", "a").with("X-Api-Key", "b"), "header:x-api-key:" + core.Digest("a")},
-		{"ByHeader of several lines, the first empty", byAPIKey, call().with("X-Api-Key", "").with("X-Api-Key", "b"), ip},
-		{"ByHeader of a missing one", byAPIKey, call(), ip},
-		{"ByHeader of an empty one", byAPIKey, call().with("X-Api-Key", ""), ip},
-		{"ByHeader of another one", byAPIKey, call().with("X-Other", "secret"), ip},
-
-		{"ByHost", core.ByHost, call().with("Host", "API.Example.com"), "host:api.example.com"},
-		{"ByHost with a port", core.ByHost, call().with("Host", "api.example.com:8080"), "host:api.example.com"},
-		{"ByHost with an empty port", core.ByHost, call().with("Host", "api.example.com:"), "host:api.example.com"},
-		{"ByHost with a trailing dot", core.ByHost, call().with("Host", "api.example.com.:443"), "host:api.example.com"},
-		{"ByHost of IPv6", core.ByHost, call().with("Host", "[2001:DB8::1]:443"), "host:2001:db8::1"},
-		{"ByHost of IPv6 without a port", core.ByHost, call().with("Host", "[2001:db8::1]"), "host:2001:db8::1"},
-		{"ByHost of an address without brackets", core.ByHost, call().with("Host", "2001:db8::1"), "host:2001:db8::1"},
-		{"ByHost with half a bracket", core.ByHost, call().with("Host", "[::1"), "host:::1"},
-		{"ByHost with a user", core.ByHost, call().with("Host", "ip@api.example.com:80"), "host:ip@api.example.com"},
-		{"ByHost of a port alone", core.ByHost, call().with("Host", ":443"), ip},
-		{"ByHost of a dot alone", core.ByHost, call().with("Host", "."), ip},
-		{"ByHost of brackets alone", core.ByHost, call().with("Host", "[]:443"), ip},
-		{"ByHost of none", core.ByHost, call(), ip},
-
-		{"ByQuery", core.ByQuery("key"), call().asking("key=a%20secret&key=b"), "query:key:" + core.Digest("a secret")},
-		{"ByQuery of another name", core.ByQuery("KEY"), call().asking("key=secret"), ip},
-		{"ByQuery of an empty one", core.ByQuery("key"), call().asking("key="), ip},
-		{"ByQuery of none", core.ByQuery("key"), call(), ip},
-
-		{"ByParam", core.ByParam("id"), call().matching("id", "7"), "param:id:7"},
-		{"ByParam that looks like an address", core.ByParam("id"), call().matching("id", "ip:192.0.2.9"), "param:id:ip:192.0.2.9"},
-		{"ByParam of another name", core.ByParam("name"), call().matching("id", "7"), ip},
-		{"ByParam of none", core.ByParam("id"), call(), ip},
-
-		{"Join", core.Join(core.ByUser, core.ByRoute), call().as("alice"), "user:alice|GET /users/:id"},
-		{"Join of one", core.Join(core.ByUser), call().as("alice"), "user:alice"},
-		{"Join of none", core.Join(), call(), ip},
-		{"Join with something missing", core.Join(core.ByUser, byTenant), call().from("").as("alice"), "user:alice|ip:unknown"},
-		{"Join of joined", core.Join(core.Join(key("a"), key("b")), key("c")), call(), "a%7Cb|c"},
-	} {
+	for _, test := range keyFuncs {
 		t.Run(test.name, func(t *testing.T) {
 			if got := countedFor(t, test.key, test.view); got != test.want {
 				t.Errorf("counted for %q, want %q", got, test.want)

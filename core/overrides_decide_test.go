@@ -292,8 +292,8 @@ func TestOverridesWithoutRedis(t *testing.T) {
 	}
 }
 
-// Handles obey the overrides of their name.
-func TestOverridesOfHandles(t *testing.T) {
+// Counters obey the overrides of their name.
+func TestOverridesOfCounters(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		replies := limiter.MustCounter("reply", core.PerHour(2), core.PerDay(50)).WithOverrides()
@@ -346,7 +346,15 @@ func TestOverridesOfHandles(t *testing.T) {
 		if d := allow(replies.With(core.Unlimited), 100); !d.Allowed || d.Limit != core.Unlimited {
 			t.Errorf("unlimited: %+v", d)
 		}
+	})
+}
+
+// Other handles do, too. Overrides need a limit, and one span for each name.
+func TestOverridesOfOtherHandles(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
 		handlesObey(t, limiter)
+		limiter.MustCounter("reply", core.PerHour(2)).WithOverrides()
 		if _, err := limiter.MustCounter("free", core.Unlimited).WithOverrides().Allow(background, "s"); err == nil {
 			t.Error("no error for overrides of no limit")
 		}

@@ -106,7 +106,8 @@ func TestInvalidPlans(t *testing.T) {
 	}
 }
 
-// Inside a handler nothing would give slots back, so a plan by Concurrency is ignored there.
+// Inside a handler nothing would give slots back, so a plan by Concurrency is ignored there. A guard
+// takes its slots.
 func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	var log logtest.Log
 	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
@@ -121,6 +122,8 @@ func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	if log.Count("level=WARN", "plan", "use Limiter.Slots") != 1 {
 		t.Errorf("the log does not say what to do: %s", log.String())
 	}
+	rule.Key = nil
+	serveInside(t, newGuard(t, limiter, rule), func() { wantLeft(t, limiter, "n", me, core.InFlight(9), 8) })
 }
 
 // A panic goes to the service, and does not affect the next call.

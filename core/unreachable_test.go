@@ -79,6 +79,12 @@ func TestNoConnection(t *testing.T) {
 			wantExplained(t, client, test.class, test.level, test.change)
 		})
 	}
+}
+
+// The clients of clusters, Sentinels and rings have their own ways to fail.
+func TestNoConnectionOfOtherClients(t *testing.T) {
+	const warn, wrong = "level=WARN", "level=ERROR"
+	plain := redistest.Start(t)
 	t.Run("a cluster's client", func(t *testing.T) {
 		t.Parallel()
 		for addr, change := range map[string]string{plain.Addr(): "make Options.Redis with redis.NewClient", listen(t, reset): "see Redis's log"} {

@@ -13,14 +13,8 @@ import (
 	"github.com/accesslimit/accesslimit/fiberlimit"
 )
 
-// fiber overwrites the strings of a request with those of the next one on the connection. The core
-// keeps none of them.
-func TestNothingLentByFiberIsKept(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+// lentApp keeps what its queries say, in each way.
+func lentApp(limiter *core.Limiter) *fiber.App {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Use(func(c *fiber.Ctx) error {
 		c.Locals("subject", c.Query("subject"))
@@ -42,6 +36,18 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 		Name: "plan", Seconds: 60, Key: core.ByValue("subject"),
 		LimitFor: func(r core.Request) (core.Limit, error) { return core.PerCalendarDay(5, r.Value("zone").(string)), nil },
 	}), func(c *fiber.Ctx) error { return nil })
+	return app
+}
+
+// fiber overwrites the strings of a request with those of the next one on the connection. The core
+// keeps none of them.
+func TestNothingLentByFiberIsKept(t *testing.T) {
+	limiter, err := core.New(core.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limiter.Close()
+	app := lentApp(limiter)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -13,54 +13,57 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
+// contractMistakes are the mistakes of wrongAdapter, and what the contract says of them.
+var contractMistakes = map[string]string{
+	"": "",
+
+	"Context":        "View.Context returned <nil>",
+	"Method":         `View.Method returned "post", want "POST"`,
+	"Path":           `View.Path returned "/shown/7?colour=blue", want "/shown/7"`,
+	"Route":          `View.Route returned "/shown/7" for /shown/7 and "/shown/8" for /shown/8, want the one pattern`,
+	"Route in Use":   `View.Route in a middleware of the whole router returned "/shown/{id}", want ""`,
+	"RemoteAddr":     `View.RemoteAddr returned "invalid IP", want "192.0.2.7"`,
+	"Header":         `View.Header("X-Shown") returned []string{"one"}, want []string{"one", "two"}`,
+	"Host":           `View.Host returned "", want "service.test"`,
+	"Query":          `View.Query("colour") returned "", want "blue"`,
+	"Param":          `View.Param("id") returned "", want "7"`,
+	"Cookie":         `View.Cookie("colour") returned "", want "red"`,
+	"Value":          `View.Value(inFront{}) returned <nil>, want "context"`,
+	"stored Value":   `View.Value("adaptertest") returned <nil>, want "store"`,
+	"Size":           `View.Size returned -1, want 5`,
+	"unknown Size":   `View.Size returned 0, want -1, or 1`,
+	"ResponseHeader": `View.ResponseHeader returned a HeaderWriter whose headers are not sent`,
+	"anyCase":        `View.Loose must report anyCase`,
+	"anySlash":       `View.Loose must report anySlash`,
+
+	"no Check":           "the middleware did not pass a call to Guard.Check",
+	"no refusal":         "the middleware let the handler go on though Answer.Refusal was set",
+	"refusal's Status":   "the middleware sent a refusal with status 200, want Refusal.Status, 429",
+	"refusal's headers":  "the middleware sent a refusal without the headers of Refusal.SetHeader",
+	"refusal's Body":     "the middleware sent a refusal without Refusal.Body",
+	"no handler":         "the middleware must run the handler when Answer.Refusal is nil",
+	"no Run":             "the middleware did not run the handler in Answer.Run",
+	"Run's outcome":      "Count received 200, want the outcome that was sent, 404",
+	"no Finish":          "as if Response.Finish was not called after Answer.Run",
+	"Answer.Context":     "the middleware did not pass Answer.Context to the handler",
+	"Allow":              "Allow let the handler go on though Answer.Refusal was set",
+	"OwnLimits' headers": "OwnLimits did not send the headers of core.OwnLimits.SetHeader",
+	"OwnLimits' status":  "OwnLimits sent status 200 to a caller who has to log in, want 401",
+	"OwnLimits' body":    "OwnLimits sent \"\", want what core.OwnLimits.Reply returns",
+
+	"no recovery":    "GET /recovery/missing: no reply: ",
+	"Serve's routes": "GET /contract/free, to which no rule applies, got status 404",
+	"Serve blocks":   "Serve did not return within 10s",
+	"stop blocks":    "the function that Serve returned did not end the server within 10s",
+	"no reply":       "GET /contract/free: no reply within 10s",
+}
+
 // TestContractNamesTheMistake makes an adapter wrong in one thing at a time. The contract's first
 // complaint must name it.
 func TestContractNamesTheMistake(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
-	for wrong, want := range map[string]string{
-		"": "",
-
-		"Context":        "View.Context returned <nil>",
-		"Method":         `View.Method returned "post", want "POST"`,
-		"Path":           `View.Path returned "/shown/7?colour=blue", want "/shown/7"`,
-		"Route":          `View.Route returned "/shown/7" for /shown/7 and "/shown/8" for /shown/8, want the one pattern`,
-		"Route in Use":   `View.Route in a middleware of the whole router returned "/shown/{id}", want ""`,
-		"RemoteAddr":     `View.RemoteAddr returned "invalid IP", want "192.0.2.7"`,
-		"Header":         `View.Header("X-Shown") returned []string{"one"}, want []string{"one", "two"}`,
-		"Host":           `View.Host returned "", want "service.test"`,
-		"Query":          `View.Query("colour") returned "", want "blue"`,
-		"Param":          `View.Param("id") returned "", want "7"`,
-		"Cookie":         `View.Cookie("colour") returned "", want "red"`,
-		"Value":          `View.Value(inFront{}) returned <nil>, want "context"`,
-		"stored Value":   `View.Value("adaptertest") returned <nil>, want "store"`,
-		"Size":           `View.Size returned -1, want 5`,
-		"unknown Size":   `View.Size returned 0, want -1, or 1`,
-		"ResponseHeader": `View.ResponseHeader returned a HeaderWriter whose headers are not sent`,
-		"anyCase":        `View.Loose must report anyCase`,
-		"anySlash":       `View.Loose must report anySlash`,
-
-		"no Check":           "the middleware did not pass a call to Guard.Check",
-		"no refusal":         "the middleware let the handler go on though Answer.Refusal was set",
-		"refusal's Status":   "the middleware sent a refusal with status 200, want Refusal.Status, 429",
-		"refusal's headers":  "the middleware sent a refusal without the headers of Refusal.SetHeader",
-		"refusal's Body":     "the middleware sent a refusal without Refusal.Body",
-		"no handler":         "the middleware must run the handler when Answer.Refusal is nil",
-		"no Run":             "the middleware did not run the handler in Answer.Run",
-		"Run's outcome":      "Count received 200, want the outcome that was sent, 404",
-		"no Finish":          "as if Response.Finish was not called after Answer.Run",
-		"Answer.Context":     "the middleware did not pass Answer.Context to the handler",
-		"Allow":              "Allow let the handler go on though Answer.Refusal was set",
-		"OwnLimits' headers": "OwnLimits did not send the headers of core.OwnLimits.SetHeader",
-		"OwnLimits' status":  "OwnLimits sent status 200 to a caller who has to log in, want 401",
-		"OwnLimits' body":    "OwnLimits sent \"\", want what core.OwnLimits.Reply returns",
-
-		"no recovery":    "GET /recovery/missing: no reply: ",
-		"Serve's routes": "GET /contract/free, to which no rule applies, got status 404",
-		"Serve blocks":   "Serve did not return within 10s",
-		"stop blocks":    "the function that Serve returned did not end the server within 10s",
-		"no reply":       "GET /contract/free: no reply within 10s",
-	} {
+	for wrong, want := range contractMistakes {
 		all.Go(func() {
 			complaints := complaintsOf(t, func(t testing.TB) {
 				a := Adapter{Serve: wrongAdapter(wrong).serve, Connect: connectHTTP, Cannot: noRouteInUse}

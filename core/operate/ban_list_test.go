@@ -54,27 +54,33 @@ func refuse(t *testing.T, guard *core.Guard, subjects ...string) {
 	}
 }
 
+// banMany bans subjects by hand, of which some are unbanned, or banned for a short time.
+func banMany(t *testing.T, ops *operate.Operator) {
+	t.Helper()
+	bob := operate.WithActor(background, "bob", "ticket 7")
+	for _, err := range []error{
+		errorOf(ops.Ban(bob, "n", "c", 2*time.Hour)),
+		errorOf(ops.Ban(background, "n", "a", 2*time.Hour)),
+		errorOf(ops.Ban(background, "other", "x", time.Hour)),
+		errorOf(ops.Ban(background, "short", "x", 50*time.Second)),
+		errorOf(ops.Ban(background, "n", "brief", time.Millisecond)),
+		errorOf(ops.Ban(background, "n", "forgiven", time.Hour)),
+		errorOf(ops.Unban(background, "n", "forgiven")),
+		errorOf(ops.Ban(bob, "n", "b", time.Minute)), // changes nothing
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Bans are listed with their causes and ends, in pages, and those that have ended are not.
 func TestBansAreListed(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, strict)
 		refuse(t, guard, "b", "d")
-		bob := operate.WithActor(background, "bob", "ticket 7")
-		for _, err := range []error{
-			errorOf(operate.New(limiter).Ban(bob, "n", "c", 2*time.Hour)),
-			errorOf(operate.New(limiter).Ban(background, "n", "a", 2*time.Hour)),
-			errorOf(operate.New(limiter).Ban(background, "other", "x", time.Hour)),
-			errorOf(operate.New(limiter).Ban(background, "short", "x", 50*time.Second)),
-			errorOf(operate.New(limiter).Ban(background, "n", "brief", time.Millisecond)),
-			errorOf(operate.New(limiter).Ban(background, "n", "forgiven", time.Hour)),
-			errorOf(operate.New(limiter).Unban(background, "n", "forgiven")),
-			errorOf(operate.New(limiter).Ban(bob, "n", "b", time.Minute)), // changes nothing
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		banMany(t, operate.New(limiter))
 		ending := strict
 		ending.Name, ending.Ban = "ending", core.Ban{After: 1, For: time.Millisecond, Max: time.Hour}
 		refuse(t, newGuard(t, limiter, ending), "e")

@@ -82,21 +82,27 @@ func TestOverridesAreManaged(t *testing.T) {
 		if list := listOf(t, overrides, 1000); len(list) != 2 || list[1].Subject != "user:c" {
 			t.Errorf("after one was removed: %+v", list)
 		}
-		ends := until.Format(time.RFC3339Nano)
-		wantAudit := []operate.AuditEntry{
-			{Act: "override", Subject: "user:b", After: "1 burst 1"},
-			{Act: "override", Subject: "user:b", Before: "1 burst 1", After: "500 burst 700 until " + ends, Note: "contract 17"},
-			{Act: "override", Subject: "user:c", After: "unlimited", Author: "bob", Note: "ticket 7"},
-			{Act: "override", Subject: "user:a", After: "blocked", Author: "bob", Note: "ticket 7"},
-			{Act: "override removed", Subject: "user:b", Before: "500 burst 700 until " + ends},
-		}
-		for i := range wantAudit {
-			wantAudit[i].Rule = "api"
-		}
-		if got := auditOf(t, limiter); !slices.Equal(got, wantAudit) {
-			t.Errorf("the audit is %+v, want %+v", got, wantAudit)
-		}
+		wantOverridesAudited(t, limiter, until)
 	})
+}
+
+// wantOverridesAudited checks the audit of these acts.
+func wantOverridesAudited(t *testing.T, limiter *core.Limiter, until time.Time) {
+	t.Helper()
+	ends := until.Format(time.RFC3339Nano)
+	wantAudit := []operate.AuditEntry{
+		{Act: "override", Subject: "user:b", After: "1 burst 1"},
+		{Act: "override", Subject: "user:b", Before: "1 burst 1", After: "500 burst 700 until " + ends, Note: "contract 17"},
+		{Act: "override", Subject: "user:c", After: "unlimited", Author: "bob", Note: "ticket 7"},
+		{Act: "override", Subject: "user:a", After: "blocked", Author: "bob", Note: "ticket 7"},
+		{Act: "override removed", Subject: "user:b", Before: "500 burst 700 until " + ends},
+	}
+	for i := range wantAudit {
+		wantAudit[i].Rule = "api"
+	}
+	if got := auditOf(t, limiter); !slices.Equal(got, wantAudit) {
+		t.Errorf("the audit is %+v, want %+v", got, wantAudit)
+	}
 }
 
 // While a slot of a cluster moves, overrides are written where it goes, and listed from there.
@@ -119,6 +125,34 @@ func TestOverridesWhileASlotMoves(t *testing.T) {
 	}
 }
 
+// wrongOverrides are overrides of rules named after their limits, and the field that is wrong.
+var wrongOverrides = []struct {
+	rule, subject string
+	override      operate.Override
+	field         string
+}{
+	{"window", "s", operate.Override{}, "Override"},
+	{"window", "s", operate.Override{Until: time.Now().Add(time.Hour), Note: "none"}, "Override"},
+	{"window", "s", operate.Override{Max: 1, Blocked: true}, "Override"},
+	{"window", "s", operate.Override{Max: 1, Unlimited: true}, "Override"},
+	{"window", "s", operate.Override{Unlimited: true, Blocked: true}, "Override"},
+	{"window", "s", operate.Override{Max: -1}, "Override.Max"},
+	{"window", "s", operate.Override{Max: noMax()}, "Override.Max"},
+	{"window", "s", operate.Override{Max: 5, Burst: 5}, "Override.Burst"},
+	{"bucket", "s", operate.Override{Burst: 5, Blocked: true}, "Override.Burst"},
+	{"bucket", "s", operate.Override{Max: 5, Burst: -5}, "Override.Burst"},
+	{"bucket", "s", operate.Override{Max: 7, Burst: mostPermits}, "Override.Burst"},
+	{"log", "s", operate.Override{Max: 10_001}, "Override.Max"},
+	{"slots", "s", operate.Override{Max: 10_001}, "Override.Max"},
+	{"window", "s", operate.Override{Max: 5, Until: time.Now().Add(-time.Second)}, "Override.Until"},
+	{"window", "s", operate.Override{Max: 5, Until: time.Unix(-1, 0)}, "Override.Until"},
+	{"window", "s", operate.Override{Max: 5, Until: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, "Override.Until"},
+	{"window", "s", operate.Override{Max: 5, Note: strings.Repeat("n", 1025)}, "Override.Note"},
+	{"window", "", operate.Override{Max: 5}, "subject"},
+	{"window", "192.0.2.1", operate.Override{Max: 5}, "subject"},
+	{"window", strings.Repeat("s", 1025), operate.Override{Max: 5}, "subject"},
+}
+
 // A wrong override, subject or page is a RuleError, and changes nothing.
 func TestWrongOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
@@ -130,33 +164,7 @@ func TestWrongOverrides(t *testing.T) {
 		for name, limit := range limits {
 			of[name] = overridable(t, limiter, name, limit)
 		}
-		hour := time.Now().Add(time.Hour)
-		for _, test := range []struct {
-			rule, subject string
-			override      operate.Override
-			field         string
-		}{
-			{"window", "s", operate.Override{}, "Override"},
-			{"window", "s", operate.Override{Until: hour, Note: "none"}, "Override"},
-			{"window", "s", operate.Override{Max: 1, Blocked: true}, "Override"},
-			{"window", "s", operate.Override{Max: 1, Unlimited: true}, "Override"},
-			{"window", "s", operate.Override{Unlimited: true, Blocked: true}, "Override"},
-			{"window", "s", operate.Override{Max: -1}, "Override.Max"},
-			{"window", "s", operate.Override{Max: noMax()}, "Override.Max"},
-			{"window", "s", operate.Override{Max: 5, Burst: 5}, "Override.Burst"},
-			{"bucket", "s", operate.Override{Burst: 5, Blocked: true}, "Override.Burst"},
-			{"bucket", "s", operate.Override{Max: 5, Burst: -5}, "Override.Burst"},
-			{"bucket", "s", operate.Override{Max: 7, Burst: mostPermits}, "Override.Burst"},
-			{"log", "s", operate.Override{Max: 10_001}, "Override.Max"},
-			{"slots", "s", operate.Override{Max: 10_001}, "Override.Max"},
-			{"window", "s", operate.Override{Max: 5, Until: time.Now().Add(-time.Second)}, "Override.Until"},
-			{"window", "s", operate.Override{Max: 5, Until: time.Unix(-1, 0)}, "Override.Until"},
-			{"window", "s", operate.Override{Max: 5, Until: time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)}, "Override.Until"},
-			{"window", "s", operate.Override{Max: 5, Note: strings.Repeat("n", 1025)}, "Override.Note"},
-			{"window", "", operate.Override{Max: 5}, "subject"},
-			{"window", "192.0.2.1", operate.Override{Max: 5}, "subject"},
-			{"window", strings.Repeat("s", 1025), operate.Override{Max: 5}, "subject"},
-		} {
+		for _, test := range wrongOverrides {
 			var wrong *core.RuleError
 			if err := of[test.rule].Set(background, test.subject, test.override); !errors.As(err, &wrong) || wrong.Field != test.field || wrong.Rule != test.rule {
 				t.Errorf("%q, %+v: %v, want a RuleError about %s", test.subject, test.override, err, test.field)
