@@ -46,74 +46,79 @@ func subjectBy(finder *clientip.Finder, c call) string {
 
 var proxies = clientip.Config{TrustedProxies: []string{"10.0.0.0/8", "fd00::/8"}}
 
+func lines(lines ...string) []string { return lines }
+
+// forwardedFor are the lines of X-Forwarded-For behind the proxies 10.0.0.0/8, and the address that is
+// counted.
+var forwardedFor = []struct {
+	name  string
+	peer  string
+	lines []string
+	want  string
+}{
+	{"no header", "", nil, "10.0.0.1"},
+	{"one hop", "", lines("203.0.113.7"), "203.0.113.7"},
+	{"spoofed by an untrusted peer", "198.51.100.9", lines("203.0.113.7"), "198.51.100.9"},
+	{"spoofed through the proxy", "", lines("1.1.1.1, 203.0.113.7"), "203.0.113.7"},
+	{"through two proxies", "", lines("1.1.1.1, 203.0.113.7, 10.9.9.9"), "203.0.113.7"},
+	{"trusted hop left of the client is not passed", "", lines("1.1.1.1, 10.5.5.5, 203.0.113.7, 10.9.9.9"), "203.0.113.7"},
+	{"all hops trusted: the leftmost", "", lines("10.3.3.3, 10.2.2.2"), "10.3.3.3"},
+	{"several lines", "", lines("1.1.1.1", "203.0.113.7", "10.9.9.9"), "203.0.113.7"},
+	{"the last line counts first", "", lines("203.0.113.7", "198.51.100.9"), "198.51.100.9"},
+	{"lists on several lines", "", lines("1.1.1.1, 203.0.113.7", "10.9.9.9, 10.8.8.8"), "203.0.113.7"},
+	{"no spaces", "", lines("1.1.1.1,203.0.113.7,10.9.9.9"), "203.0.113.7"},
+	{"spaces and tabs", "", lines(" \t203.0.113.7 \t,  10.9.9.9  "), "203.0.113.7"},
+
+	{"port", "", lines("203.0.113.7:4711"), "203.0.113.7"},
+	{"largest port", "", lines("203.0.113.7:65535"), "203.0.113.7"},
+	{"impossible port", "", lines("203.0.113.7:65536"), "10.0.0.1"},
+	{"empty port", "", lines("203.0.113.7:"), "10.0.0.1"},
+	{"brackets", "", lines("[2001:db8:1:2:3::4]"), "2001:db8:1:2::/64"},
+	{"brackets and port", "", lines("[2001:db8:1:2:3::4]:4711"), "2001:db8:1:2::/64"},
+	{"no brackets", "", lines("2001:db8:1:2:3::4"), "2001:db8:1:2::/64"},
+	{"half a bracket", "", lines("[2001:db8::1"), "10.0.0.1"},
+	{"the other half", "", lines("2001:db8::1]"), "10.0.0.1"},
+	{"zone", "", lines("fe80::1%eth0"), "fe80::/64"},
+	{"zone, brackets and port", "", lines("[fe80::1%eth0]:80"), "fe80::/64"},
+	{"trusted whatever its zone", "", lines("203.0.113.7, fd00::1%eth0"), "203.0.113.7"},
+	{"mapped IPv4", "", lines("::ffff:203.0.113.7"), "203.0.113.7"},
+	{"mapped IPv4 in hex", "", lines("::ffff:cb00:7107"), "203.0.113.7"},
+	{"mapped IPv4, long and in capitals", "", lines("0:0:0:0:0:FFFF:CB00:7107"), "203.0.113.7"},
+	{"mapped IPv4, brackets and port", "", lines("[::ffff:203.0.113.7]:80"), "203.0.113.7"},
+	{"mapped proxy", "", lines("203.0.113.7, ::ffff:10.9.9.9"), "203.0.113.7"},
+	{"translated IPv4", "", lines("64:ff9b::203.0.113.7"), "203.0.113.7"},
+	{"translated IPv4 in hex", "", lines("64:ff9b::cb00:7107"), "203.0.113.7"},
+	{"beyond the translated range", "", lines("64:ff9b:0:0:0:1::7"), "64:ff9b::/64"},
+
+	{"leading zeros stop", "", lines("203.0.113.7, 010.0.0.1"), "10.0.0.1"},
+	{"unknown stops", "", lines("203.0.113.7, unknown"), "10.0.0.1"},
+	{"_hidden stops", "", lines("203.0.113.7, _hidden"), "10.0.0.1"},
+	{"unreadable stops at the last trusted hop", "", lines("203.0.113.7, junk, 10.9.9.9"), "10.9.9.9"},
+	{"unreadable left of the client is never read", "", lines("junk, 203.0.113.7"), "203.0.113.7"},
+	{"empty element stops", "", lines("203.0.113.7,,10.9.9.9"), "10.9.9.9"},
+	{"trailing comma stops", "", lines("203.0.113.7,"), "10.0.0.1"},
+	{"empty line stops", "", lines("203.0.113.7", ""), "10.0.0.1"},
+	{"only commas", "", lines(",,,"), "10.0.0.1"},
+	{"quotes are none of this header's", "", lines(`"203.0.113.7"`), "10.0.0.1"},
+	{"a range is no address", "", lines("203.0.113.0/24"), "10.0.0.1"},
+	{"NUL", "", lines("203.0.113.7\x00"), "10.0.0.1"},
+	{"invalid UTF-8", "", lines("\xff\xfe"), "10.0.0.1"},
+
+	{"1000 made-up hops", "", lines(strings.Repeat("1.1.1.1, ", 1000) + "203.0.113.7"), "203.0.113.7"},
+	{"1000 lines", "", append(strings.Split(strings.Repeat("1.1.1.1,", 999)+"1.1.1.1", ","), "203.0.113.7"), "203.0.113.7"},
+	{"1000 trusted hops", "", lines("203.0.113.7" + strings.Repeat(", 10.2.2.2", 1000)), "203.0.113.7"},
+	{"a megabyte without a comma", "", lines(strings.Repeat("1", 1<<20)), "10.0.0.1"},
+	{"a megabyte of commas", "", lines(strings.Repeat(",", 1<<20)), "10.0.0.1"},
+	{"a megabyte left of the client", "", lines(strings.Repeat("x", 1<<20) + ", 203.0.113.7"), "203.0.113.7"},
+	{"a megabyte of zone", "", lines("fe80::1%" + strings.Repeat("z", 1<<20)), "10.0.0.1"},
+
+	{"unix peer is not trusted by itself", "unix", lines("203.0.113.7"), "unknown"},
+	{"mapped peer", "::ffff:10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
+}
+
 // Calls come through a trusted proxy, 10.0.0.1, unless they name another peer.
 func TestXForwardedFor(t *testing.T) {
-	lines := func(lines ...string) []string { return lines }
-	for _, test := range []struct {
-		name  string
-		peer  string
-		lines []string
-		want  string
-	}{
-		{"no header", "", nil, "10.0.0.1"},
-		{"one hop", "", lines("203.0.113.7"), "203.0.113.7"},
-		{"spoofed by an untrusted peer", "198.51.100.9", lines("203.0.113.7"), "198.51.100.9"},
-		{"spoofed through the proxy", "", lines("1.1.1.1, 203.0.113.7"), "203.0.113.7"},
-		{"through two proxies", "", lines("1.1.1.1, 203.0.113.7, 10.9.9.9"), "203.0.113.7"},
-		{"trusted hop left of the client is not passed", "", lines("1.1.1.1, 10.5.5.5, 203.0.113.7, 10.9.9.9"), "203.0.113.7"},
-		{"all hops trusted: the leftmost", "", lines("10.3.3.3, 10.2.2.2"), "10.3.3.3"},
-		{"several lines", "", lines("1.1.1.1", "203.0.113.7", "10.9.9.9"), "203.0.113.7"},
-		{"the last line counts first", "", lines("203.0.113.7", "198.51.100.9"), "198.51.100.9"},
-		{"lists on several lines", "", lines("1.1.1.1, 203.0.113.7", "10.9.9.9, 10.8.8.8"), "203.0.113.7"},
-		{"no spaces", "", lines("1.1.1.1,203.0.113.7,10.9.9.9"), "203.0.113.7"},
-		{"spaces and tabs", "", lines(" \t203.0.113.7 \t,  10.9.9.9  "), "203.0.113.7"},
-
-		{"port", "", lines("203.0.113.7:4711"), "203.0.113.7"},
-		{"largest port", "", lines("203.0.113.7:65535"), "203.0.113.7"},
-		{"impossible port", "", lines("203.0.113.7:65536"), "10.0.0.1"},
-		{"empty port", "", lines("203.0.113.7:"), "10.0.0.1"},
-		{"brackets", "", lines("[2001:db8:1:2:3::4]"), "2001:db8:1:2::/64"},
-		{"brackets and port", "", lines("[2001:db8:1:2:3::4]:4711"), "2001:db8:1:2::/64"},
-		{"no brackets", "", lines("2001:db8:1:2:3::4"), "2001:db8:1:2::/64"},
-		{"half a bracket", "", lines("[2001:db8::1"), "10.0.0.1"},
-		{"the other half", "", lines("2001:db8::1]"), "10.0.0.1"},
-		{"zone", "", lines("fe80::1%eth0"), "fe80::/64"},
-		{"zone, brackets and port", "", lines("[fe80::1%eth0]:80"), "fe80::/64"},
-		{"trusted whatever its zone", "", lines("203.0.113.7, fd00::1%eth0"), "203.0.113.7"},
-		{"mapped IPv4", "", lines("::ffff:203.0.113.7"), "203.0.113.7"},
-		{"mapped IPv4 in hex", "", lines("::ffff:cb00:7107"), "203.0.113.7"},
-		{"mapped IPv4, long and in capitals", "", lines("0:0:0:0:0:FFFF:CB00:7107"), "203.0.113.7"},
-		{"mapped IPv4, brackets and port", "", lines("[::ffff:203.0.113.7]:80"), "203.0.113.7"},
-		{"mapped proxy", "", lines("203.0.113.7, ::ffff:10.9.9.9"), "203.0.113.7"},
-		{"translated IPv4", "", lines("64:ff9b::203.0.113.7"), "203.0.113.7"},
-		{"translated IPv4 in hex", "", lines("64:ff9b::cb00:7107"), "203.0.113.7"},
-		{"beyond the translated range", "", lines("64:ff9b:0:0:0:1::7"), "64:ff9b::/64"},
-
-		{"leading zeros stop", "", lines("203.0.113.7, 010.0.0.1"), "10.0.0.1"},
-		{"unknown stops", "", lines("203.0.113.7, unknown"), "10.0.0.1"},
-		{"_hidden stops", "", lines("203.0.113.7, _hidden"), "10.0.0.1"},
-		{"unreadable stops at the last trusted hop", "", lines("203.0.113.7, junk, 10.9.9.9"), "10.9.9.9"},
-		{"unreadable left of the client is never read", "", lines("junk, 203.0.113.7"), "203.0.113.7"},
-		{"empty element stops", "", lines("203.0.113.7,,10.9.9.9"), "10.9.9.9"},
-		{"trailing comma stops", "", lines("203.0.113.7,"), "10.0.0.1"},
-		{"empty line stops", "", lines("203.0.113.7", ""), "10.0.0.1"},
-		{"only commas", "", lines(",,,"), "10.0.0.1"},
-		{"quotes are none of this header's", "", lines(`"203.0.113.7"`), "10.0.0.1"},
-		{"a range is no address", "", lines("203.0.113.0/24"), "10.0.0.1"},
-		{"NUL", "", lines("203.0.113.7\x00"), "10.0.0.1"},
-		{"invalid UTF-8", "", lines("\xff\xfe"), "10.0.0.1"},
-
-		{"1000 made-up hops", "", lines(strings.Repeat("1.1.1.1, ", 1000) + "203.0.113.7"), "203.0.113.7"},
-		{"1000 lines", "", append(strings.Split(strings.Repeat("1.1.1.1,", 999)+"1.1.1.1", ","), "203.0.113.7"), "203.0.113.7"},
-		{"1000 trusted hops", "", lines("203.0.113.7" + strings.Repeat(", 10.2.2.2", 1000)), "203.0.113.7"},
-		{"a megabyte without a comma", "", lines(strings.Repeat("1", 1<<20)), "10.0.0.1"},
-		{"a megabyte of commas", "", lines(strings.Repeat(",", 1<<20)), "10.0.0.1"},
-		{"a megabyte left of the client", "", lines(strings.Repeat("x", 1<<20) + ", 203.0.113.7"), "203.0.113.7"},
-		{"a megabyte of zone", "", lines("fe80::1%" + strings.Repeat("z", 1<<20)), "10.0.0.1"},
-
-		{"unix peer is not trusted by itself", "unix", lines("203.0.113.7"), "unknown"},
-		{"mapped peer", "::ffff:10.0.0.1", lines("203.0.113.7"), "203.0.113.7"},
-	} {
+	for _, test := range forwardedFor {
 		t.Run(test.name, func(t *testing.T) {
 			v := from("10.0.0.1")
 			if test.peer != "" {

@@ -49,63 +49,67 @@ func matches(scope *pathmatch.Scope, c call) bool {
 	return !scope.HasPatterns() || scope.MatchesPath(&readings)
 }
 
+var limit = []string{"/limit/**"}
+
+// pathTests are patterns, and whether they apply to a call.
+var pathTests = []struct {
+	name        string
+	patterns    []string
+	route, path string
+	want        bool
+}{
+	{"the path", limit, "", "/limit/x", true},
+	{"deeper", limit, "", "/limit/x/y/z", true},
+	{"another path", limit, "", "/other/limit/x", false},
+	{"a longer segment", limit, "", "/limits/x", false},
+	{"doublestar: ** is also nothing, so /limit itself", limit, "", "/limit", true},
+	{"... and with its slash", limit, "", "/limit/", true},
+	{"one star is not nothing", []string{"/limit/*"}, "", "/limit", false},
+	{"one star is one segment", []string{"/limit/*"}, "", "/limit/a/b", false},
+	{"everything", []string{"/**"}, "", "/", true},
+	{"the root", []string{"/"}, "", "/", true},
+	{"only the root", []string{"/"}, "", "/x", false},
+	{"the second pattern", []string{"/a", "/b"}, "", "/b", true},
+	{"alternatives", []string{"/api/{v1,v2}/*"}, "", "/api/v2/x", true},
+	{"class", []string{"/[a-c]"}, "", "/d", false},
+	{"letters beyond ASCII", []string{"/größe"}, "", "/gr%C3%B6%C3%9Fe", true},
+
+	{"the route's pattern", []string{"/users/:id"}, "/users/:id", "/users/7", true},
+	{"a star for its parameter", []string{"/users/*"}, "/users/{id}", "/x", true},
+	{"one value of its parameter", []string{"/users/7"}, "/users/:id", "/users/7", true},
+	{"a parameter that swallows slashes", []string{"/users/*"}, "/users/:id", "/users/a/b", true},
+
+	{"encoded letters", limit, "", "/%6cimit/x", true},
+	{"encoded slash", limit, "", "/limit%2fx", true},
+	{"encoded slash, pattern in one segment", []string{"/u/*"}, "", "/u/a%2fb", true},
+	{"two slashes", limit, "", "//limit/x", true},
+	{"many slashes", limit, "", "///limit///x", true},
+	{"dot segment", limit, "", "/./limit/x", true},
+	{"dots up", limit, "", "/files/../limit/x", true},
+	{"encoded dots up", limit, "", "/files/%2e%2e/limit/x", true},
+	{"encoded dots and slash up", limit, "", "/files/..%2flimit/x", true},
+	{"dots up, for the rule of where it starts", []string{"/files/**"}, "", "/files/%2e%2e/limit/x", true},
+	{"dots above the root", limit, "", "/../../limit/x", true},
+	{"parameters", []string{"/limit/x"}, "", "/limit/x;a=1", true},
+	{"encoded parameters", []string{"/limit/x"}, "", "/limit%3b/x", true},
+	{"parameters of dots up", limit, "", "/files/..;/limit/x", true},
+	{"backslashes", limit, "", `/files/..\limit\x`, true},
+	{"backslashes and parameters", limit, "", `/files/..;a\limit`, true},
+	{"no slash in front", limit, "", "limit/x", true},
+	{"decoded once only", limit, "", "/limit%252fx", false},
+	{"not decodable", limit, "", "/limit/%zz", true},
+	{"not decodable, dots up", limit, "", "/files/../limit/%zz", true},
+	{"nothing", limit, "", "", false},
+
+	{"letter case", limit, "", "/LIMIT/x", false},
+	{"trailing slash", []string{"/limit"}, "", "/other/", false},
+	{"gRPC", []string{"/grpc.health.v1.Health/*"}, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Check", true},
+}
+
 // A rule applies if any reading of the call matches, or one of them would be a way around the
 // limit.
 func TestPaths(t *testing.T) {
-	limit := []string{"/limit/**"}
-	for _, test := range []struct {
-		name        string
-		patterns    []string
-		route, path string
-		want        bool
-	}{
-		{"the path", limit, "", "/limit/x", true},
-		{"deeper", limit, "", "/limit/x/y/z", true},
-		{"another path", limit, "", "/other/limit/x", false},
-		{"a longer segment", limit, "", "/limits/x", false},
-		{"doublestar: ** is also nothing, so /limit itself", limit, "", "/limit", true},
-		{"... and with its slash", limit, "", "/limit/", true},
-		{"one star is not nothing", []string{"/limit/*"}, "", "/limit", false},
-		{"one star is one segment", []string{"/limit/*"}, "", "/limit/a/b", false},
-		{"everything", []string{"/**"}, "", "/", true},
-		{"the root", []string{"/"}, "", "/", true},
-		{"only the root", []string{"/"}, "", "/x", false},
-		{"the second pattern", []string{"/a", "/b"}, "", "/b", true},
-		{"alternatives", []string{"/api/{v1,v2}/*"}, "", "/api/v2/x", true},
-		{"class", []string{"/[a-c]"}, "", "/d", false},
-		{"letters beyond ASCII", []string{"/größe"}, "", "/gr%C3%B6%C3%9Fe", true},
-
-		{"the route's pattern", []string{"/users/:id"}, "/users/:id", "/users/7", true},
-		{"a star for its parameter", []string{"/users/*"}, "/users/{id}", "/x", true},
-		{"one value of its parameter", []string{"/users/7"}, "/users/:id", "/users/7", true},
-		{"a parameter that swallows slashes", []string{"/users/*"}, "/users/:id", "/users/a/b", true},
-
-		{"encoded letters", limit, "", "/%6cimit/x", true},
-		{"encoded slash", limit, "", "/limit%2fx", true},
-		{"encoded slash, pattern in one segment", []string{"/u/*"}, "", "/u/a%2fb", true},
-		{"two slashes", limit, "", "//limit/x", true},
-		{"many slashes", limit, "", "///limit///x", true},
-		{"dot segment", limit, "", "/./limit/x", true},
-		{"dots up", limit, "", "/files/../limit/x", true},
-		{"encoded dots up", limit, "", "/files/%2e%2e/limit/x", true},
-		{"encoded dots and slash up", limit, "", "/files/..%2flimit/x", true},
-		{"dots up, for the rule of where it starts", []string{"/files/**"}, "", "/files/%2e%2e/limit/x", true},
-		{"dots above the root", limit, "", "/../../limit/x", true},
-		{"parameters", []string{"/limit/x"}, "", "/limit/x;a=1", true},
-		{"encoded parameters", []string{"/limit/x"}, "", "/limit%3b/x", true},
-		{"parameters of dots up", limit, "", "/files/..;/limit/x", true},
-		{"backslashes", limit, "", `/files/..\limit\x`, true},
-		{"backslashes and parameters", limit, "", `/files/..;a\limit`, true},
-		{"no slash in front", limit, "", "limit/x", true},
-		{"decoded once only", limit, "", "/limit%252fx", false},
-		{"not decodable", limit, "", "/limit/%zz", true},
-		{"not decodable, dots up", limit, "", "/files/../limit/%zz", true},
-		{"nothing", limit, "", "", false},
-
-		{"letter case", limit, "", "/LIMIT/x", false},
-		{"trailing slash", []string{"/limit"}, "", "/other/", false},
-		{"gRPC", []string{"/grpc.health.v1.Health/*"}, "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Check", true},
-	} {
+	for _, test := range pathTests {
 		t.Run(test.name, func(t *testing.T) {
 			if got := applies(rule{Paths: test.patterns}, at(test.route, test.path)); got != test.want {
 				t.Errorf("%q applies to %q at %q: %v", test.patterns, test.path, test.route, got)
