@@ -101,7 +101,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 faketime: ## install faketime unless it is there ("make chaos" sets a server's clock)
 	@sh .ci/install faketime
 
-chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write the figures into internal/faults/FAULTS.md (about 20 minutes)
+chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
 
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
@@ -117,7 +117,7 @@ newest-update: ## write .ci/newest.mod anew from go.mod and today's newest relea
 pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)
 	cd bench && go run ./pictures
 
-bench: redis ## measure this library beside others, and write bench/RESULTS.md and its charts (about 11 minutes)
+bench: redis ## measure this library beside others, and write bench/results.tsv, RESULTS.md and the charts (about 11 minutes)
 	cd bench && go run ./compare
 
 bench-quick: redis ## the same in two minutes, with wider spreads

@@ -5,66 +5,70 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/bench/figure"
+	"github.com/accesslimit/accesslimit/bench/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// Words of RESULTS.md by which the charts find their figures.
-const (
-	onRedisHeading    = "On Redis: "
-	inProcessHeading  = "In the process"
-	middlewareHeading = "Middlewares, counting in the process"
-)
+// chart is a chart of bars.
+type chart struct {
+	file, title, subtitle string
+	bars                  []figure.Bar
+}
 
-// drawCharts draws the charts from the tables of RESULTS.md, so that no chart shows a figure that is
-// not on record, and all can be drawn again without measuring.
-func drawCharts(dir, text string) error {
+// drawCharts draws the charts.
+func (r *results) drawCharts(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	perSecond := fmt.Sprintf("decisions a second, %d goroutines in one process", crowd)
-	for _, chart := range []struct {
-		file, title, subtitle, heading string
-		bar                            func(row) figure.Bar
-	}{
-		{"hot", "On Redis, one hot key", perSecond, onRedisHeading + hotKey, redisBar},
-		{"uniform", "On Redis, 100k keys", perSecond, onRedisHeading + uniformKeys, redisBar},
-		{"process", "In the process, 100k keys", "ns between decisions, all cores calling; less is better", inProcessHeading, processBar},
-		{"middleware", "What a middleware adds to its handler", "ns, all cores calling, counted in the process; less is better", middlewareHeading, middlewareBar},
-	} {
-		var bars []figure.Bar
-		for _, row := range tableBelow(chart.heading, text) {
-			if bar := chart.bar(row); !math.IsNaN(bar.Value) {
-				bars = append(bars, bar)
-			}
-		}
-		if len(bars) == 0 {
+	for _, c := range r.charts() {
+		c.bars = slices.DeleteFunc(c.bars, func(b figure.Bar) bool { return math.IsNaN(b.Value) })
+		if len(c.bars) == 0 {
 			continue // it was not measured
 		}
-		if err := figure.Bars(filepath.Join(dir, chart.file+".svg"), chart.title, chart.subtitle, bars); err != nil {
+		if err := figure.Bars(filepath.Join(dir, c.file+".svg"), c.title, c.subtitle, c.bars); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func redisBar(r row) figure.Bar {
-	if r["goroutines"] != fmt.Sprint(crowd) {
-		return figure.Bar{Value: math.NaN()}
+func (r *results) charts() []chart {
+	perSecond := fmt.Sprintf("decisions a second, %d goroutines in one process", crowd)
+	return []chart{
+		{"hot", "On Redis, one hot key", perSecond, r.redisBars(hotKey)},
+		{"uniform", "On Redis, 100k keys", perSecond, r.redisBars(uniformKeys)},
+		{"process", "In the process, 100k keys", "ns between decisions, all cores calling; less is better", r.processBars()},
+		{"middleware", "What a middleware adds to its handler", "ns, all cores calling, counted in the process; less is better", r.middlewareBars()},
 	}
-	return newBar(r["limiter"], r["decisions/s"], "")
 }
 
-func processBar(r row) figure.Bar { return newBar(r["limiter"], r["ns, 100k keys"], "") }
-
-func middlewareBar(r row) figure.Bar {
-	allocs := fmt.Sprintf(", %.0f allocations", value(r["allocs over it"]))
-	return newBar(r["framework"]+": "+r["limit"], r["ns over the bare handler"], allocs)
+func (r *results) redisBars(workload string) (bars []figure.Bar) {
+	for _, name := range contestantNames() {
+		bars = append(bars, newBar(name, "", r.of(cell{workload, name, crowd}, rate)))
+	}
+	return bars
 }
 
-// newBar returns a bar for a cell of a table, whose figure may have a spread behind it.
-func newBar(name, cell, unit string) figure.Bar {
-	number, _, _ := strings.Cut(cell, " ")
-	return figure.Bar{Name: name, Label: number + unit, Value: value(number), Ours: strings.Contains(name, "accesslimit")}
+func (r *results) processBars() (bars []figure.Bar) {
+	for _, rival := range rivals.InThisProcess {
+		bars = append(bars, newBar(rival.Name, "", r.of(cell{workload: allKeys, rival: rival.Name}, elapsed)))
+	}
+	return bars
+}
+
+func (r *results) middlewareBars() (bars []figure.Bar) {
+	for _, m := range rivals.Middlewares {
+		c := middlewareCell(m.Framework, m.Name)
+		unit := fmt.Sprintf(", %.0f allocations", max(0, r.of(c, addedAlloc).Median))
+		bars = append(bars, newBar(m.Framework+": "+m.Name, unit, r.of(c, addedTime)))
+	}
+	return bars
+}
+
+func newBar(name, unit string, s harness.Spread) figure.Bar {
+	return figure.Bar{Name: name, Label: harness.Number(s.Median) + unit, Value: s.Median, Ours: strings.Contains(name, "accesslimit")}
 }

@@ -124,12 +124,19 @@ func picked(calls [][]byte, picks []uint32, n int) [][]byte {
 // masters is the part that compares clusters, all on this machine.
 const masters = "clusters"
 
-// clusterOf names a cluster with so many masters.
+// clusterNames are the names of clusters with one master, and with three.
+var clusterNames = []string{clusterOf(1), clusterOf(3)}
+
 func clusterOf(n int) string { return fmt.Sprintf("masters: %d", n) }
 
-func (b *bench) clusters() error {
+func clusterWorkload() workload {
 	w := uniform
-	w.name, w.only = masters, []string{clusterOf(1), clusterOf(3)}
+	w.name, w.only, w.base, w.all, w.few = masters, clusterNames, clusterOf(1), []int{crowd}, []int{crowd}
+	return w
+}
+
+func (b *bench) clusters() error {
+	w := clusterWorkload()
 	keys := harness.NewKeys("key", w.keys)
 	var contestants []contestant
 	defer func() { closeAll(contestants) }()

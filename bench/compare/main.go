@@ -1,8 +1,8 @@
-// Command compare measures this library beside others, in one run on one machine, and writes
-// RESULTS.md and the charts.
+// Command compare measures this library beside others, in one run on one machine. It writes the
+// figures into results.tsv, and RESULTS.md and the charts from these.
 //
 //	go run ./compare [-quick]
-//	go run ./compare -redraw    only the charts, from the figures in RESULTS.md
+//	go run ./compare -redraw    only RESULTS.md and the charts, from results.tsv
 package main
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
-const resultsFile, chartsFolder = "RESULTS.md", "charts"
+const figuresFile, pageFile, chartsFolder = "results.tsv", "RESULTS.md", "charts"
 
 func main() {
 	log.SetFlags(0)
 	quick := flag.Bool("quick", false, "a short run: less of everything")
-	redraw := flag.Bool("redraw", false, "redraw the charts from RESULTS.md, and measure nothing")
-	only := flag.String("only", "", "measure only the parts whose names contain this, print the results, and write nothing")
+	redraw := flag.Bool("redraw", false, "redraw RESULTS.md and the charts from results.tsv, and measure nothing")
+	only := flag.String("only", "", "measure only the parts whose names contain this, print the figures, and write nothing")
 	flag.Parse()
 	b := &bench{settings: full, report: newReport()}
 	if *quick {
@@ -34,7 +34,7 @@ func main() {
 	b.only = *only
 	run := b.run
 	if *redraw {
-		run = redrawCharts
+		run = redrawAll
 	}
 	if err := run(); err != nil {
 		log.Fatal(err)
@@ -68,23 +68,32 @@ func (b *bench) run() error {
 		}
 		log.Printf("%-44s %5.1f s", part.name, time.Since(began).Seconds())
 	}
-	text := b.text(b.server.Version())
+	figures := b.results(b.server.Version())
 	if b.only != "" {
-		fmt.Println(text)
+		fmt.Print(figures)
 		return nil
 	}
-	if err := os.WriteFile(resultsFile, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(figuresFile, []byte(figures.String()), 0o644); err != nil {
 		return err
 	}
-	return drawCharts(chartsFolder, text)
+	return redrawAll()
 }
 
-func redrawCharts() error {
-	text, err := os.ReadFile(resultsFile)
+// redrawAll writes RESULTS.md and the charts from results.tsv, so that neither shows a figure that is
+// not on record.
+func redrawAll() error {
+	text, err := os.ReadFile(figuresFile)
 	if err != nil {
 		return err
 	}
-	return drawCharts(chartsFolder, string(text))
+	figures, err := readResults(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", figuresFile, err)
+	}
+	if err := os.WriteFile(pageFile, []byte(figures.text()), 0o644); err != nil {
+		return err
+	}
+	return figures.drawCharts(chartsFolder)
 }
 
 // part is a part of a run, which can be chosen by its name.

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/bench/harness"
+	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
 // cell identifies one figure.
@@ -89,32 +89,26 @@ func middlewareCell(framework, name string) cell { return cell{workload: framewo
 
 // bytesRatio returns the ratio of two figures of memory, or NaN if one was not measured.
 func bytesRatio(a, b float64) harness.Spread {
-	ratio := harness.Ratio(a, b)
 	if a == 0 {
-		ratio = math.NaN()
+		return single(math.NaN())
 	}
-	return harness.Spread{Median: ratio, Low: ratio, High: ratio}
+	return single(harness.Ratio(a, b))
 }
 
-// errorsOf returns the share of calls that failed and, where all should have been admitted, the
-// share of calls that were refused.
-func errorsOf(rounds []*harness.Outcome, allAdmitted bool) string {
-	var decisions, errors, refused int64
-	for _, o := range rounds {
-		decisions, errors, refused = decisions+o.Decisions, errors+o.Errors, refused+o.Decisions-o.Errors-o.Allowed
+// share returns the percentage of calls, over all rounds of a cell, or NaN if there was none.
+func (r *report) share(c cell, of func(*harness.Outcome) int64) harness.Spread {
+	var some, all int64
+	for _, o := range r.outcomes[c] {
+		some, all = some+of(o), all+o.Decisions
 	}
-	share := func(n int64) string { return fmt.Sprintf("%.2g %%", 100*harness.Ratio(float64(n), float64(decisions))) }
-	switch {
-	case decisions == 0:
-		return "-"
-	case refused > 0 && allAdmitted:
-		return share(errors) + ", " + share(refused) + " refused"
-	case errors > 0:
-		return share(errors)
-	default:
-		return "0"
-	}
+	return single(100 * harness.Ratio(float64(some), float64(all)))
 }
+
+func failed(o *harness.Outcome) int64       { return o.Errors }
+func refusedCalls(o *harness.Outcome) int64 { return o.Decisions - o.Errors - o.Allowed }
+
+// single returns the spread of a number that was taken once.
+func single(v float64) harness.Spread { return harness.Spread{Median: v, Low: v, High: v} }
 
 // mostAdmitted returns how many calls a used-up key admitted in the worst round, or NaN if there
 // was no round.
@@ -123,4 +117,19 @@ func mostAdmitted(rounds []*harness.Outcome) float64 {
 		return math.NaN()
 	}
 	return slices.Max(harness.Values(rounds, admitted))
+}
+
+// added returns what a middleware adds to its framework's bare handler in each round.
+func (r *report) added(framework, name string, n number) []float64 {
+	with := harness.Values(r.outcomes[middlewareCell(framework, name)], n)
+	without := harness.Values(r.outcomes[middlewareCell(framework, rivals.None)], n)
+	for i := range min(len(with), len(without)) {
+		with[i] -= without[i]
+	}
+	return with
+}
+
+// addedPairs returns the spread of the ratio of what two middlewares of a framework add.
+func (r *report) addedPairs(framework, a, b string) harness.Spread {
+	return harness.Pairs(r.added(framework, a, nanos), r.added(framework, b, nanos))
 }

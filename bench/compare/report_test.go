@@ -41,8 +41,8 @@ func madeUp() *bench {
 	return b
 }
 
-// Figures that were not measured are marked in every row and have no section: a 0 would be taken
-// for a figure.
+// Figures that were not measured are marked in every row of the targets and have no table: a 0 would
+// be taken for a figure.
 func TestFiguresThatWereNotMeasured(t *testing.T) {
 	b := &bench{settings: full, report: newReport()}
 	b.only = "nothing of it"
@@ -51,14 +51,18 @@ func TestFiguresThatWereNotMeasured(t *testing.T) {
 			t.Errorf("%s: %v", target.row, target.cells())
 		}
 	}
-	text := b.text("7.0")
+	r := b.results("7.0")
+	if len(r.figures) > 0 {
+		t.Errorf("%v", r.figures)
+	}
+	text := r.text()
 	if n := strings.Count(text, "\n## "); n != 1 {
 		t.Errorf("%d sections, want that of the targets:\n%s", n, text)
 	}
 	if !strings.Contains(text, "Written by `go run ./compare -only \"nothing of it\"`") || strings.Contains(text, "make bench") {
 		t.Errorf("the text does not say what wrote it:\n%s", text)
 	}
-	if err := drawCharts(t.TempDir(), text); err != nil {
+	if err := r.drawCharts(t.TempDir()); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,16 +134,16 @@ func TestFailedCallsAreNotCounted(t *testing.T) {
 	}
 }
 
-func TestErrorsOf(t *testing.T) {
-	rounds := []*harness.Outcome{{Decisions: 60, Allowed: 60}, {Decisions: 40, Allowed: 20, Errors: 10}}
-	if got := errorsOf(rounds, true); got != "10 %, 10 % refused" {
-		t.Errorf("all should be admitted: %q", got)
+// Shares are those of the calls of all rounds: a median would hide a round that failed.
+func TestShare(t *testing.T) {
+	b, c := &bench{report: newReport()}, cell{workload: "any"}
+	b.add(c, &harness.Outcome{Decisions: 60, Allowed: 60})
+	b.add(c, &harness.Outcome{Decisions: 40, Allowed: 20, Errors: 10})
+	if got := b.share(c, failed).Median; got != 10 {
+		t.Errorf("%v %% failed", got)
 	}
-	if got := errorsOf(rounds, false); got != "10 %" {
-		t.Errorf("some should be refused: %q", got)
-	}
-	if got := errorsOf(rounds[:1], true); got != "0" {
-		t.Errorf("nothing failed: %q", got)
+	if got := b.share(c, refusedCalls).Median; got != 10 {
+		t.Errorf("%v %% refused", got)
 	}
 }
 

@@ -37,12 +37,12 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 		found[target.row] = target
 	}
 	for row, want := range map[string]float64{
-		"one hot key, 256 goroutines, to ulule":                              2,
-		"100k keys uniform, 256 goroutines, to one script per decision":      2,
-		"100k keys, uniform, 256 goroutines, SlidingWindow to TokenBucket":   0.5,
-		"100k keys uniform, 256 goroutines, to ours with one key per script": 2,
-		"100k keys uniform, 256 goroutines, allocations to a bare EvalSha":   1,
-		"one goroutine, p50 to a bare EvalSha of our script":                 1,
+		"one hot key, to ulule":                              2,
+		"100k keys uniform, to one script per decision":      2,
+		"100k keys, uniform, SlidingWindow to TokenBucket":   0.5,
+		"100k keys uniform, to one key per script":           2,
+		"100k keys uniform, allocations to a bare EvalSha":   1,
+		"one goroutine, p50 to a bare EvalSha of our script": 1,
 	} {
 		if got := found[row].reached; got != (harness.Spread{Median: want, Low: want, High: want}) {
 			t.Errorf("%s: %v, want %v in both rounds", row, got, want)

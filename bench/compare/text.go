@@ -2,29 +2,21 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/bench/harness"
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// text returns RESULTS.md. A section without figures is left out.
-func (b *bench) text(redisVersion string) string {
+// text returns RESULTS.md. A table without figures is left out.
+func (r *results) text() string {
 	var t strings.Builder
-	b.head(&t, redisVersion)
-	t.WriteString("## Targets\n\n" + b.targetTable().String() + "\n")
-	for _, same := range together {
-		for _, w := range same {
-			b.workloadText(&t, w, contestantNames())
-		}
-	}
-	clusters := uniform
-	clusters.name, clusters.base, clusters.all, clusters.few = masters, clusterOf(1), []int{crowd}, []int{crowd}
-	b.workloadText(&t, clusters, []string{clusterOf(1), clusterOf(3)})
-	b.inProcessText(&t)
-	b.middlewareText(&t)
-	b.serverTimeText(&t)
-	b.memoryText(&t)
+	r.head(&t)
+	section(&t, "Targets", fmt.Sprintf("On Redis with %d goroutines, unless the row says otherwise.\n\n", crowd), r.targetTable())
+	r.redisText(&t)
+	r.localText(&t)
+	r.serverText(&t)
 	return strings.TrimRight(t.String(), "\n") + "\n"
 }
 
@@ -35,135 +27,111 @@ func section(t *strings.Builder, heading, before string, table *harness.Table) {
 	}
 }
 
-func (b *bench) head(t *strings.Builder, redisVersion string) {
-	t.WriteString("# Results\n\n")
-	fmt.Fprintf(t, "Written by `%s`; [README.md](README.md) says what is measured and how to read it. ", b.command())
-	if b.quick {
-		t.WriteString("**A quick run** has few rounds, so less is decided. ")
-	}
-	t.WriteString("Client and server share the machine, so ratios count, not the figures. " +
-		"A ratio is taken within each round. " +
-		"Figures and ratios are the median of the rounds, with its 95 % confidence interval in brackets.\n\n")
-	for _, line := range machine(redisVersion) {
+func (r *results) head(t *strings.Builder) {
+	t.WriteString("# Results\n\nWritten by `" + r.about[0] + "`. [README.md](README.md) says how to read this: ratios count, not figures. " +
+		"All are medians; [" + figuresFile + "](" + figuresFile + ") has their confidence intervals, and all further figures.\n\n")
+	for _, line := range r.about[1:] {
 		t.WriteString("- " + line + "\n")
 	}
-	t.WriteString("\nNot measured:\n\n")
 	for _, left := range rivals.Left {
-		fmt.Fprintf(t, "- %s: %s\n", left[0], left[1])
+		fmt.Fprintf(t, "- not measured: %s\n", left)
 	}
 	t.WriteString("\n")
 }
 
-func (b *bench) workloadText(t *strings.Builder, w workload, names []string) {
-	before := ""
-	head := []string{
-		"limiter", "goroutines", "decisions/s", "to " + strings.TrimPrefix(w.base, "accesslimit "), "p50 µs", "p99 µs", "client CPU µs",
-		"server CPU µs", "scripts per decision", "allocs", "bytes", "errors",
+func (r *results) targetTable() *harness.Table {
+	table := harness.NewTable("row", "target", "reached", "met")
+	for _, t := range r.targets() {
+		table.Row(t.cells()...)
 	}
-	if w.exact {
-		before = fmt.Sprintf("The key admits %d calls and then none; \"admitted\" is how many it did, in the worst round.\n\n", w.limit.Max)
-		head = append(head, "admitted")
+	return table
+}
+
+// targets returns the targets, with what the run reached.
+func (r *results) targets() []target {
+	nothing := &bench{report: newReport()}
+	all := nothing.targets()
+	for i := range all {
+		all[i].reached = r.of(cell{workload: targetsPart, rival: all[i].row}, reached)
 	}
-	table := harness.NewTable(head...)
-	for _, n := range w.counts(b.settings) {
-		for _, name := range names {
-			c := cell{w.name, name, n}
-			rounds := b.outcomes[c]
-			if len(rounds) == 0 {
-				continue
+	return all
+}
+
+// column is a column of a table: a figure of each limiter.
+type column struct {
+	head string
+	of   func(name string) harness.Spread
+}
+
+// table returns a table of the limiters for which any column has a figure.
+func (r *results) table(first string, names []string, columns ...column) *harness.Table {
+	heads := []string{first}
+	for _, c := range columns {
+		heads = append(heads, c.head)
+	}
+	table := harness.NewTable(heads...)
+	for _, name := range names {
+		row, measured := []any{name}, false
+		for _, c := range columns {
+			figure := harness.Number(c.of(name).Median)
+			if figure == "-" {
+				figure = "" // it was not measured
 			}
-			row := []any{
-				name, n, b.of(c, perSecond), b.pairs(c, cell{w.name, w.base, n}, perSecond).In("x"), b.median(c, percentile(50)), b.median(c, percentile(99)),
-				b.median(c, clientMicros), b.median(c, serverMicros), b.median(c, scripts), b.median(c, mallocs), b.median(c, bytes), errorsOf(rounds, !w.exact),
-			}
-			if w.exact {
-				row = append(row, mostAdmitted(rounds))
-			}
+			row, measured = append(row, figure), measured || figure != ""
+		}
+		if measured {
 			table.Row(row...)
 		}
 	}
-	section(t, onRedisHeading+w.name, before, table)
+	return table
 }
 
-func (b *bench) inProcessText(t *strings.Builder) {
-	before := fmt.Sprintf("All cores call. The time is the elapsed time of a call, the CPU time that of all cores. "+
-		"The heap is of %s keys, the subjects not counted. Every call is within the limit; "+
-		"\"failed\" are the calls on one key that were refused although the limit allows them. "+
-		"%q is no limiter: it shows the least that one can cost.\n\n", harness.Number(float64(b.heapKeys)), rivals.Floor)
-	table := harness.NewTable("limiter", "ns, one key", "to TokenBucket", "CPU ns, one key", "ns, 100k keys",
-		"to TokenBucket", "CPU ns, 100k keys", "allocs", "bytes", "heap bytes per key", "failed")
-	for _, r := range rivals.InThisProcess {
-		one, all := cell{workload: oneKey, rival: r.Name}, cell{workload: allKeys, rival: r.Name}
-		if len(b.outcomes[one]) == 0 {
-			continue
-		}
-		to := func(c cell) string {
-			return b.pairs(c, cell{workload: c.workload, rival: rivals.TokenBucket}, nanos).In("x")
-		}
-		table.Row(r.Name, b.of(one, nanos), to(one), b.median(one, clientNanos), b.of(all, nanos), to(all), b.median(all, clientNanos),
-			b.median(all, mallocs), b.median(all, bytes), b.heapBytes[r.Name], errorsOf(b.outcomes[one], false))
+func (r *results) on(workload string, goroutines int, measure, head string) column {
+	return column{head, func(name string) harness.Spread { return r.of(cell{workload, name, goroutines}, measure) }}
+}
+
+func (r *results) redisText(t *strings.Builder) {
+	section(t, "On Redis", fmt.Sprintf("Decisions a second of %d goroutines, the latency of their calls, and that of one goroutine. "+
+		"A used-up key admits %d calls and then none.\n\n", crowd, refused.limit.Max),
+		r.table("limiter", contestantNames(),
+			r.on(hotKey, crowd, rate, hotKey), r.on(uniformKeys, crowd, rate, uniformKeys), r.on(zipfKeys, crowd, rate, zipfKeys),
+			r.on(refusedKey, crowd, rate, refusedKey), r.on(uniformKeys, crowd, p99, p99), r.on(uniformKeys, 1, p50, "alone, "+p50)))
+	section(t, "With overrides", "Decisions a second of one goroutine and of 256, beside a limit without overrides.\n\n",
+		r.table("limiter", withOverrides,
+			r.on(overriddenKey, 1, rate, "1, one key"), r.on(overriddenKey, crowd, rate, "256, one key"),
+			r.on(overriddenKeys, 1, rate, "1, 10k keys"), r.on(overriddenKeys, crowd, rate, "256, 10k keys")))
+	section(t, "Clusters", "", r.table("cluster", clusterNames, r.on(masters, crowd, rate, rate), r.on(masters, crowd, p99, p99)))
+}
+
+func (r *results) localText(t *strings.Builder) {
+	var names, limits []string
+	for _, rival := range rivals.InThisProcess {
+		names = append(names, rival.Name)
 	}
-	section(t, inProcessHeading, before, table)
-	if busy := b.heapBytes[busySlidingWindow]; busy > 0 {
-		fmt.Fprintf(t, "SlidingWindow with calls in several parts of its window: %s heap bytes per key.\n\n", harness.Number(busy))
-	}
-}
-
-// added returns what a middleware adds to its framework's bare handler in each round.
-func (r *report) added(framework, name string, n number) []float64 {
-	with := harness.Values(r.outcomes[middlewareCell(framework, name)], n)
-	without := harness.Values(r.outcomes[middlewareCell(framework, rivals.None)], n)
-	for i := range min(len(with), len(without)) {
-		with[i] -= without[i]
-	}
-	return with
-}
-
-// addedPairs returns the spread of the ratio of what two middlewares of a framework add.
-func (r *report) addedPairs(framework, a, b string) harness.Spread {
-	return harness.Pairs(r.added(framework, a, nanos), r.added(framework, b, nanos))
-}
-
-func (b *bench) middlewareText(t *strings.Builder) {
-	before := "All cores call, from one address. Each is compared with ours that sends the same headers: " +
-		"none, X-RateLimit, or by default RateLimit and RateLimit-Policy.\n\n"
-	table := harness.NewTable("framework", "limit", "ns", "ns over the bare handler", "to ours, like for like", "CPU ns over it", "allocs over it", "bytes")
+	section(t, "In the process", fmt.Sprintf("All cores call. %q is no limiter: it is the least that one can cost.\n\n", rivals.Floor),
+		r.table("limiter", append(names, busySlidingWindow),
+			r.on(oneKey, 0, elapsed, "ns, one key"), r.on(allKeys, 0, elapsed, "ns, 100k keys"), r.on(allKeys, 0, allocs, allocs), r.on(heapPart, 0, heapBytes, heapBytes)))
+	var frameworks []column
 	for _, m := range rivals.Middlewares {
-		c := middlewareCell(m.Framework, m.Name)
-		added := func(n number) harness.Spread { return harness.SpreadOf(b.added(m.Framework, m.Name, n)) }
-		switch {
-		case len(b.outcomes[c]) == 0:
-		case m.Name == rivals.None:
-			table.Row(m.Framework, m.Name, b.of(c, nanos), "", "", "", "", b.median(c, bytes))
-		default:
-			table.Row(m.Framework, m.Name, b.of(c, nanos), added(nanos), b.addedPairs(m.Framework, m.Name, m.Like).In("x"),
-				added(clientNanos).Median, max(0, added(mallocs).Median), b.median(c, bytes))
+		if !slices.Contains(limits, m.Name) {
+			limits = append(limits, m.Name)
+		}
+		if m.Name == rivals.None {
+			frameworks = append(frameworks, r.on(m.Framework, 0, addedTime, m.Framework))
 		}
 	}
-	section(t, middlewareHeading, before, table)
+	section(t, "Middlewares, counting in the process", "What each adds to its handler, in ns, with all cores calling.\n\n", r.table("limit", limits, frameworks...))
 }
 
-func (b *bench) serverTimeText(t *strings.Builder) {
-	before := fmt.Sprintf("The time of its main thread for a decision. The scripts are those that the library "+
-		"sends for %s existing keys, over %d connections with %d scripts in flight on each.\n\n",
-		harness.Number(timedKeys), timedConnections, timedDepth)
-	table := harness.NewTable("script", "answer", "µs", "to TokenBucket, allowed", "decisions/s", "scripts per decision", "bytes in", "bytes out")
-	for _, s := range b.scripts {
-		c := s.cell()
-		table.Row(s.rival, s.answer, b.of(c, serverMicros), b.pairs(c, timeOf(rivals.TokenBucket, allowedCall), serverMicros).In("x"),
-			b.median(c, perSecond), b.median(c, scripts), b.median(c, bytesIn), b.median(c, bytesOut))
+func (r *results) serverText(t *strings.Builder) {
+	var names []string
+	for _, rival := range rivals.OnRedis {
+		names = append(names, rival.Name)
 	}
-	section(t, "The server's time", before, table)
-}
-
-func (b *bench) memoryText(t *strings.Builder) {
-	before := fmt.Sprintf("MEMORY USAGE with a subject of %d characters, after one call and after %d that were spread over the window.\n\n",
-		harness.KeyLen, busyCalls)
-	table := harness.NewTable("limiter", "bytes after 1", fmt.Sprintf("bytes after %d", busyCalls))
-	for _, r := range rivals.OnRedis {
-		if w, found := b.weights[r.Name]; found {
-			table.Row(r.Name, w.cold, w.busy)
-		}
+	time := func(answer string) column {
+		return column{"µs, " + answer, func(name string) harness.Spread { return r.of(timeOf(name, answer), serverTime) }}
 	}
-	section(t, "Memory of a key in Redis", before, table)
+	section(t, "The server", "The time of its main thread for a decision, and the memory of a key.\n\n",
+		r.table("limiter", append(names, serverFloors...), time(allowedCall), time(refusedCall),
+			r.on(memoryPart, 0, coldBytes, coldBytes), r.on(memoryPart, 0, busyBytes, busyBytes)))
 }

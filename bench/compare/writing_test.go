@@ -4,24 +4,25 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/accesslimit/accesslimit/bench/rivals"
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 var chartNames = []string{"hot", "uniform", "process", "middleware"}
 
 // A run can write all its results even if some things were not measured.
 func TestWriting(t *testing.T) {
-	b, dir := madeUp(), t.TempDir()
-	text := b.text("7.0")
-	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis: one hot key", "not measured", "0.50x"} {
+	r, dir := madeUp().results("7.0"), t.TempDir()
+	text := r.text()
+	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis", "not measured", "0.50"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not say %q", want)
 		}
 	}
-	if err := drawCharts(dir, text); err != nil {
+	if err := r.drawCharts(dir); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"hot", "uniform"} {
@@ -31,43 +32,64 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// The charts in the repository show the figures of RESULTS.md, as the present code draws them.
-func TestChartsShowTheResults(t *testing.T) {
-	dir, committed := t.TempDir(), filepath.Join("..", "charts")
-	results, err := os.ReadFile(filepath.Join("..", "RESULTS.md"))
+// committed returns the figures in the repository.
+func committed(t *testing.T) *results {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", figuresFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := drawCharts(dir, string(results)); err != nil {
+	r, err := readResults(string(text))
+	if err != nil {
 		t.Fatal(err)
 	}
+	if r.String() != string(text) {
+		t.Errorf("%s is written in another form than it has", figuresFile)
+	}
+	return r
+}
+
+// RESULTS.md and the charts in the repository show the figures of results.tsv, as the present code
+// draws them.
+func TestPageAndChartsShowTheFigures(t *testing.T) {
+	r, dir := committed(t), t.TempDir()
+	if err := r.drawCharts(dir); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{pageFile: r.text()}
 	for _, name := range chartNames {
+		chart := filepath.Join(chartsFolder, name+".svg")
 		drawn, err := os.ReadFile(filepath.Join(dir, name+".svg"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shown, err := os.ReadFile(filepath.Join(committed, name+".svg")); string(shown) != string(drawn) {
-			t.Errorf("%s.svg (%v) is not what RESULTS.md says: run go run ./compare -redraw", name, err)
+		want[chart] = string(drawn)
+	}
+	for file, text := range want {
+		if shown, err := os.ReadFile(filepath.Join("..", file)); string(shown) != text {
+			t.Errorf("%s (%v) does not show %s: run go run ./compare -redraw", file, err, figuresFile)
 		}
 	}
 }
 
-func TestTableBelow(t *testing.T) {
-	text := madeUp().text("7.0")
-	rows := tableBelow(onRedisHeading+uniformKeys, text)
-	if last := len(rows) - 1; last < 0 || rows[last]["limiter"] != scriptAlone || rows[0]["limiter"] != rivals.TokenBucket || rows[0]["decisions/s"] != "1500 (1000..2000)" {
-		t.Fatalf("the rows of %s: %v", uniformKeys, rows)
+// Figures are read as they were written, to four digits.
+func TestReadResults(t *testing.T) {
+	r := &results{about: []string{"make bench", "two cores"}}
+	r.add(cell{"one hot key", "ours", 256}, rate, harness.Spread{Median: 1_234_567, Low: 0.00012, High: 3})
+	r.add(cell{workload: "heap", rival: "a, \"b\" | c"}, heapBytes, single(92.9))
+	r.add(cell{workload: "heap", rival: "not measured"}, heapBytes, single(math.NaN()))
+	read, err := readResults(r.String())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if rows := tableBelow("no such heading", text); rows != nil {
-		t.Errorf("rows without a table: %v", rows)
+	r.figures[0].Median = 1_235_000
+	if !slices.Equal(read.about, r.about) || !slices.Equal(read.figures, r.figures) || len(r.figures) != 2 {
+		t.Errorf("%+v, want %+v", read, r)
 	}
-	for number, want := range map[string]float64{"429": 429, "869k": 869_000, "4.82M": 4_820_000, "0.50": 0.5} {
-		if got := value(number); got != want {
-			t.Errorf("%s is %v, want %v", number, got, want)
+	for _, wrong := range []string{"a\tx\tc\td\t1\t1\t1\n", "a\t1\tc\td\tx\t1\t1\n", "a\tb\n", "\n"} {
+		if _, err := readResults(columns + "\n" + wrong); err == nil {
+			t.Errorf("%q is no error", wrong)
 		}
-	}
-	if !math.IsNaN(value("-")) {
-		t.Error("a dash is a number")
 	}
 }
 

@@ -171,10 +171,10 @@ var Middlewares = slices.Concat(
 )
 
 // Left lists limiters that were tried and are not measured, with the reasons.
-var Left = [][2]string{
-	{"github.com/redis/rueidis/rueidislimiter", "could not be fetched when this was measured; rueidis itself is measured, with a token bucket's script"},
-	{"fiber's own limiter, in process", "its store cannot be called without its middleware, which is measured"},
-	{"github.com/mennanov/limiters", "has one object for each key, and its one package needs the clients of AWS, etcd and PostgreSQL: another 118 packages to build"},
+var Left = []string{
+	"rueidislimiter, which could not be fetched; rueidis itself is measured, with a token bucket's script",
+	"fiber's own limiter in process, whose store cannot be called without its middleware",
+	"mennanov/limiters, which has one object for each key and needs another 118 packages",
 }
 
 // background is the context of calls where only the limiter is measured.
