@@ -12,49 +12,55 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// The table's lines, in their order. A test reports the figures of its own lines.
+// faults are in the order of the page. A test reports the figure of each.
 var faults = []fault{
-	{stoppedFault, "every call is back by its deadline, and charged at most once; who left before the send never is"},
-	{killedFault, "no panic, no goroutine left, and at most the limit for each life of the server is let in"},
+	{stoppedFault, backInTime},
+	{killedFault, "at most the limit for each life of the server is let in; no panic, no goroutine left"},
 	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
-	{scriptFlushFault, "no error to any caller, and no count lost"},
+	{scriptFlushFault, "no error to any caller, and every count exact"},
+	{movedSlot, "no error to any caller, and every count exact"},
 	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
 	{foreignFault, "calls of that key get their rule's policy, all others are decided"},
-	{poolFault, "every call is decided, and exactly"},
+	{poolFault, "every call is decided"},
 	{manyKeysFault, "every key is gone after two windows at most"},
 	{exampleFault, "no leak (goroutines, heap, connections), and nobody too many let in"},
 	{clockBackFault, "nothing is minted, and nobody blocked for longer than a window"},
 	{clockForwardFault, "at most the limit is let in once more"},
-	{killedMaster, "each policy answers meanwhile, nobody waits past the deadline; then right limits again; other shards' calls as fast as before, all decided"},
-	{movedSlot, "no error to any caller, every count exact, for all algorithms and for calls of several counters"},
-	{stoppedMaster, "other shards' calls as fast as before, all decided; nobody waits past the deadline; each call charged at most once"},
-	{sentinelKilled, "each policy answers meanwhile, nobody waits past the deadline; then right limits again, without a restart of the service"},
-	{sentinelPlanned, "the same"},
-	{demotedMaster, "the same; what was counted before still counts"},
-	{ringServer, "each policy answers meanwhile, nobody waits past the deadline; keys of the other servers are counted on as before; at most one Max more for each change"},
-	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the shard that is well is given back"},
+	{killedMaster, "each policy answers meanwhile, then right limits again; other shards' calls as fast as before"},
+	{stoppedMaster, "other shards' calls as fast as before; each call back by its deadline, and charged at most once"},
+	{sentinelKilled, failoverHolds},
+	{sentinelPlanned, failoverHolds},
+	{demotedMaster, failoverHolds + "; what was counted before still counts"},
+	{ringServer, "each policy answers meanwhile; keys of the other servers are counted on; at most one Max more for each change"},
+	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the other shard is given back"},
 	{callersLeave, "none of them reaches the handler uncounted"},
 	{floodOfKeys, "memory within the bound, a limited busy key still limited"},
 	{oversized, "nothing injected, nothing aliased, nothing unlimited"},
 	{hostileNames, "nothing injected, nothing aliased, nothing unlimited"},
-	{addressTricks, "the same client in all five frameworks: the design's"},
+	{addressTricks, "the same client in all five frameworks"},
 	{pathTricks, "no way round a rule, no second counter for one route, no exception that should not hold"},
-	{operatorFault, "every answer is back by its deadline, and right; calls too, which stay exact; what was acknowledged holds; all recovers without a restart"},
-	{memberFault, "each threshold is reported at most once; Top has the refusals of the others, within 10 %; bans of subjects that still call are listed"},
-	{bansFault, "every process that knows the ban or the block refuses, under every policy; nobody else is refused; the first answer of the empty Redis ends it"},
+	{operatorFault, "every answer is back by its deadline, and right; calls stay exact; what was acknowledged holds; all recovers without a restart"},
+	{memberFault, "each threshold is reported at most once; Top has the refusals of the others; bans of subjects that still call are listed"},
+	{bansFault, "every process that knows the ban or the block refuses, under every policy, and nobody else; the first answer of the empty Redis ends it"},
 	{triedTokens, "the rule by IP before it stops them; Identify is asked at most once a call"},
 }
+
+// These hold during several faults.
+const (
+	backInTime    = "every call is back by its deadline, and charged at most once"
+	failoverHolds = "each policy answers meanwhile, then right limits again, without a restart of the service"
+)
 
 func init() {
 	for _, s := range networkFaults {
 		faults = append(faults, fault{s.fault, s.holds()})
 	}
 	for _, a := range storeFaults {
-		faults = append(faults, fault{a.fault, "the rule's policy answers, and without a restart decides again within 2 s of the recovery"})
+		faults = append(faults, fault{a.fault, "the rule's policy answers, and within 2 s of the recovery calls are decided again"})
 	}
 }
 
-// fault is one line of the table in FAULTS.md.
+// fault is something that goes wrong.
 type fault struct {
 	name  string // what happens
 	holds string // what must hold nevertheless
@@ -66,7 +72,7 @@ var figures struct {
 	of map[string]string // by the fault's name
 }
 
-// long reports whether to run the long forms, whose figures go into FAULTS.md.
+// long reports whether to run the long forms, whose figures go into faults.tsv.
 func long() bool { return os.Getenv("ACCESSLIMIT_CHAOS") != "" }
 
 // report records the figure of a fault.
@@ -113,7 +119,7 @@ type written struct{ *testing.M }
 func (w written) Run() (code int) {
 	code = w.M.Run()
 	if code == 0 && long() {
-		if err := writeTable("FAULTS.md"); err != nil {
+		if err := writeFigures(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
@@ -121,27 +127,61 @@ func (w written) Run() (code int) {
 	return code
 }
 
-// The table stands between these lines of FAULTS.md.
-const begin, end = "<!-- faults: written by \"make chaos\" -->\n", "<!-- end of faults -->"
+// The files that a long run writes.
+const pageFile, figuresFile = "FAULTS.md", "faults.tsv"
 
-func writeTable(path string) error {
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(page), begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		return fmt.Errorf("%s has no place for the table: the lines %s and %s", path, strings.TrimSpace(begin), end)
-	}
-	var table strings.Builder
-	table.WriteString("| fault | holds | figure |\n|---|---|---|\n")
+func writeFigures() error {
+	rows := "fault\tfigure\n"
 	for _, f := range faults {
 		figure, ok := figures.of[f.name]
 		if !ok {
-			return fmt.Errorf("the fault %q has no figure, so the table is left as it was", f.name)
+			return fmt.Errorf("the fault %q has no figure, so %s is left as it was", f.name, figuresFile)
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", f.name, f.holds, figure)
+		rows += f.name + "\t" + figure + "\n"
 	}
-	return os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644)
+	if err := os.WriteFile(figuresFile, []byte(rows), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(pageFile, []byte(faultsPage()), 0o644)
+}
+
+// faultsPage returns FAULTS.md. Faults during which the same holds share a line.
+func faultsPage() string {
+	var holds []string
+	during := make(map[string][]string)
+	for _, f := range faults {
+		if during[f.holds] == nil {
+			holds = append(holds, f.holds)
+		}
+		during[f.holds] = append(during[f.holds], f.name)
+	}
+	text := `# Faults, and what holds during them
+
+Each is tested on real processes: redis-server, clusters, Sentinel, servers of all five frameworks,
+and clients that keep to no rule. "make check" runs short forms. "make chaos" runs long ones, and
+writes this page and their figures, which are in [` + figuresFile + "](" + figuresFile + ").\n\n| faults | what holds |\n|---|---|\n"
+	for _, h := range holds {
+		text += "| " + strings.Join(during[h], "; ") + " | " + h + " |\n"
+	}
+	return text
+}
+
+// The page and the rows of the last long run have the faults that are tested.
+func TestPageIsOfTheseFaults(t *testing.T) {
+	if text, err := os.ReadFile(pageFile); string(text) != faultsPage() {
+		t.Errorf("%s (%v) is not what make chaos writes:\n%s", pageFile, err, faultsPage())
+	}
+	rows, err := os.ReadFile(figuresFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(rows), "\n"), "\n")[1:]
+	for i, f := range faults {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], f.name+"\t") {
+			t.Fatalf("line %d of %s is not of the fault %q", i+2, figuresFile, f.name)
+		}
+	}
+	if len(lines) != len(faults) {
+		t.Errorf("%s has %d lines, want %d", figuresFile, len(lines), len(faults))
+	}
 }

@@ -43,9 +43,9 @@ func (s networkFault) holds() string {
 	case s.tolerable:
 		return "every call is decided"
 	case s.some:
-		return "every call is back by its deadline, and charged at most once; the breaker is closed within 2 s of recovery"
+		return backInTime + "; the breaker closes within 2 s of recovery"
 	default:
-		return "every call is back by its deadline, and charged at most once; the breaker opens within 1 s, and is closed within 2 s of recovery"
+		return backInTime + "; the breaker opens within 1 s, and closes within 2 s of recovery"
 	}
 }
 
