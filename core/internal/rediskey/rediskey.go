@@ -3,10 +3,18 @@
 //	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
 //	accesslimit:{user:alice}:reply:sw1:60000000
 //
-// The window is in microseconds, or the name of a calendar. All counters of one subject share a
-// cluster slot, so one script can decide over them. Subject and name are escaped, so that no two
-// counters share a key, and nothing that a caller sends ends the braces. The slot follows from the
-// subject by a public function: a secret in the tag would be another key for every counter.
+// The window is in microseconds, or the name of a calendar: dEurope/Berlin or mEurope/Berlin for the
+// days or months of a zone, with # and the first 20 hex digits of its SHA-256 in place of a zone that
+// is longer than 21 bytes. All counters of one subject share a cluster slot, so one script can decide
+// over them. The slot follows from the subject by a public function: a secret in the tag would be
+// another key for every counter.
+//
+// Subject and name are escaped, so that no two counters share a key, and nothing that a caller sends
+// ends the braces. Every byte outside of printable ASCII, the space, and each of { } % # " ' \ ` $ is
+// written as % and two capital hex digits. A part that is then longer than 64 bytes is replaced by #
+// and the first 32 hex digits, in lower case, of the SHA-256 of the unescaped part. If a key would be
+// longer than 200 bytes, which can happen only in DryRun and for notices, its escaped NAME is replaced
+// by ## and the first 32 hex digits of the SHA-256 of that NAME.
 //
 // An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
 // of a ban by hand under PREFIX:{SUBJECT}:NAME:by1. So does the notice that a fraction of a limit was
