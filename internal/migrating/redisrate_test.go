@@ -93,8 +93,8 @@ func TestNoEvents(t *testing.T) {
 // Reset reaches every Period of this Limiter, and the usual ones of other processes, whatever the
 // key.
 func TestReset(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	here, elsewhere := redisrate.NewLimiter(client), redisrate.NewLimiter(client)
+	options := core.Options{Redis: redistest.Start(t).Client(t)}
+	here, elsewhere := redisrate.From(limitertest.New(t, options)), redisrate.From(limitertest.New(t, options))
 	keys := []string{"", "203.0.113.7", "::1", "{alice}:x", "rate:", strings.Repeat("long", 100)}
 	for _, key := range keys {
 		for _, period := range []time.Duration{time.Second, time.Minute, time.Hour, 15 * time.Minute} {

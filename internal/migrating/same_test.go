@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/redisrate"
 )
@@ -14,8 +17,8 @@ import (
 // Whatever is called, in whatever order, both allow as many events. Remaining is one less in
 // redis_rate where its floating-point number is a little too small, and 0 beside its refusals.
 func TestSameAsRedisRate(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	ours, theirs := redisrate.NewLimiter(client), redis_rate.NewLimiter(client)
+	client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = limitertest.Patient })
+	ours, theirs := redisrate.From(limitertest.New(t, core.Options{Redis: client})), redis_rate.NewLimiter(client)
 	for step := range 500 {
 		key, n := fmt.Sprint("key", rand.IntN(3)), rand.IntN(13)
 		name := fmt.Sprintf("step %d, %s, %d events", step, key, n)
