@@ -47,7 +47,7 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// Dependabot watches every module, and nothing else.
+// Dependabot watches the go.mod of every module.
 func TestDependabotKnowsEveryModule(t *testing.T) {
 	var config struct {
 		Updates []struct {
