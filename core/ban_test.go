@@ -172,13 +172,13 @@ func TestAnAddressIsNoSubject(t *testing.T) {
 				"Reset of Unlimited": errorOf(resetOf(limiter, background, "n", address, core.Unlimited)),
 			} {
 				wantRuleError(t, err, "n", "subject", address)
-				if !strings.Contains(fmt.Sprint(err), "core.IPSubject(addr)") {
+				if !strings.Contains(fmt.Sprint(err), "use limiter.IPSubject(addr)") {
 					t.Errorf("%s of %s: %v", name, address, err)
 				}
 			}
 		}
 		caller := newView("GET", "/").from("2001:db8::1")
-		subject := core.IPSubject(caller.peer)
+		subject := limiter.IPSubject(caller.peer)
 		banFor(t, limiter, subject, time.Hour)
 		wantStatus(t, guard, caller, 429)
 		unban(t, limiter, subject)

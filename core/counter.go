@@ -134,7 +134,7 @@ func (c Counter) Peek(ctx context.Context, subject string) (d Decision, err erro
 
 // Reset forgets what the subject used of all limits of the counter, as if it had never called, and
 // reports whether there was anything to forget. A bare address as the subject is a *[RuleError]:
-// use [IPSubject].
+// use [Limiter.IPSubject].
 func (c Counter) Reset(ctx context.Context, subject string) (changed bool, err error) {
 	q := handleCall{handle: c.handle, own: c.own, subject: subject}
 	return q.reset(ctx)

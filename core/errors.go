@@ -98,7 +98,7 @@ func checkSubject(name, subject string) error {
 	if _, err := netip.ParseAddr(subject); err == nil {
 		return &RuleError{
 			Rule: name, Field: "subject", Value: subject,
-			Why: "is a bare address, but rules by IP count by another subject: use core.IPSubject(addr), or limiter.IPSubject(addr) with Options.ClientIP.IPv6Prefix",
+			Why: "is a bare address, but rules by IP count by another subject: use limiter.IPSubject(addr)",
 		}
 	}
 	return nil

@@ -212,8 +212,8 @@ func TestResetAsksOnce(t *testing.T) {
 			t.Errorf("%T %v", err, err)
 		}
 		var failures uint64
-		for _, counted := range limiter.Stats().StoreErrors {
-			failures += counted.Count
+		for _, count := range limiter.Stats().StoreErrors {
+			failures += count
 		}
 		if failures != uint64(i+1) {
 			t.Errorf("%d failures of %d Resets", failures, i+1)

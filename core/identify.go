@@ -14,15 +14,13 @@ import (
 // the user still refuses as it did before.
 type IdentifyFunc func(Request) (user string, err error)
 
-// VerifyFunc checks a token or a session and returns its user. It returns "" and no error if the
-// token is not valid, or no longer. An error means that it could not be checked. The function may
-// keep the token.
-type VerifyFunc func(ctx context.Context, token string) (user string, err error)
-
 // BearerToken returns a function that identifies callers by "Authorization: Bearer TOKEN" (RFC
 // 6750). A call without such a header is not logged in. Of several lines the first counts, which is
 // the one that handlers get, too.
-func BearerToken(verify VerifyFunc) IdentifyFunc {
+//
+// verify checks a token and returns its user. It returns "" and no error if the token is not valid, or
+// no longer. An error means that it could not be checked. It may keep the token.
+func BearerToken(verify func(ctx context.Context, token string) (user string, err error)) IdentifyFunc {
 	must(verify != nil, "BearerToken needs a function that verifies tokens")
 	return func(r Request) (string, error) {
 		scheme, token, _ := strings.Cut(firstLine(r, "Authorization"), " ")
@@ -34,8 +32,9 @@ func BearerToken(verify VerifyFunc) IdentifyFunc {
 	}
 }
 
-// Cookie returns a function that identifies callers by the first cookie of this name.
-func Cookie(name string, verify VerifyFunc) IdentifyFunc {
+// Cookie returns a function that identifies callers by the first cookie of this name. verify checks a
+// session as [BearerToken]'s does a token.
+func Cookie(name string, verify func(ctx context.Context, session string) (user string, err error)) IdentifyFunc {
 	must(verify != nil, "Cookie needs a function that verifies sessions")
 	return func(r Request) (string, error) {
 		session := r.Cookie(name)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"net/netip"
 	"reflect"
 	"strings"
 
@@ -149,16 +148,8 @@ func ipSubject(r Request) string {
 	if own, ok := r.(interface{ ipSubject() string }); ok {
 		return own.ipSubject()
 	}
-	return IPSubject(r.ClientIP())
+	return defaultClientIPs.Subject(r.ClientIP())
 }
-
-// IPSubject returns the subject by which rules count an address: ip:203.0.113.7, ip:2001:db8::/64,
-// or ip:unknown for the zero Addr. Operators pass it to Ban of package operate, or to [Guard.Reset]. A [KeyFunc]
-// uses it for an address from elsewhere; [ByIP] counts by the client's.
-//
-// IPv6 addresses are grouped by /64, as rules do unless ClientIP.IPv6Prefix is set. If it is set,
-// use [Limiter.IPSubject].
-func IPSubject(addr netip.Addr) string { return defaultClientIPs.Subject(addr) }
 
 // defaultClientIPs groups addresses as a Limiter with the zero ClientIP does.
 var defaultClientIPs, _ = clientip.New(clientip.Config{})

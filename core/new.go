@@ -88,8 +88,10 @@ func (l *Limiter) Close() {
 	f.Parts.Close()
 }
 
-// IPSubject returns the subject by which this Limiter's rules count an address. It is like the
-// function [IPSubject], but groups IPv6 addresses by the Limiter's own ClientIP.IPv6Prefix.
+// IPSubject returns the subject by which this Limiter's rules count an address: ip:203.0.113.7,
+// ip:2001:db8::/64, or ip:unknown for the zero Addr. Operators pass it to Ban of package operate, or to
+// [Guard.Reset]. A [KeyFunc] uses it for an address from elsewhere; [ByIP] counts by the client's.
+// IPv6 addresses are grouped by ClientIP.IPv6Prefix, /64 unless it is set.
 func (l *Limiter) IPSubject(addr netip.Addr) string {
 	return l.mustFront().ClientIPs.Subject(addr)
 }

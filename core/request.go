@@ -21,7 +21,7 @@ type Request interface {
 	// Addr for a unix socket. For the caller's address, use ClientIP.
 	RemoteAddr() netip.Addr
 	// ClientIP returns the caller's address as Options.ClientIP finds it, or the zero Addr if there
-	// is none. To count by it use [ByIP] or [IPSubject]. Counting by its String would count each of
+	// is none. To count by it use [ByIP] or [Limiter.IPSubject]. Counting by its String would count each of
 	// the many IPv6 addresses of one caller by itself.
 	ClientIP() netip.Addr
 	// Host returns the host that the call was made to, in lower case, without port and trailing

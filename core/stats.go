@@ -50,10 +50,10 @@ type Stats struct {
 	// Merged is the number of Calls that shared the script call of another call on the same
 	// counters.
 	Merged uint64
-	// StoreErrors are the failures of Redis to answer, in order of their class. Classes that never
+	// StoreErrors are the numbers of times that Redis did not answer, by class. Classes that never
 	// occurred are left out. Each rule of a call, each direct call, and each attempt to give back
 	// or to renew counts once.
-	StoreErrors []StoreErrorCount
+	StoreErrors map[StoreErrorClass]uint64
 	// Shards are the Redis servers that calls went to, in order of their addresses: one, or those
 	// of a cluster or a ring, including servers that are no longer in use. Until a server has named
 	// the slots of a cluster, there is one entry, for all addresses in the client's options. A
@@ -168,7 +168,10 @@ type keyCounter interface {
 // The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
 func (l *Limiter) Stats() Stats {
 	f := l.mustFront()
-	s := Stats{StoreErrors: f.failures.stats(), RuleSets: f.registry.sets.stats()}
+	s := Stats{StoreErrors: f.failures.stats()}
+	for _, state := range f.registry.sets.States() {
+		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
+	}
 	s.readDecisions(f.tallies.Snapshot())
 	s.readStore(f.Store)
 	if f.Redis != nil {

@@ -1,11 +1,9 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
@@ -68,12 +66,6 @@ func (e *StoreError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *StoreError) Unwrap() []error { return []error{ErrStore, e.Err} }
 
-// StoreErrorCount is the number of times that Redis did not answer, for one class of reasons.
-type StoreErrorCount struct {
-	Class StoreErrorClass
-	Count uint64
-}
-
 // storeFailures counts and logs that the store did not answer.
 type storeFailures struct {
 	*failure.Counts
@@ -98,11 +90,13 @@ func (f *storeFailures) errorOf(name string, err error) error {
 	return &StoreError{StoreErrorClass(failure.ClassOf(err)), err}
 }
 
-// stats returns the counts, in order of their class.
-func (f *storeFailures) stats() (counts []StoreErrorCount) {
+// stats returns the counts by class, or nil if there are none.
+func (f *storeFailures) stats() (counts map[StoreErrorClass]uint64) {
 	f.Each(func(class failure.Class, count uint64) {
-		counts = append(counts, StoreErrorCount{StoreErrorClass(class), count})
+		if counts == nil {
+			counts = make(map[StoreErrorClass]uint64)
+		}
+		counts[StoreErrorClass(class)] = count
 	})
-	slices.SortFunc(counts, func(a, b StoreErrorCount) int { return cmp.Compare(a.Class, b.Class) })
 	return counts
 }

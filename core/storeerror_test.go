@@ -171,7 +171,7 @@ func TestADialThatTakesTooLong(t *testing.T) {
 	if !errors.As(err, &failed) || failed.Class != core.StoreUnreachable || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%T %v", err, err)
 	}
-	if counted := limiter.Stats().StoreErrors; len(counted) != 1 || counted[0] != (core.StoreErrorCount{Class: core.StoreUnreachable, Count: 1}) {
+	if counted := limiter.Stats().StoreErrors; len(counted) != 1 || counted[core.StoreUnreachable] != 1 {
 		t.Errorf("%+v", counted)
 	}
 }

@@ -123,8 +123,8 @@ func (o *observer) observeStore(to metric.Observer, s *core.Stats) {
 	to.ObserveInt64(o.storeCalls, int64(s.Calls), o.with())
 	to.ObserveInt64(o.merged, int64(s.Merged), o.with())
 	to.ObserveInt64(o.losses, int64(s.Losses), o.with())
-	for _, e := range s.StoreErrors {
-		to.ObserveInt64(o.errors, int64(e.Count), o.with(attribute.String("error.type", string(e.Class))))
+	for class, count := range s.StoreErrors {
+		to.ObserveInt64(o.errors, int64(count), o.with(attribute.String("error.type", string(class))))
 	}
 	for _, shard := range s.Shards {
 		server := serverOf(shard.Addr)

@@ -77,8 +77,8 @@ func (c *collector) collectStore(ch chan<- prometheus.Metric, s *core.Stats) {
 	counter(ch, c.merged, s.Merged)
 	counter(ch, c.losses, s.Losses)
 	ch <- histogram(c.duration, &s.StoreTime)
-	for _, e := range s.StoreErrors {
-		counter(ch, c.errors, e.Count, string(e.Class))
+	for class, count := range s.StoreErrors {
+		counter(ch, c.errors, count, string(class))
 	}
 	for _, shard := range s.Shards {
 		host, port := splitAddr(shard.Addr)

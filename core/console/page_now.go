@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -65,7 +66,7 @@ type server struct {
 	Opened  uint64 `json:"opened"`
 }
 
-// failures is a core.StoreErrorCount, with the names of the API.
+// failures is an entry of core.Stats.StoreErrors.
 type failures struct {
 	Class core.StoreErrorClass `json:"class"`
 	Count uint64               `json:"count"`
@@ -116,8 +117,8 @@ func (h *Handler) health(stats core.Stats, now, then core.Histogram) health {
 	for _, s := range stats.Shards {
 		of.Servers = append(of.Servers, server(s))
 	}
-	for _, e := range stats.StoreErrors {
-		of.Errors = append(of.Errors, failures(e))
+	for _, class := range slices.Sorted(maps.Keys(stats.StoreErrors)) {
+		of.Errors = append(of.Errors, failures{class, stats.StoreErrors[class]})
 	}
 	if answer.redis && answer.err == nil {
 		of.Took = span(answer.took)

@@ -11,7 +11,7 @@ import (
 
 // UseUp uses up what a subject has left of a rule's own limit, so that its next call is refused, as
 // in a service that is under load. The subject is what the rule's Key returns: "user:alice", or
-// "ip:192.0.2.1" (see [core.IPSubject]). Slots of [core.Concurrency] are taken until the test ends.
+// "ip:192.0.2.1" (see [core.Limiter.IPSubject]). Slots of [core.Concurrency] are taken until the test ends.
 //
 // The rule needs a Name: the counters of a rule without one are named after its routes. For a
 // caller who has a plan, pass a rule whose Limit is that of the plan.

@@ -80,8 +80,8 @@ func (l *load) rate(sum func(name string, s core.Stats, add func(labels string, 
 }
 
 func failures(_ string, s core.Stats, add func(string, float64)) {
-	for _, e := range s.StoreErrors {
-		add("error_type="+string(e.Class), float64(e.Count))
+	for class, count := range s.StoreErrors {
+		add("error_type="+string(class), float64(count))
 	}
 }
 

@@ -168,9 +168,9 @@ func (p *place) count(rule string, d core.Decision) bool {
 // take returns what was counted since the last time.
 func (m *member) take() *tally {
 	doubtful := 0
-	for _, e := range m.limiter.Stats().StoreErrors {
-		if e.Class.MayHaveCharged() {
-			doubtful += int(e.Count)
+	for class, count := range m.limiter.Stats().StoreErrors {
+		if class.MayHaveCharged() {
+			doubtful += int(count)
 		}
 	}
 	m.mutex.Lock()

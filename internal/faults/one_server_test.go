@@ -141,12 +141,7 @@ func (s *service) breaker() string { return s.limiter.Stats().Shards[0].Breaker 
 
 // failures returns the number of calls that failed with this class of error.
 func (s *service) failures(class core.StoreErrorClass) int {
-	for _, e := range s.limiter.Stats().StoreErrors {
-		if e.Class == class {
-			return int(e.Count)
-		}
-	}
-	return 0
+	return int(s.limiter.Stats().StoreErrors[class])
 }
 
 // connect opens this many connections, and returns when go-redis has set up each of them.

@@ -112,10 +112,8 @@ func guarded(ctx context.Context, guard *watchedGuard, who string) error {
 // storeError returns the error of a limiter whose store does not answer: that of the open breaker, if it
 // has opened.
 func storeError(limiter *core.Limiter) error {
-	for _, counted := range limiter.Stats().StoreErrors {
-		if counted.Class == core.StoreBreakerOpen && counted.Count > 0 {
-			return &core.StoreError{Class: counted.Class, Err: core.ErrStore}
-		}
+	if limiter.Stats().StoreErrors[core.StoreBreakerOpen] > 0 {
+		return &core.StoreError{Class: core.StoreBreakerOpen, Err: core.ErrStore}
 	}
 	return core.ErrStore
 }

@@ -68,7 +68,7 @@ func clientIP() core.ClientIP {
 
 // known stands for a service's own check of tokens or sessions, which returns an error if it cannot
 // be made.
-func known(users map[string]string) core.VerifyFunc {
+func known(users map[string]string) func(ctx context.Context, token string) (user string, err error) {
 	return func(_ context.Context, token string) (user string, err error) {
 		return users[token], nil // "" is nobody
 	}
