@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
-	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -69,22 +68,4 @@ func (a *attachment) writtenKey(rule string) string {
 		return followed.key(rule)
 	}
 	return ""
-}
-
-// Attached implements limiter.Front.
-func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
-	guards, notListed := f.registry.attached.All()
-	for _, g := range guards {
-		bound, version, place := g.inForce()
-		for _, b := range bound {
-			name := b.displayName()
-			of := limiter.AttachedRule[Rule]{Rule: b.Rule.clone(), Place: place(name), Version: version, Key: g.writtenKey(name), InHandler: b.inHandler}
-			of.Rule.Limit = b.Rule.limit()
-			for _, named := range b.namedRules() {
-				of.Names = append(of.Names, named.name)
-			}
-			rules = append(rules, of)
-		}
-	}
-	return rules, notListed
 }

@@ -10,8 +10,7 @@ func (c *call) applyRules(rules []*boundRule) {
 		if !rule.inScope(c.View, &c.readings, c.log) || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		named := rule.namedFor(c.View, c.log)
-		c.apply(rule, named, &named.counted)
+		c.apply(rule, rule.namedFor(c.View, c.log))
 	}
 }
 
@@ -26,10 +25,10 @@ func (c *call) needLogin() *appliedRule {
 	return nil
 }
 
-// apply adds a rule that applies to the call. counted is the rule as the engine counts it.
-func (c *decider) apply(rule *boundRule, named *namedRule, counted *engine.Rule) *appliedRule {
+// apply adds a rule that applies to the call, under the name that it counts by.
+func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	at := len(c.rules)
-	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: counted, At: at}})
+	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted, At: at}})
 	return &c.rules[at]
 }
 

@@ -100,7 +100,7 @@
 //	view                    ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check             guard.go                    takes a call from the pool (call.go)
 //	call.decide             decide.go                   all steps, in order:
-//	  applyRules            decide_rules.go             the rules that apply: rule_scope.go, Rule.Skip
+//	  applyRules            decide_rules.go             the rules that apply: internal/pathmatch, Rule.Skip
 //	  rule                  decide.go                   decides, and answers nobody
 //	    refusedForEveryone  decide_shared.go            repeats a refusal that is the same for all
 //	    User                call_request.go             runs Identify

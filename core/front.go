@@ -33,6 +33,24 @@ func (l *Limiter) mustFront() *front {
 // Obeying implements limiter.Front.
 func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.Obeying() }
 
+// Attached implements limiter.Front.
+func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
+	guards, notListed := f.registry.attached.All()
+	for _, g := range guards {
+		bound, version, place := g.inForce()
+		for _, b := range bound {
+			name := b.displayName()
+			of := limiter.AttachedRule[Rule]{Rule: b.Rule.clone(), Place: place(name), Version: version, Key: g.writtenKey(name), InHandler: b.inHandler}
+			of.Rule.Limit = b.Rule.limit()
+			for _, named := range b.namedRules() {
+				of.Names = append(of.Names, named.name)
+			}
+			rules = append(rules, of)
+		}
+	}
+	return rules, notListed
+}
+
 // CheckSubject implements limiter.Front.
 func (f *front) CheckSubject(name, subject string) error { return checkSubject(name, subject) }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -133,7 +134,7 @@ func (g *Guard) check(v adapter.View, subject string) Answer {
 	c := g.front.calls.open(v)
 	defer g.front.calls.close(c)
 	if c.inspects || g.calls.AreNew() {
-		g.calls.Note(route.Of(v.Method(), v.Route()), subject != "", loosenessOf(v))
+		g.calls.Note(route.Of(v.Method(), v.Route()), subject != "", pathmatch.LoosenessOf(v))
 	}
 	answer := c.decide(g.bound(), subject)
 	c.decided = true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -68,17 +69,16 @@ func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.D
 
 // add adds the counters of the handle.
 func (c *directCall) add(q *handleCall, reserves bool) {
-	of := c.apply(nil, q.named, &q.handle.counted)
-	of.own, c.policy = q.countedAt(0), q.policy
-	c.subjects = append(c.subjects, q.subject...)
-	a := &of.counted
-	a.Subject, a.Cost, a.Note = c.subjects, min(int64(q.n), algorithm.LargestCost-1), q.note
-	a.Reserves = reserves
+	c.policy, c.subjects = q.policy, append(c.subjects, q.subject...)
+	c.rules = append(c.rules, appliedRule{named: q.named, own: q.countedAt(0), counted: engine.Applied{
+		Rule: &q.handle.counted, Subject: c.subjects, Cost: min(int64(q.n), algorithm.LargestCost-1), Note: q.note, Reserves: reserves,
+	}})
+	a := &c.rules[0]
 	if !q.unlimited() {
-		a.Own = &of.own.counted
+		a.counted.Own = &a.own.counted
 	}
 	c.LookOnly(!q.charge)
-	c.Add(a)
+	c.Add(&a.counted)
 }
 
 // answer fills the zero Decision d by what the store answered, and counts it.

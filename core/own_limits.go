@@ -136,7 +136,7 @@ func (c *call) applyOwn(rules []*boundRule, v *askingView) {
 		if rule.fixed == nil || rule.Mode == DryRun || rule.Skip != nil && c.skips(rule) {
 			continue
 		}
-		a := c.apply(rule, rule.fixed, &rule.fixed.counted)
+		a := c.apply(rule, rule.fixed)
 		if rule.NeedLogin && c.user == "" { // its functions expect callers who are logged in
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/rulenames"
+	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/weaklist"
 )
@@ -18,7 +19,7 @@ type registry struct {
 	names    *rulenames.Table[Limit]
 	routes   route.Claims[*boundRule]
 	attached weaklist.List[attachment]
-	sets     ruleSets
+	sets     ruleorigin.Sets
 	limits   limitCache
 	tallies  *tally.Table
 	log      *operatorlog.Log

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/route"
@@ -31,8 +33,6 @@ type boundRule struct {
 	inHandler bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
-	// parameterLooks counts the calls that lookForParameters has looked at.
-	parameterLooks atomic.Int32
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.
 	onRoute func(*namedRule)
 }
@@ -164,4 +164,77 @@ func (b *boundRule) again(i int) string {
 		return ""
 	}
 	return fmt.Sprintf("-%d", n)
+}
+
+// inScope reports whether the rule applies to a call, by its Methods, Paths and Except.
+func (b *boundRule) inScope(v adapter.View, readings *pathmatch.Readings, log *operatorlog.Log) bool {
+	if b.scope.Applies(v, readings) {
+		return true
+	}
+	if pattern := b.scope.Misspelled(v); pattern != "" {
+		log.ParameterMisspelled(b.namedFor(v, log).name, pattern, v.Route())
+	}
+	return false
+}
+
+// warnOfNobody warns of rules that limit nobody, because no call is in their scope, and of methods that
+// may be misspelled.
+func warnOfNobody(log *operatorlog.Log, rules []*boundRule) {
+	for _, rule := range rules {
+		if why := rule.scope.Never(); why != "" {
+			log.LimitsNobody(rule.displayName(), why)
+		} else if methods := rule.scope.Unregistered(); len(methods) > 0 {
+			log.MethodsUnknown(rule.displayName(), methods)
+		}
+	}
+}
+
+// namedFor returns the rule under the name that it counts a call by.
+func (b *boundRule) namedFor(v adapter.View, log *operatorlog.Log) *namedRule {
+	if b.fixed != nil {
+		return b.fixed
+	}
+	return b.namedByRoute(v, log)
+}
+
+func (b *boundRule) namedByRoute(v adapter.View, log *operatorlog.Log) *namedRule {
+	pattern := v.Route()
+	if pattern == "" && !b.unrouted.Load() {
+		b.lookForRoute(v, log)
+	}
+	return b.routes.Of(route.Of(v.Method(), pattern), b.meet)
+}
+
+// knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
+// nothing of a route that was not called.
+func (b *boundRule) knownAs(method, pattern string) *namedRule {
+	if b.fixed != nil {
+		return b.fixed
+	}
+	return b.routes.Peek(route.Of(method, pattern), b.newNamed)
+}
+
+// lookForRoute warns if there is no route because it is not known yet.
+func (b *boundRule) lookForRoute(v adapter.View, log *operatorlog.Log) {
+	if v, ok := v.(adapter.RoutedView); ok && !v.Routed() && !b.unrouted.Swap(true) {
+		log.RouteUnknown(b.limits[0].terms().Phrase())
+	}
+}
+
+// meet makes the namedRule of a route that an unnamed rule is called for first.
+func (b *boundRule) meet(name string) *namedRule {
+	p := b.newNamed(name)
+	p.tally = b.tallies.OfRule(name)
+	if b.onRoute != nil {
+		b.onRoute(p)
+	}
+	return p
+}
+
+// namedRules returns the rule under each name that it has counted by.
+func (b *boundRule) namedRules() []*namedRule {
+	if b.fixed != nil {
+		return []*namedRule{b.fixed}
+	}
+	return b.routes.All()
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
@@ -84,6 +85,25 @@ func (c *ruleCheck) checkWarn() {
 		case i > 0 && fraction <= c.Warn[i-1]:
 			c.add("Warn", "warn_order", c.Warn, "must be in ascending order")
 			return
+		}
+	}
+}
+
+// checkScope checks Paths, Except and Methods.
+func (c *ruleCheck) checkScope() {
+	for _, list := range [...]struct {
+		field, code string
+		texts       []string
+		check       func(string) string
+	}{
+		{"Paths", "path_pattern", c.Paths, pathmatch.CheckPattern},
+		{"Except", "path_pattern", c.Except, pathmatch.CheckPattern},
+		{"Methods", "method", c.Methods, pathmatch.CheckMethod},
+	} {
+		for _, text := range list.texts {
+			if why := list.check(text); why != "" {
+				c.add(list.field, list.code, text, why)
+			}
 		}
 	}
 }

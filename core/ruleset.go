@@ -108,14 +108,13 @@ func (s *ruleSet) living() map[followerKey]*attachment {
 	return living
 }
 
-// currentStats returns what Stats shows of the set.
-func (s *ruleSet) currentStats() RuleSetStats {
+// State implements ruleorigin.Followed.
+func (s *ruleSet) State() ruleorigin.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.reports.State()
-	return RuleSetStats{
-		slices.Sorted(maps.Keys(s.tallies)), now.Version, now.Document, now.Digest, now.Since, string(now.Problem), now.LastError, now.LastErrorAt,
-	}
+	state := s.reports.State()
+	state.Names = slices.Sorted(maps.Keys(s.tallies))
+	return state
 }
 
 // attached returns the names of the followers, and where each of them was attached.
@@ -148,31 +147,4 @@ func (p places) error(c *rulenames.Conflict[Limit]) *RuleError {
 		return nameError(c, "")
 	}
 	return nameError(c, p.of(c.Own.Rule))
-}
-
-// ruleSets are the sets of a limiter that guards follow.
-type ruleSets struct {
-	mu   sync.Mutex
-	sets []setStats
-}
-
-// setStats is a [RuleSet], as Stats shows it.
-type setStats interface{ currentStats() RuleSetStats }
-
-func (r *ruleSets) add(s setStats) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !slices.Contains(r.sets, s) {
-		r.sets = append(r.sets, s)
-	}
-}
-
-func (r *ruleSets) stats() (all []RuleSetStats) {
-	r.mu.Lock()
-	sets := slices.Clone(r.sets)
-	r.mu.Unlock()
-	for _, s := range sets {
-		all = append(all, s.currentStats())
-	}
-	return all
 }

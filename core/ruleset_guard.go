@@ -90,6 +90,6 @@ func (s *ruleSet) attach(key followerKey) (*Guard, error) {
 	g.following.Store(&followedRules{rules, s.present})
 	s.registry.list(&g.attachment)
 	s.followers[key] = follower{weak.Make(g), here}
-	s.registry.sets.add(s)
+	s.registry.sets.Add(s)
 	return g, nil
 }

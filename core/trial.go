@@ -72,7 +72,7 @@ func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Exp
 	})
 	for i := range rules {
 		r, of := t.rules[i], &rules[i]
-		of.Applies, of.Because = explain(&r.applied.rule.scope, r.view.Method(), r.view.Route(), r.view.Path(), loosenessOf(r.view)|t.noted[of.Guard].Loose)
+		of.Applies, of.Because = explain(&r.applied.rule.scope, r.view.Method(), r.view.Route(), r.view.Path(), pathmatch.LoosenessOf(r.view)|t.noted[of.Guard].Loose)
 		if !of.Applies {
 			continue
 		}

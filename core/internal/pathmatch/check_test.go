@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 )
 
@@ -79,6 +80,14 @@ func TestNever(t *testing.T) {
 	}
 }
 
+// routed is a call of a route.
+type routed struct {
+	adapter.View
+	route string
+}
+
+func (v routed) Route() string { return v.route }
+
 // A route that a pattern matches as it is has no other names of parameters: the exception that keeps
 // the rule from it is no mistake.
 func TestMisspelled(t *testing.T) {
@@ -90,7 +99,7 @@ func TestMisspelled(t *testing.T) {
 		{"/users/:id", "/posts/:id", ""},
 	} {
 		scope := pathmatch.NewScope(nil, []string{test.pattern}, []string{"/users/*/avatar"})
-		if got := scope.Misspelled(test.route); got != test.want {
+		if got := scope.Misspelled(routed{route: test.route}); got != test.want {
 			t.Errorf("%s on %s: %q, want %q", test.pattern, test.route, got, test.want)
 		}
 	}

@@ -25,13 +25,10 @@ func withNamedParameters(patterns []string) (named []string) {
 	return named
 }
 
-// NamesParameters reports whether a path pattern names a parameter, as /users/:id does.
-func (s *Scope) NamesParameters() bool { return len(s.named) > 0 }
-
-// Misspelled returns the path pattern that would match a route if it named the parameters as the
+// misspelled returns the path pattern that would match a route if it named the parameters as the
 // router does, or "". It leaves out patterns that match the route as it is: from such a route, only an
 // exception keeps the rule.
-func (s *Scope) Misspelled(route string) (pattern string) {
+func (s *Scope) misspelled(route string) (pattern string) {
 	alike := sameParameter(route)
 	for _, pattern := range s.named {
 		if doublestar.MatchUnvalidated(sameParameter(pattern), alike) && !doublestar.MatchUnvalidated(pattern, route) {

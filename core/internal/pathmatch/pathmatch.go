@@ -4,6 +4,7 @@ package pathmatch
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -12,7 +13,8 @@ import (
 type Scope struct {
 	methods       []string
 	paths, except patterns
-	named         []string // the paths that name parameters
+	named         []string     // the paths that name parameters
+	looks         atomic.Int32 // the calls that Misspelled has looked at
 }
 
 // patterns holds path patterns in four forms, indexed by Looseness: for routers that ignore
@@ -22,7 +24,7 @@ type patterns [4][]string
 // NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every
 // call.
 func NewScope(methods, paths, except []string) Scope {
-	return Scope{methods, newPatterns(paths), newPatterns(except), withNamedParameters(paths)}
+	return Scope{methods: methods, paths: newPatterns(paths), except: newPatterns(except), named: withNamedParameters(paths)}
 }
 
 func newPatterns(texts []string) (p patterns) {

@@ -9,13 +9,16 @@ import (
 // maxReported bounds the errors that are logged until the next success.
 const maxReported = 100
 
-// State is what Stats shows of a set's rules. core.RuleSetStats describes the fields.
+// State is what Stats shows of a set. core.RuleSetStats, which has the same fields, describes them.
 type State struct {
-	Version, Document, Digest string
-	Since                     time.Time
-	Problem                   Problem
-	LastError                 string
-	LastErrorAt               time.Time
+	Names       []string
+	Version     string
+	Document    string
+	Digest      string
+	Since       time.Time
+	Problem     string
+	LastError   string
+	LastErrorAt time.Time
 }
 
 // Log has the lines about the state of a set.
@@ -38,7 +41,7 @@ func NewReports(log Log) *Reports {
 	return &Reports{log: log, now: State{Since: time.Now()}, reported: make(map[string]bool)}
 }
 
-// State returns the state.
+// State returns the state, without the names.
 func (r *Reports) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +62,7 @@ func (r *Reports) Failed(problem Problem, err error) (log func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := err.Error()
-	r.now.Problem, r.now.LastError, r.now.LastErrorAt = problem, text, time.Now()
+	r.now.Problem, r.now.LastError, r.now.LastErrorAt = string(problem), text, time.Now()
 	if r.reported[text] || len(r.reported) == maxReported {
 		return func() {}
 	}
