@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -55,9 +54,7 @@ func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	}
 	for i := range c.Len() {
 		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
-			l := c.headers.Add()
-			l.Policy, l.Verdict, l.Size = &c.preparedAt(i).policy, v, int64(c.limitAt(i).atOnce())
-			l.Refused, l.Soft = c.Counter(i).Refuses(v), c.Limit(i).Rule.Mode == engine.Soft
+			c.headers.Add(&c.preparedAt(i).policy, c.Counter(i), v)
 		}
 	}
 	c.headers.Write(w)
@@ -203,7 +200,7 @@ func (c *call) violated(d *Decision) (titles []string) {
 	}
 	for i := range c.Len() {
 		if c.Limit(i).Shown() && c.Verdict(i).RetryAfter > 0 {
-			titles = append(titles, c.preparedAt(i).title)
+			titles = append(titles, c.preparedAt(i).policy.Title)
 		}
 	}
 	return titles

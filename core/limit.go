@@ -216,6 +216,3 @@ func (l Limit) clone() Limit { return limitOf(l.terms().Clone()) }
 
 // sharesCounter reports whether two limits of one name share a counter.
 func (l Limit) sharesCounter(other Limit) bool { return l.terms().Counter() == other.terms().Counter() }
-
-// atOnce returns how many permits can pass at one moment.
-func (l Limit) atOnce() int { return l.terms().AtOnce() }

@@ -5,13 +5,11 @@ import "github.com/accesslimit/accesslimit/core/internal/inflight"
 // completion returns what an allowed call has to give back later, or nil.
 func (c *call) completion() (u *inflight.Completion) {
 	for i := range c.Len() {
-		counter := c.Counter(i)
-		slots := counter.Limit.Properties().Slots
-		if c.ruleOf(i).rule.Count == nil && !slots { // nearly always
+		if c.ruleOf(i).rule.Count == nil && c.Holder() == "" { // nearly always
 			continue
 		}
-		count := c.counts(i)
-		if count == nil && !slots {
+		counter, count := c.Counter(i), c.counts(i)
+		if count == nil && !counter.Limit.Properties().Slots {
 			continue
 		}
 		charge := counter.Charged(c.Verdict(i))

@@ -2,11 +2,9 @@ package core
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/problem"
-	"github.com/accesslimit/accesslimit/core/internal/waits"
+	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 )
 
 // OwnLimits is the reply to callers who ask for their own limits. See [Guard.OwnLimits]. To send
@@ -166,26 +164,11 @@ func (c *call) showOwn() (own OwnLimits) {
 		}
 		own.Limits = append(own.Limits, Decision{})
 		c.fillLimit(&own.Limits[len(own.Limits)-1], i, "")
-		own.body = c.appendOwn(own.body, i)
+		told := limitheader.Limit{Policy: &c.preparedAt(i).policy, Counter: c.Counter(i), Verdict: v}
+		own.body = told.AppendJSON(own.body)
 	}
 	own.body = append(own.body, "]}"...)
 	return own
-}
-
-// appendOwn appends the limit at i and what is left of it.
-func (c *call) appendOwn(body []byte, i int) []byte {
-	v, limit, prepared := c.Verdict(i), c.limitAt(i), c.preparedAt(i)
-	slots := limit.Algorithm.properties().Slots
-	body = problem.AppendJSON(append(body, `{"name":`...), prepared.title)
-	body = strconv.AppendInt(append(body, `,"limit":`...), int64(limit.atOnce()), 10)
-	body = strconv.AppendInt(append(body, `,"remaining":`...), v.Remaining, 10)
-	if reset, known := prepared.policy.Reset(v); known {
-		body = strconv.AppendInt(append(body, `,"reset":`...), waits.Seconds(reset), 10)
-	}
-	if !slots {
-		body = strconv.AppendInt(append(body, `,"window":`...), waits.Seconds(limit.terms().FullAgainAfter()), 10)
-	}
-	return append(problem.AppendJSON(append(body, `,"policy":`...), prepared.policy.Draft10), '}')
 }
 
 // refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because

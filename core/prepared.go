@@ -36,7 +36,6 @@ type ruleLimit struct {
 	limit   Limit
 	counted engine.Limit
 	phrase  string // the limit in words
-	title   string // the name as callers see it
 	policy  limitheader.Policy
 }
 

@@ -146,9 +146,9 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 		title += "-" + limit.terms().SpanName() + b.again(i)
 	}
 	return &ruleLimit{
-		limit: limit, phrase: limit.terms().Phrase(), title: title,
+		limit: limit, phrase: limit.terms().Phrase(),
 		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.Mode == DryRun, compiled)},
-		policy:  limitheader.NewPolicy(title, limit.atOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots),
+		policy:  limitheader.NewPolicy(title, limit.terms().AtOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots),
 	}
 }
 

@@ -70,7 +70,9 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 		case a.Rule.lenient():
 			l = c.applyLenience(at, l)
 		}
-		c.watched = append(c.watched, at)
+		if a.Rule.Ban != nil {
+			c.watched = append(c.watched, at)
+		}
 		if q != nil {
 			c.obeyLater(at, q, n == 0, a.Own == nil)
 		}
@@ -113,10 +115,9 @@ func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
 // same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
 // place is -1 if the rule is soft and the earlier one is not.
 func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
-	limit, counter := a.limit(n), c.addCounter()
+	limit, counter := a.limit(n), c.addCounter(a)
 	counter.Key = c.appendKey(counter.Key, a, limit)
-	counter.Limit, counter.Cost, counter.Lenient, counter.Personal = limit.Compiled, limit.CostOf(cost), a.Rule.lenient(), a.Personal
-	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
+	counter.Limit, counter.Cost = limit.Compiled, limit.CostOf(cost)
 	switch {
 	case c.looksOnly:
 	case limit.Compiled.Properties().Slots:
@@ -154,7 +155,7 @@ func (c *Call) slotHolder() string {
 // addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
 // has the same ban, that ban watches them too.
 func (c *Call) addBan(a *Applied) {
-	counter := c.addCounter()
+	counter := c.addCounter(a)
 	counter.Key = rediskey.Append(counter.Key, c.engine.KeyHead, a.Subject, a.Rule.BanKey)
 	if at := c.earlier(); at >= 0 {
 		c.dropLast()
@@ -162,8 +163,7 @@ func (c *Call) addBan(a *Applied) {
 		c.counters[at].Watched = placesOf(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched, counter.Lenient, counter.Personal = a.Rule.Ban, placesOf(c.watched), a.Rule.lenient(), a.Personal
-	counter.Group, counter.Required, counter.LocalShare = 0, a.Rule.Required, a.Rule.LocalShare
+	counter.Limit, counter.Watched = a.Rule.Ban, placesOf(c.watched)
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
 }
 

@@ -172,11 +172,9 @@ func (c *Call) Passed() bool { return c.passed }
 // HasSoft reports whether a rule in Soft was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
-// addCounter makes room for one more counter and its verdict. Its Key keeps the memory of an
-// earlier call's. The caller must set Lenient, Group and Personal. Resetting them here as well took a
-// fifth of a call's cycles (BenchmarkCheck of core, "no headers"). Override is nil already: see
-// forgetOverrides.
-func (c *Call) addCounter() *algorithm.Counter {
+// addCounter makes room for one more counter of a rule and its verdict. Its Key keeps the memory of an
+// earlier call's. Override is nil already: see forgetOverrides.
+func (c *Call) addCounter(a *Applied) *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]
 	} else {
@@ -186,6 +184,8 @@ func (c *Call) addCounter() *algorithm.Counter {
 	counter := &c.counters[len(c.counters)-1]
 	// One by one, so that nothing large is copied.
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, ""
-	counter.Required, counter.Lease, counter.LocalShare, counter.Watched = false, 0, 0, nil
+	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
+	counter.Lenient, counter.Personal = a.Rule.lenient(), a.Personal
+	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
 	return counter
 }

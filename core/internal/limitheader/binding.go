@@ -17,9 +17,9 @@ func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 		return
 	}
 	reset, _ := l.Reset(l.Verdict)
-	own := oneLimit{limit: l.Size, remaining: l.Verdict.Remaining, reset: waits.Seconds(reset)}
+	own := oneLimit{limit: l.atOnce(), remaining: l.Verdict.Remaining, reset: waits.Seconds(reset)}
 	outranks := func(present oneLimit, ok bool) bool {
-		return ok && (l.Soft || l.Verdict.RetryAfter == 0 && !w.bindsMore(own, present))
+		return ok && (l.Counter.Lenient || l.Verdict.RetryAfter == 0 && !w.bindsMore(own, present))
 	}
 	if w.Style.has(Draft7) && !outranks(readDraft7(to)) {
 		to.Set(headerPolicy, l.draft7)
@@ -42,7 +42,7 @@ func (w *Writer) binding() (most *Limit) {
 	for i := range w.limits {
 		l := &w.limits[i]
 		_, timed := l.Reset(l.Verdict)
-		if timed && (most == nil || w.BindsMore(l.Verdict, most.Verdict, l.Refused, most.Refused)) {
+		if timed && (most == nil || w.BindsMore(l.Verdict, most.Verdict, l.Counter.Refuses(l.Verdict), most.Counter.Refuses(most.Verdict))) {
 			most = l
 		}
 	}

@@ -39,7 +39,8 @@ func TestPoliciesAreReusedForTheSameLimits(t *testing.T) {
 	for _, policies := range [][]*limitheader.Policy{{&wide, &narrow}, {&wide, &narrow}, {&narrow, &wide}, {&narrow}, {&wide}, {&narrow, &wide}, {&narrow, &wide, &slots}, {&narrow, &slots}} {
 		to, want := http.Header{}, make([]string, len(policies))
 		for i, p := range policies {
-			*w.Add() = left(p, 5, 1)
+			l := left(p, 5, 1)
+			w.Add(l.Policy, l.Counter, l.Verdict)
 			want[i] = p.Draft10
 		}
 		w.Write(to)

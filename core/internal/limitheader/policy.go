@@ -12,9 +12,12 @@ import (
 
 // Policy holds what headers say of a limit in every reply.
 type Policy struct {
+	Title   string // the name as callers see it
 	Draft10 string // its entry of RateLimit-Policy
 	draft7  string // the same in the older form
 	label   string // the title as a structured-field string, quotes included
+	size    int64  // the permits that it gives at once
+	seconds int64  // its span
 	slots   bool   // its permits are slots of calls in flight
 }
 
@@ -23,9 +26,10 @@ type Policy struct {
 func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
 	label, seconds := quoted(title), waits.Seconds(span)
 	p := Policy{
+		Title:   title,
 		Draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, seconds),
 		draft7:  fmt.Sprintf("%d;w=%d", size, seconds),
-		label:   label, slots: slots,
+		label:   label, size: int64(size), seconds: seconds, slots: slots,
 	}
 	if slots {
 		p.Draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)

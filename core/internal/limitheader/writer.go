@@ -39,13 +39,20 @@ func (s Style) Check() string {
 	}
 }
 
-// Limit is a limit of a call, with the store's verdict.
+// Limit is a limit of a call, with the store's verdict. If its Counter is lenient, the limit is soft,
+// and shown only if there is no other.
 type Limit struct {
 	*Policy
+	Counter *algorithm.Counter
 	Verdict *algorithm.Verdict
-	Size    int64 // the permits that it gives at once
-	Refused bool  // it refuses the call
-	Soft    bool  // it refuses nobody, and is shown only if there is no other limit
+}
+
+// atOnce returns how many permits of the limit can pass at one moment.
+func (l *Limit) atOnce() int64 {
+	if of := l.Counter.Limit; !of.Properties().Watches { // which may be stricter than the Policy
+		return of.Max
+	}
+	return l.size
 }
 
 // Writer writes the headers of one reply after the other. Set the fields, and then for each reply
@@ -66,11 +73,9 @@ type Writer struct {
 	compared [2]algorithm.Verdict // by bindsMore; here, because they would be allocated for each reply
 }
 
-// Add adds a limit to the next reply, for the caller to fill in. A Limit as an argument took 4 % of a
-// call.
-func (w *Writer) Add() *Limit {
-	w.limits = append(w.limits, Limit{})
-	return &w.limits[len(w.limits)-1]
+// Add adds a limit to the next reply.
+func (w *Writer) Add(p *Policy, c *algorithm.Counter, v *algorithm.Verdict) {
+	w.limits = append(w.limits, Limit{p, c, v})
 }
 
 // Write writes the headers of a reply, unless no limit was added, and forgets the limits. RateLimit
@@ -93,7 +98,7 @@ func (w *Writer) Write(to adapter.HeaderWriter) {
 
 // dropSoft removes the soft limits, if there are others.
 func (w *Writer) dropSoft() {
-	if slices.ContainsFunc(w.limits, func(l Limit) bool { return !l.Soft }) {
-		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Soft })
+	if slices.ContainsFunc(w.limits, func(l Limit) bool { return !l.Counter.Lenient }) {
+		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Counter.Lenient })
 	}
 }

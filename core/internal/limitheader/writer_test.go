@@ -25,7 +25,7 @@ var (
 type limits = []limitheader.Limit
 
 func limit(policy *limitheader.Policy, size int64, v algorithm.Verdict) limitheader.Limit {
-	return limitheader.Limit{Policy: policy, Verdict: &v, Size: size, Refused: v.RetryAfter > 0}
+	return limitheader.Limit{Policy: policy, Verdict: &v, Counter: &algorithm.Counter{Limit: &algorithm.Limit{Max: size}}}
 }
 
 func micros(d time.Duration) int64 { return d.Microseconds() }
@@ -38,7 +38,7 @@ func left(policy *limitheader.Policy, size, n int64) limitheader.Limit {
 // write writes the headers of one reply.
 func write(w *limitheader.Writer, to adapter.HeaderWriter, limits ...limitheader.Limit) {
 	for _, l := range limits {
-		*w.Add() = l
+		w.Add(l.Policy, l.Counter, l.Verdict)
 	}
 	w.Write(to)
 }
@@ -82,7 +82,7 @@ func TestLinesDoNotOverlap(t *testing.T) {
 // outer middleware wrote.
 func TestSoftLimits(t *testing.T) {
 	soft := left(&narrow, 5, 4)
-	soft.Soft = true
+	soft.Counter.Lenient = true
 	w := newWriter(limitheader.Draft10 | limitheader.XRateLimitDelta)
 	for range 2 {
 		to := http.Header{}
