@@ -141,35 +141,3 @@ func TestCalendarsOfAllZones(t *testing.T) {
 		}
 	})
 }
-
-// These days really occurred: without a midnight, with two, left out altogether, and one whose
-// first minute came twice, with an hour of the day before in between.
-func TestCalendarDaysOutOfTheOrdinary(t *testing.T) {
-	for _, tc := range []struct{ zone, at, start, end string }{
-		{"America/Sao_Paulo", "2017-10-15T12:00:00Z", "2017-10-15T03:00:00Z", "2017-10-16T02:00:00Z"},
-		{"Asia/Beirut", "2022-03-27T12:00:00Z", "2022-03-26T22:00:00Z", "2022-03-27T21:00:00Z"},
-		{"America/Havana", "2022-11-06T12:00:00Z", "2022-11-06T04:00:00Z", "2022-11-07T05:00:00Z"},
-		{"Pacific/Apia", "2011-12-29T12:00:00Z", "2011-12-29T10:00:00Z", "2011-12-30T10:00:00Z"},
-		{"Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-30T10:00:00Z", "2011-12-31T10:00:00Z"},
-		{"America/St_Johns", "2010-11-07T02:29:00Z", "2010-11-06T02:30:00Z", "2010-11-07T02:30:00Z"},
-		{"America/St_Johns", "2010-11-07T02:45:00Z", "2010-11-07T02:30:00Z", "2010-11-08T03:30:00Z"},
-	} {
-		t.Run(tc.zone+" "+tc.at, func(t *testing.T) {
-			limit := algorithm.InCalendar(1, algorithm.NewCalendar("", location(t, tc.zone), false))
-			counter, at := algorithm.Counter{Limit: &limit}, moment(t, tc.at)
-			args := algorithm.AppendEqual(nil, []algorithm.Counter{counter}, 1, at)
-			if args[4] != moment(t, tc.start) || args[5] != moment(t, tc.end) {
-				t.Errorf("from %v to %v", time.UnixMicro(args[4].(int64)).UTC(), time.UnixMicro(args[5].(int64)).UTC())
-			}
-		})
-	}
-}
-
-func moment(t *testing.T, text string) int64 {
-	t.Helper()
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at.UnixMicro()
-}

@@ -2,7 +2,6 @@ package algorithm_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -50,19 +49,6 @@ func (p *pages) check(t failer, now, cost int64, v algorithm.Verdict) {
 	}
 	if v != want {
 		t.Errorf("got %+v, want %+v", v, want)
-	}
-}
-
-func TestCalendarWindowIsExact(t *testing.T) {
-	for _, window := range windows {
-		for _, most := range []int64{1, 7, 600_000, algorithm.MaxPermits} {
-			t.Run(fmt.Sprintf("%d per %d", most, window), func(t *testing.T) {
-				page := func(at int64) int64 { return at / window }
-				play(t, algorithm.Windowed(algorithm.CalendarWindow, most, window), func() model {
-					return &pages{most, page, make(map[int64]int64), window + 1}
-				})
-			})
-		}
 	}
 }
 

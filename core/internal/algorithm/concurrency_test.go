@@ -89,20 +89,3 @@ func TestSlotsWithoutTimeToLive(t *testing.T) {
 		}
 	}
 }
-
-// The slot of a dead holder is removed by the next renewal of another slot. It does not come back
-// when the clock steps back.
-func TestRenewalRemovesDeadSlots(t *testing.T) {
-	limit, e := algorithm.Windowed(algorithm.Concurrency, 5, second), newEngines(early)
-	slot := algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "alive"}
-	call := []algorithm.Counter{{Key: slot.Key, Limit: &limit, Cost: 1, Mark: "dies"}}
-	e.decide(true, e.now, call)
-	e.now += second
-	e.renew(slot)
-	e.giveBack(slot)
-	e.now -= second / 2
-	if v := e.decide(false, e.now, call)[0]; v.Remaining != 5 {
-		t.Errorf("%+v, nobody holds a slot", v)
-	}
-	e.run(t, startServer(t), timed, nil)
-}

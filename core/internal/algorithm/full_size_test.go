@@ -97,21 +97,3 @@ func TestGivingBackFromAFullLogIsBounded(t *testing.T) {
 		t.Errorf("%d permits are back, want %d", v.Remaining, calls)
 	}
 }
-
-// One call may take all permits of a log, and the sums of many such calls stay exact.
-func TestSlidingLogTakesItsMaxAtOnce(t *testing.T) {
-	limit, e := algorithm.Windowed(algorithm.SlidingLog, algorithm.MaxEntries, millisecond), newEngines(early)
-	call := []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: algorithm.MaxEntries}}
-	e.decide(true, e.now, call)
-	for range 300 {
-		e.now += millisecond - 1
-		if v := e.decide(true, e.now, call)[0]; v.RetryAfter != 1 {
-			t.Fatalf("1 µs too early: %+v", v)
-		}
-		e.now++
-		if v := e.decide(true, e.now, call)[0]; v.RetryAfter != 0 {
-			t.Fatalf("after RetryAfter: %+v", v)
-		}
-	}
-	e.run(t, startServer(t), timed, nil)
-}

@@ -108,24 +108,6 @@ func TestKeysOverAnyTrace(t *testing.T) {
 	})
 }
 
-// A counter that would have let the call pass gets no key when another refuses.
-func TestRefusalByAnotherCounterMakesNoKey(t *testing.T) {
-	s := startServer(t)
-	for _, tc := range clockCases(t) {
-		free, full := "free "+tc.name, "full "+tc.name
-		s.decide(timed, one(full, &tc.limit, early, tc.limit.Max))
-		both := one(free, &tc.limit, early, 1)
-		both.counters = append(both.counters, algorithm.Counter{Key: []byte(full), Limit: &tc.limit, Cost: 1})
-		v := s.decide(timed, both)
-		if v[0].RetryAfter != 0 || v[0].Remaining != tc.limit.Max || v[1].RetryAfter == 0 {
-			t.Errorf("%s: %+v", tc.name, v)
-		}
-		if s.state(free) != "" {
-			t.Errorf("%s: a key for a counter that was not charged", tc.name)
-		}
-	}
-}
-
 // After the clock stepped back, the first refused call writes the new time, with a time to live,
 // and no other call does.
 func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
@@ -154,25 +136,6 @@ func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
 				t.Errorf("refused again after the wait: %+v", v)
 			}
 		})
-	}
-}
-
-// A key that lost its time to live blocks nobody, and has one again after the next write.
-func TestKeyWithoutTimeToLive(t *testing.T) {
-	s := startServer(t)
-	for _, tc := range clockCases(t) {
-		s.decide(timed, one(tc.name, &tc.limit, early, tc.limit.Max))
-		s.Persist(context.Background(), tc.name)
-		if got := s.expires(tc.name); got != noExpiry {
-			t.Fatalf("%s: the key expires at %d, want never", tc.name, got)
-		}
-		later := int64(early + tc.longest)
-		if v := s.decide(timed, one(tc.name, &tc.limit, later, tc.limit.Max))[0]; v.RetryAfter != 0 {
-			t.Errorf("%s: still blocked: %+v", tc.name, v)
-		}
-		if got := s.expires(tc.name) * 1000; got < later || got > later+lifetime(&tc.limit)+millisecond {
-			t.Errorf("%s: after the next write the key expires at %d", tc.name, got)
-		}
 	}
 }
 

@@ -45,35 +45,6 @@ func largest(kind algorithm.Kind) int64 {
 	return cmp.Or(kind.Properties().MaxPermits, algorithm.MaxEntries)
 }
 
-// goldenLimits returns the limits of an algorithm's histories: the counter's own, others that share
-// its key, and for a ban those that it watches.
-func goldenLimits(kind algorithm.Kind) [][]goldenLimit {
-	if own := ownGoldenLimits[kind]; own != nil {
-		return own
-	}
-	tag := kind.Tag()
-	return [][]goldenLimit{windowsOf(tag, 9, second), windowsOf(tag, 100, 1001), windowsOf(tag, largest(kind), hour)}
-}
-
-// ownGoldenLimits are those of the algorithms that do not only count in windows.
-var ownGoldenLimits = map[algorithm.Kind][][]goldenLimit{
-	algorithm.CalendarWindow: {windowsOf("cw1", 9, second), {{Tag: "cw1", Max: 9, Zone: "Europe/Berlin"}, {Tag: "cw1", Max: 5, Zone: "Europe/Berlin"}}},
-	algorithm.TokenBucket: {
-		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}},
-		{{Tag: "tb3", Rate: 7, Window: second, Max: 9}, {Tag: "tb3", Rate: 3, Window: second, Max: 5}, {Tag: "tb3", Rate: 100, Window: second, Max: 20}},
-		{{Tag: "tb3", Rate: 11, Window: 3 * hour, Max: 6}, {Tag: "tb3", Rate: 20, Window: 3 * hour, Max: 6}},
-	},
-	algorithm.Concurrency: {windowsOf("cc1", 4, second)},
-	algorithm.Ban: {
-		{{Tag: "bn1", Ban: []int64{2, second / 3, 3 * second}, Window: second / 4}, {Tag: "fw1", Max: 2, Window: second}},
-		{{Tag: "bn1", Ban: []int64{0, 0, 0}, Window: second}, {Tag: "sw1", Max: 2, Window: second}},
-	},
-}
-
-func windowsOf(tag string, most, window int64) []goldenLimit {
-	return []goldenLimit{{Tag: tag, Max: most, Window: window}, {Tag: tag, Max: most/2 + 1, Window: window}}
-}
-
 func windowed(kind algorithm.Kind, most ...int64) (all []family) {
 	for _, window := range windows {
 		f := family{name: fmt.Sprintf("%s of %d", kind.Tag(), window), window: window}
@@ -158,4 +129,23 @@ func bans() (all []family) {
 		all = append(all, f)
 	}
 	return all
+}
+
+// clockCase is a limit, with the longest possible wait for it.
+type clockCase struct {
+	name    string
+	limit   algorithm.Limit
+	longest int64
+}
+
+func clockCases(t *testing.T) []clockCase {
+	return []clockCase{
+		{"sliding window", algorithm.Windowed(algorithm.SlidingWindow, 10, 60*second), 60*second + subWindow(60*second)},
+		{"sliding log", algorithm.Windowed(algorithm.SlidingLog, 10, 60*second), 60 * second},
+		{"calendar window", algorithm.Windowed(algorithm.CalendarWindow, 10, 60*second), 60 * second},
+		{"fixed window", algorithm.Windowed(algorithm.FixedWindow, 10, 60*second), 60 * second},
+		{"bucket", bucket(t, 10, 60*second, 10), 60 * second},
+		{"bucket with a burst", bucket(t, 7, second, 70), 10 * second},
+		{"bucket that counts milliseconds", bucket(t, 30, 2*hour, 30), 2 * hour},
+	}
 }

@@ -71,7 +71,17 @@ func allWrittenByHand(t testing.TB) []writtenByHand {
 	}
 	same := func(*algorithm.Override) {}
 	whole := change(window, same)
+	blocked := change(window, func(o *algorithm.Override) {
+		*o = algorithm.Override{What: algorithm.OverrideBlocked, Span: o.Span}
+	})
+	with := func(at int) string { return blocked[:at] + "\x01" + blocked[at+1:] }
 	return []writtenByHand{
+		{"blocked", blocked, window, nil},
+		{"blocked with a Max", with(15), window, algorithm.ErrNoOverride},
+		{"blocked with a burst", with(22), window, algorithm.ErrNoOverride},
+		{"blocked with a permit", with(29), window, algorithm.ErrNoOverride},
+		{"blocked with a refill", with(36), window, algorithm.ErrNoOverride},
+		{"blocked with a tick", with(43), window, algorithm.ErrNoOverride},
 		{"as written", whole, window, nil},
 		{"of a bucket", change(perHour, same), perHour, nil},
 		{"under an earlier version of the state", change(perHour, func(o *algorithm.Override) {
@@ -86,7 +96,6 @@ func allWrittenByHand(t testing.TB) []writtenByHand {
 		{"another window", change(algorithm.Windowed(algorithm.SlidingWindow, 1, hour), same), window, algorithm.ErrOverrideSpan},
 		{"another algorithm", change(log, same), window, algorithm.ErrOverrideSpan},
 		{"another kind", "\x04" + whole[1:], window, algorithm.ErrNoOverride},
-		{"blocked with a Max", "\x03" + whole[1:], window, algorithm.ErrNoOverride},
 		{"no Max", change(window, func(o *algorithm.Override) { o.Max = 0 }), window, algorithm.ErrNoOverride},
 		{"a Max beyond the algorithm's", change(log, func(o *algorithm.Override) { o.Max = algorithm.MaxEntries + 1 }), log, algorithm.ErrNoOverride},
 		{"a burst that the algorithm lacks", change(window, func(o *algorithm.Override) { o.Burst = 1 }), window, algorithm.ErrNoOverride},

@@ -81,35 +81,6 @@ func TestReservationsEndWhereNothingCanBeCounted(t *testing.T) {
 	}
 }
 
-// A caller who leaves the queue gives back only the permits behind which nobody has reserved: no
-// turn comes before one that was announced earlier. If there is nobody behind, everything is as if
-// the turn had never been taken.
-func TestReservationGivenBack(t *testing.T) {
-	s, limit := startServer(t), bucket(t, 10, 10*second, 2) // one permit a second
-	for _, tc := range []struct {
-		cost, behind int64
-		turn         int64 // of the next caller then, in seconds
-	}{{5, 0, 1}, {5, 3, 7}, {5, 5, 11}, {5, 7, 13}, {1, 0, 1}, {1, 1, 3}} {
-		e := newEngines(early)
-		reserve := func(cost int64) algorithm.Charge {
-			counter := algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: cost}
-			v := e.reserve(counter, hour)
-			return counter.Charged(&v)
-		}
-		reserve(2)
-		leaves := reserve(tc.cost)
-		if tc.behind > 0 {
-			reserve(tc.behind)
-		}
-		e.giveBack(leaves)
-		next := e.reserve(algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: 1}, hour)
-		if next.Wait != tc.turn*second {
-			t.Errorf("after %d, then %d, and %d given back, the next turn comes in %d µs, want %d s", tc.cost, tc.behind, tc.cost, next.Wait, tc.turn)
-		}
-		e.run(t, s, timed, nil)
-	}
-}
-
 // A reservation of no permits writes nothing, not even that the clock stepped back.
 func TestReservationOfNothingWritesNothing(t *testing.T) {
 	s, limit, e := startServer(t), bucket(t, 7, second, 7), newEngines(early)

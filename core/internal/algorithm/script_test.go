@@ -73,17 +73,6 @@ func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
 	}
 }
 
-// The tag of every algorithm names the layout of its state, and no two are the same.
-func TestTags(t *testing.T) {
-	tags := make(map[string]bool)
-	for _, kind := range algorithm.Kinds() {
-		tags[kind.Tag()] = true
-	}
-	if len(tags) != len(algorithm.Kinds()) {
-		t.Errorf("tags %v", tags)
-	}
-}
-
 // A call whose rule has no overrides is decided by the files of its algorithm and its driver, and by
 // nothing else.
 func TestScriptsWithoutOverridesHoldNothingElse(t *testing.T) {

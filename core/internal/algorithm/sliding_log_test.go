@@ -103,13 +103,6 @@ func (l *list) giveBack(now int64, receipt logged, permits int64) {
 	}
 }
 
-func (l *list) check(t failer, now, cost int64, v algorithm.Verdict) {
-	t.Helper()
-	if want := l.charge(now, cost, ""); v != want {
-		t.Errorf("got %+v, want %+v", v, want)
-	}
-}
-
 // Whichever calls are given back, in any order, whole or in parts, both engines answer as if those
 // calls had cost so much less. This includes many calls in one microsecond, calls that stop
 // counting, clocks that step back, and counters that begin anew.
@@ -132,29 +125,6 @@ func TestSlidingLogGivesBack(t *testing.T) {
 		}
 		g.run(t, s, expiring, nil)
 	}
-}
-
-// After the clock stepped back, a call may get the position of one that was given back. It still
-// counts for its own window.
-func TestSlidingLogPositionIsTakenAgain(t *testing.T) {
-	limit, e := algorithm.Windowed(algorithm.SlidingLog, 5, second), newEngines(early)
-	take := func(cost int64) algorithm.Charge {
-		counter := algorithm.Counter{Key: []byte("log"), Limit: &limit, Cost: cost}
-		v := e.decide(true, e.now, []algorithm.Counter{counter})[0]
-		return counter.Charged(&v)
-	}
-	take(1)
-	given := take(2)
-	e.now -= second / 2
-	e.giveBack(take(1))
-	e.giveBack(given)
-	e.now += second / 4
-	take(1)
-	e.now += second * 3 / 4
-	if v := e.decide(false, e.now, []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: 1}})[0]; v.Remaining != 4 {
-		t.Errorf("%+v, want the last call to count", v)
-	}
-	e.run(t, startServer(t), timed, nil)
 }
 
 // givenBack is a random trace on both engines beside the model.
@@ -240,36 +210,4 @@ func (g *givenBack) wantRecords() {
 	if got := g.records("log", &g.list.limit); !slices.Equal(got, want) {
 		g.Fatalf("%s\nrecords %v, want %v", g.story(len(g.steps)-1), got, want)
 	}
-}
-
-func TestSlidingLogIsExact(t *testing.T) {
-	for _, window := range windows {
-		for _, most := range []int64{1, 7, algorithm.MaxEntries} {
-			t.Run(fmt.Sprintf("%d per %d", most, window), func(t *testing.T) {
-				limit := algorithm.Windowed(algorithm.SlidingLog, most, window)
-				play(t, limit, func() model { return &list{limit: limit} })
-			})
-		}
-	}
-}
-
-// Records returns exactly the calls that count, newest first, with their notes.
-func TestRecordsAreThoseThatCount(t *testing.T) {
-	limit := algorithm.Windowed(algorithm.SlidingLog, 100, second)
-	e := newEngines(early)
-	for i := range int64(5) {
-		e.now = early + i*second/4
-		e.decide(true, e.now, []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: i + 1, Mark: fmt.Sprint("call ", i)}})
-	}
-	got := e.records("log", &limit)
-	if len(got) != 4 {
-		t.Fatalf("%d calls, want the 4 of the last second: %v", len(got), got)
-	}
-	for i, r := range got {
-		n := int64(4 - i)
-		if want := (algorithm.Record{At: early + n*second/4, Cost: n + 1, Note: fmt.Sprint("call ", n)}); r != want {
-			t.Errorf("record %d is %+v, want %+v", i, r, want)
-		}
-	}
-	e.run(t, startServer(t), timed, nil)
 }

@@ -1,77 +1,13 @@
 package algorithm_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// history models an ideal sliding window: it holds every admitted call, to the microsecond.
-type history struct {
-	limit    algorithm.Limit
-	admitted []admission
-}
-
-type admission struct{ at, cost int64 }
-
-// since returns the permits admitted at that moment or later.
-func (h *history) since(at int64) (sum int64) {
-	for i := len(h.admitted) - 1; i >= 0 && h.admitted[i].at >= at; i-- {
-		sum += h.admitted[i].cost
-	}
-	return sum
-}
-
-// wait returns how long it takes until a cost fits, to the microsecond; 0: it fits now.
-func (h *history) wait(now, cost int64) int64 {
-	missing := h.since(now-h.limit.Window+1) + cost - h.limit.Max
-	for _, call := range h.admitted {
-		if missing <= 0 {
-			break
-		}
-		if call.at > now-h.limit.Window {
-			if missing -= call.cost; missing <= 0 {
-				return call.at + h.limit.Window - now
-			}
-		}
-	}
-	return 0
-}
-
 // subWindow returns the longest time by which a permit may come back late.
 func subWindow(window int64) int64 { return (window + 31) / 32 }
-
-// check checks the promise: never more than Max in any span of Window, both ends included, and no
-// permit comes back more than Window/32 late.
-func (h *history) check(t failer, now, cost int64, v algorithm.Verdict) {
-	t.Helper()
-	lag := subWindow(h.limit.Window)
-	exact := h.wait(now, cost)
-	if v.RetryAfter == 0 {
-		h.admitted = append(h.admitted, admission{now, cost})
-		if sum := h.since(now - h.limit.Window); sum > h.limit.Max {
-			t.Errorf("%d admitted in one window, at most %d may be", sum, h.limit.Max)
-		}
-	} else if v.RetryAfter < exact || v.RetryAfter > exact+lag {
-		t.Errorf("RetryAfter is %d, exactly it were %d, and at most %d more may be", v.RetryAfter, exact, lag)
-	}
-	most, least := h.limit.Max-h.since(now-h.limit.Window+1), h.limit.Max-h.since(now-h.limit.Window-lag)
-	if v.Remaining > most || v.Remaining < max(0, least) {
-		t.Errorf("Remaining is %d, want %d to %d", v.Remaining, least, most)
-	}
-}
-
-func TestSlidingWindowNeverAdmitsMoreThanMaxInAnyWindow(t *testing.T) {
-	for _, window := range windows {
-		for _, most := range []int64{1, 2, 7, 100, algorithm.MaxPermits} {
-			t.Run(fmt.Sprintf("%d per %d", most, window), func(t *testing.T) {
-				limit := algorithm.Windowed(algorithm.SlidingWindow, most, window)
-				play(t, limit, func() model { return &history{limit: limit} })
-			})
-		}
-	}
-}
 
 // For every microsecond of a window, a permit used then comes back when its sub-window has left the
 // window, at one of 32 moments.

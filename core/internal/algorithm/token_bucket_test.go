@@ -90,34 +90,3 @@ func TestTokenBucketIsExact(t *testing.T) {
 		})
 	}
 }
-
-// Over a long time, exactly as many permits come back as the rate says. Whole microseconds per
-// permit would let 1,000,000 through.
-func TestTokenBucketKeepsItsRate(t *testing.T) {
-	const rate, burst = 600_000, 10
-	c := counter{limit: bucket(t, rate, second, burst)}
-	admitted := int64(0)
-	for now := int64(early); now < early+second; now++ {
-		for c.decide(now, 1).RetryAfter == 0 {
-			admitted++
-		}
-	}
-	if admitted != rate+burst-1 { // the last permit of the second is complete at its end
-		t.Errorf("%d admitted in a second, want %d", admitted, rate+burst-1)
-	}
-}
-
-// A refusal changes neither the permits nor the time of the state, so frequent refused calls
-// neither help nor harm.
-func TestRefusalsDoNotAffectTheRefill(t *testing.T) {
-	patient, hasty := counter{limit: bucket(t, 7, second, 7)}, counter{limit: bucket(t, 7, second, 7)}
-	patient.decide(early, 7)
-	hasty.decide(early, 7)
-	for now := int64(early); now < early+second/7; now += 97 {
-		hasty.decide(now, 1)
-	}
-	after := int64(early + second/7 + 1)
-	if p, h := patient.decide(after, 1), hasty.decide(after, 1); p != h || p.RetryAfter != 0 {
-		t.Errorf("who waited gets %+v, who kept asking %+v, want the same permit", p, h)
-	}
-}
