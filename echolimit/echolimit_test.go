@@ -50,6 +50,9 @@ func newEcho(app adaptertest.App) *echo.Echo {
 	for _, route := range app.Routes {
 		path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
 		middlewares := limits(app.Limiter, route.Limits)
+		for _, guard := range route.Guards {
+			middlewares = append(middlewares, echolimit.With(guard))
+		}
 		if route.Recovers {
 			middlewares = append(middlewares, middleware.Recover())
 		}

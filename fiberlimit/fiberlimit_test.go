@@ -51,6 +51,9 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) 
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
 			handlers := limits(app.Limiter, route.Limits)
+			for _, guard := range route.Guards {
+				handlers = append(handlers, fiberlimit.With(guard))
+			}
 			if route.Recovers {
 				handlers = append(handlers, recover.New())
 			}

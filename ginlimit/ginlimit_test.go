@@ -37,6 +37,9 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, adapterte
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{rest...}", "*rest", "{", ":", "}", "").Replace(route.Path)
 			handlers := limits(app.Limiter, route.Limits)
+			for _, guard := range route.Guards {
+				handlers = append(handlers, ginlimit.With(guard))
+			}
 			if route.Recovers {
 				handlers = append(handlers, gin.RecoveryWithWriter(io.Discard))
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,11 @@ func handler(app adaptertest.App, route adaptertest.Route) methodHandler {
 		call = func(ctx context.Context, req any) (any, error) { return recovered(ctx, req, nil, next) }
 	}
 	info := &grpc.UnaryServerInfo{FullMethod: route.Path}
+	for _, guard := range slices.Backward(route.Guards) {
+		unary, _ := grpclimit.With(guard)
+		next := call
+		call = func(ctx context.Context, req any) (any, error) { return unary(ctx, req, info, next) }
+	}
 	for i := len(route.Limits) - 1; i >= 0; i-- {
 		limit, next := grpclimit.UnaryServerInterceptor(app.Limiter, route.Limits[i]...), call
 		call = func(ctx context.Context, req any) (any, error) { return limit(ctx, req, info, next) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,11 @@ func streamHandler(app adaptertest.App, route adaptertest.Route) grpc.StreamHand
 		call = func(srv any, stream grpc.ServerStream) error { return recoveredStream(srv, stream, nil, next) }
 	}
 	info := &grpc.StreamServerInfo{FullMethod: route.Path}
+	for _, guard := range slices.Backward(route.Guards) {
+		_, stream := grpclimit.With(guard)
+		next := call
+		call = func(srv any, s grpc.ServerStream) error { return stream(srv, s, info, next) }
+	}
 	for i := len(route.Limits) - 1; i >= 0; i-- {
 		limit, next := grpclimit.StreamServerInterceptor(app.Limiter, route.Limits[i]...), call
 		call = func(srv any, stream grpc.ServerStream) error { return limit(srv, stream, info, next) }

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -60,6 +61,9 @@ func newMux(app adaptertest.App) *http.ServeMux {
 		})
 		if route.Recovers {
 			handler = recovered(handler)
+		}
+		for _, guard := range slices.Backward(route.Guards) {
+			handler = nethttplimit.With(guard)(handler)
 		}
 		mux.Handle(pattern, wrap(handler, app.Limiter, route.Limits))
 	}

@@ -56,6 +56,8 @@ type Route struct {
 	Path string
 	// Limits are the middlewares of this route, each a list of rules, the outermost first.
 	Limits [][]core.Rule
+	// Guards are further middlewares of this route, inside of Limits, the outermost first.
+	Guards []*core.Guard
 	// Recovers reports whether a recovery is between the limits and the handler: the framework's
 	// own if it has one.
 	Recovers bool

@@ -152,6 +152,9 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 	router.Use(limits(app.Limiter, app.Use)...)
 	for _, route := range app.Routes {
 		handlers := limits(app.Limiter, route.Limits)
+		for _, guard := range route.Guards {
+			handlers = append(handlers, With(guard))
+		}
 		if route.Recovers {
 			handlers = append(handlers, recovered)
 		}
