@@ -271,29 +271,3 @@ func TestTimesOverSeveralShards(t *testing.T) {
 		}
 	}
 }
-
-// With its own clock, which each caller reads before the lock, a busy key admits its permits and
-// not one more.
-func TestHotKeyWithTheOwnClock(t *testing.T) {
-	const most, long = 2000, algorithm.MaxWindow
-	all := map[string]*algorithm.Limit{"bucket": bucket(t, most, long, most)}
-	for name, kind := range map[string]algorithm.Kind{"sliding window": algorithm.SlidingWindow, "fixed window": algorithm.FixedWindow} {
-		all[name] = new(algorithm.Windowed(kind, most, long))
-	}
-	for name, limit := range all {
-		s := New(100_000, nil)
-		var admitted atomic.Int64
-		together(func(int) {
-			call, v := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Verdict, 1)
-			for range 100 {
-				if s.Decide(context.Background(), call, true, v); v[0].RetryAfter == 0 {
-					admitted.Add(1)
-				}
-			}
-		})
-		s.Close()
-		if admitted.Load() != most {
-			t.Errorf("%s: %d admitted, want %d", name, admitted.Load(), most)
-		}
-	}
-}

@@ -25,23 +25,6 @@ func together(do func(goroutine int)) {
 	all.Wait()
 }
 
-func TestOneKeyUnderManyCallersAdmitsMax(t *testing.T) {
-	for name, limit := range limits(t, 1000) {
-		s, _ := newStore(100_000)
-		var admitted atomic.Int64
-		together(func(int) {
-			for range 50 {
-				if s.take("key", limit) {
-					admitted.Add(1)
-				}
-			}
-		})
-		if admitted.Load() != 1000 {
-			t.Errorf("%s: %d admitted, want 1000", name, admitted.Load())
-		}
-	}
-}
-
 // Callers ask for several keys, each in another order. Locking the keys in that order would
 // deadlock.
 func TestSeveralKeysInAnyOrderAdmitMax(t *testing.T) {

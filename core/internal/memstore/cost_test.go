@@ -3,12 +3,9 @@ package memstore
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A decision over a key that is there allocates nothing, whether it is admitted or refused, for one
@@ -63,21 +60,6 @@ func TestOperationsAllocateNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, do); n != 0 {
 			t.Errorf("to %s: %v allocations", what, n)
 		}
-	}
-}
-
-// A store that was used, closed or not, leaves no goroutine behind.
-func TestNoGoroutineStaysBehind(t *testing.T) {
-	before := runtime.NumGoroutine()
-	for range 10 {
-		s := New(100, nil)
-		for i := range 200 {
-			s.take(fmt.Sprint("key", i), minute(1))
-		}
-		if !redistest.WaitUntil(func() bool { return runtime.NumGoroutine() <= before }, time.Minute) {
-			t.Fatalf("%d goroutines, before it were %d", runtime.NumGoroutine(), before)
-		}
-		s.Close()
 	}
 }
 

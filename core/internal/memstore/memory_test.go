@@ -53,22 +53,6 @@ func wantMemory(t *testing.T, name string, limit *algorithm.Limit, subject strin
 	runtime.KeepAlive(s)
 }
 
-// A flood that is over gives its memory back.
-func TestMemoryAfterAFlood(t *testing.T) {
-	before := held()
-	s, c := newStore(100_000)
-	limit := minute(1)
-	for i := range 100_000 {
-		s.take(fmt.Sprint("key", i), limit)
-	}
-	c.now += 60 * second
-	s.take("another", limit)
-	s.sweep()
-	if left := held() - before; s.Len() != 1 || left > 100_000 {
-		t.Errorf("%d keys take %d bytes", s.Len(), left)
-	}
-}
-
 // However many entries expire at once, a sweep looks at a few under each lock, and reaches all of
 // them.
 func TestSweepLocksShortly(t *testing.T) {

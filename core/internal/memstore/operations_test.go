@@ -3,8 +3,6 @@ package memstore
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -56,22 +54,6 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-// Permits that are given back are there for others. Charges of unknown keys change nothing.
-func TestGiveBack(t *testing.T) {
-	s, _ := newStore(100)
-	for name, limit := range limits(t, 3) {
-		call := counter(name, limit)
-		v := s.decide(true, call)[0]
-		charges := []algorithm.Charge{call.Charged(&v), charge("no such key", limit, "")}
-		if err := s.GiveBack(context.Background(), charges); err != nil || s.left(name, limit) != 3 {
-			t.Errorf("%s: %v, %d left", name, err, s.left(name, limit))
-		}
-	}
-	if s.Len() != len(limits(t, 3)) {
-		t.Errorf("%d keys", s.Len())
-	}
-}
-
 // A slot that is renewed stays taken, and its key stays. A slot that was lost is taken again, even
 // over the limit.
 func TestRenew(t *testing.T) {
@@ -106,24 +88,6 @@ func TestRenew(t *testing.T) {
 	c.now += second
 	if s.sweep(); s.Len() != 0 {
 		t.Errorf("%d keys of slots that nobody renewed", s.Len())
-	}
-}
-
-func TestRecords(t *testing.T) {
-	log, _, _ := others()
-	s, c := newStore(100)
-	for i := range 3 {
-		call := counter("log", &log)
-		call.Mark = fmt.Sprint(i)
-		s.decide(true, call)
-		c.now += second / 2
-	}
-	records, err := s.Records(context.Background(), []byte("log"), &log)
-	if err != nil || len(records) != 1 || records[0] != (algorithm.Record{At: c.now - second/2, Cost: 1, Note: "2"}) {
-		t.Errorf("%+v, %v", records, err)
-	}
-	if records, err := s.Records(context.Background(), []byte("no such log"), &log); err != nil || len(records) != 0 || s.Len() != 1 {
-		t.Errorf("of no log: %+v, %v, %d keys", records, err, s.Len())
 	}
 }
 
@@ -162,78 +126,6 @@ func TestBans(t *testing.T) {
 	c.now += second
 	if !s.take("free", minute(100)) {
 		t.Error("the ban by hand does not end")
-	}
-}
-
-// A counter in DryRun refuses no call, and is charged while the cost fits. A ban that watches it
-// counts what it would refuse.
-func TestDryCounters(t *testing.T) {
-	s, _ := newStore(100)
-	dry, free := counter("dry", minute(1)), counter("free", minute(100))
-	dry.Lenient = true
-	for i := range 3 {
-		v := s.decide(true, dry, free)
-		if (v[0].RetryAfter > 0) != (i > 0) || v[1].Remaining != int64(99-i) {
-			t.Errorf("call %d: %+v", i, v)
-		}
-	}
-	if v := s.decide(true, dry)[0]; v.RetryAfter == 0 || v.Remaining != 0 {
-		t.Errorf("alone: %+v", v)
-	}
-	full := counter("full", minute(1))
-	s.decide(true, full)
-	other := counter("other", minute(1))
-	other.Lenient = true
-	if s.decide(true, other, full); s.left("other", minute(1)) != 1 {
-		t.Error("a dry counter is charged for a call that was refused")
-	}
-}
-
-// The counters of a group are charged together, or not at all, and stop no charge of others.
-func TestDryCountersOfAGroup(t *testing.T) {
-	s, _ := newStore(100)
-	few, many, other, free := counter("few", minute(1)), counter("many", minute(9)), counter("other", minute(9)), counter("free", minute(9))
-	for _, c := range []*algorithm.Counter{&few, &many, &other} {
-		c.Lenient = true
-	}
-	few.Group, many.Group, other.Group = 1, 1, 2
-	for i, left := range [][]int64{{0, 8, 8, 8}, {0, 8, 7, 7}, {0, 8, 6, 6}} {
-		v := s.decide(true, many, few, other, free)
-		if got := []int64{v[1].Remaining, v[0].Remaining, v[2].Remaining, v[3].Remaining}; !slices.Equal(got, left) {
-			t.Errorf("call %d left %v, want %v", i, got, left)
-		}
-		if charged := many.Charged(&v[0]).Cost; v[0].RetryAfter != 0 || (charged > 0) != (i == 0) {
-			t.Errorf("call %d was charged %d of the counter with many left: %+v", i, charged, v[0])
-		}
-	}
-}
-
-// Many callers take, renew and give back slots, and some of them die. There are never more slots
-// than Max.
-func TestSlotsUnderManyCallers(t *testing.T) {
-	slots := algorithm.Windowed(algorithm.Concurrency, 5, algorithm.MaxWindow)
-	s := New(5000, nil)
-	defer s.Close()
-	var inFlight, most, taken atomic.Int64
-	together(func(goroutine int) {
-		for i := range 200 {
-			call := counter("slots", &slots)
-			call.Mark = fmt.Sprint(goroutine, ":", i)
-			if v := s.decide(true, call)[0]; v.RetryAfter != 0 {
-				continue
-			}
-			taken.Add(1)
-			if n := inFlight.Add(1); n > most.Load() {
-				most.Store(n)
-			}
-			slot := []algorithm.Charge{charge("slots", &slots, call.Mark)}
-			_ = s.Renew(context.Background(), slot)
-			inFlight.Add(-1)
-			_ = s.GiveBack(context.Background(), slot)
-		}
-	})
-	if most.Load() > 5 || taken.Load() == 0 || s.left("slots", &slots) != 5 {
-		t.Errorf("%d in flight at once, %d in all, %d left at the end", most.Load(), taken.Load(), s.left("slots", &slots))
 	}
 }
 

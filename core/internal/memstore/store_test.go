@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -75,32 +74,6 @@ func (s *Store) left(key string, limit *algorithm.Limit) int64 {
 	return s.decide(false, counter(key, limit))[0].Remaining
 }
 
-func TestDecideAdmitsMax(t *testing.T) {
-	for name, limit := range limits(t, 3) {
-		s, c := newStore(100)
-		for i := range 3 {
-			if v := s.decide(true, counter("key", limit))[0]; v.RetryAfter != 0 || v.Remaining != int64(2-i) || v.ResetAfter == 0 {
-				t.Errorf("%s, call %d: %+v", name, i, v)
-			}
-		}
-		v := s.decide(true, counter("key", limit))[0]
-		if v.RetryAfter == 0 || v.Remaining != 0 {
-			t.Errorf("%s, one too many: %+v", name, v)
-		}
-		c.now += v.RetryAfter - 1
-		if s.take("key", limit) {
-			t.Errorf("%s: a permit 1 µs too early", name)
-		}
-		c.now++
-		if !s.take("key", limit) {
-			t.Errorf("%s: no permit after RetryAfter", name)
-		}
-		if !s.take("other", limit) {
-			t.Errorf("%s: another key is charged", name)
-		}
-	}
-}
-
 // A look, and a call without a cost, charge nothing and create no key.
 func TestLookLeavesNoTrace(t *testing.T) {
 	for name, limit := range limits(t, 3) {
@@ -121,43 +94,6 @@ func TestLookLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Over several counters, in one shard or in many, all are charged or none.
-func TestDecideChargesAllOrNone(t *testing.T) {
-	for _, maxKeys := range []int{100, 100_000} {
-		for name, limit := range limits(t, 5) {
-			s, _ := newStore(maxKeys)
-			tight := minute(2)
-			call := []algorithm.Counter{counter("tight", tight)}
-			for i := range 20 {
-				call = append(call, counter(fmt.Sprint("key", i), limit))
-			}
-			for i := range 4 {
-				for n, v := range s.decide(true, call...) {
-					if want := v.RetryAfter > 0; want != (n == 0 && i >= 2) {
-						t.Errorf("%s, call %d, counter %d: %+v", name, i, n, v)
-					}
-				}
-			}
-			for _, c := range call[1:] {
-				if left := s.left(string(c.Key), limit); left != 3 {
-					t.Errorf("%s: %s has %d left, want 3 after two calls that passed", name, c.Key, left)
-				}
-			}
-		}
-	}
-}
-
-// A refused call creates no key for the counters that would have let it pass.
-func TestRefusedCallMakesNoKey(t *testing.T) {
-	s, _ := newStore(100)
-	full := minute(1)
-	s.take("full", full)
-	s.decide(true, counter("free", full), counter("full", full))
-	if s.Len() != 1 || s.left("free", full) != 1 {
-		t.Errorf("%d keys, %d left of the free one", s.Len(), s.left("free", full))
-	}
-}
-
 // A key that the caller reuses for the next call does not change the store.
 func TestKeysAreCopied(t *testing.T) {
 	s, _ := newStore(100)
@@ -173,7 +109,7 @@ func TestKeysAreCopied(t *testing.T) {
 // use under another rate.
 func TestResetAfterARefund(t *testing.T) {
 	ctx := context.Background()
-	slow, slower := bucketOf(t, 1, 60*second, 5), bucketOf(t, 1, 120*second, 5)
+	slow, slower := bucket(t, 1, 60*second, 5), bucket(t, 1, 120*second, 5)
 	for name, want := range map[string]bool{"nothing is used": false, "another rate": true} {
 		s, _ := newStore(100)
 		call, verdicts := []algorithm.Counter{counter("key", slow)}, make([]algorithm.Verdict, 1)
@@ -187,31 +123,6 @@ func TestResetAfterARefund(t *testing.T) {
 		if changed, err := s.Reset(ctx, []byte("key")); changed != want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
 		}
-	}
-}
-
-func bucketOf(t *testing.T, rate, window, burst int64) *algorithm.Limit {
-	t.Helper()
-	limit, err := algorithm.Bucketed(rate, window, burst)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &limit
-}
-
-func TestReset(t *testing.T) {
-	s, _ := newStore(100)
-	limit := minute(1)
-	for _, key := range []string{"one", "two", "three"} {
-		s.take(key, limit)
-	}
-	for _, key := range []string{"one", "one", "unknown"} {
-		if _, err := s.Reset(context.Background(), []byte(key)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.Len() != 2 || s.left("one", limit) != 1 || s.left("two", limit) != 0 || s.left("three", limit) != 0 {
-		t.Errorf("%d keys, left: %d of one, %d of two, %d of three", s.Len(), s.left("one", limit), s.left("two", limit), s.left("three", limit))
 	}
 }
 
