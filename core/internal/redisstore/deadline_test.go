@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,19 +88,6 @@ func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
 		server.Continue()
 	}
 	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
-}
-
-// If nobody listens, a call fails within its timeout.
-func (d deployment) refusedConnection(t *testing.T) {
-	refused := func(context.Context, string, string) (net.Conn, error) {
-		return net.Dial("tcp", "127.0.0.1:1")
-	}
-	s := newStore(t, d.connect(t, options{dial: refused}), timeout)
-	c := counter(t.Name(), daily(t, 100))
-	together(4, func(i int) { s.takeInTime(t, i%2 == 0, c) })
-	if _, err := s.Reset(context.Background(), c.Key); err == nil || isContextError(err) {
-		t.Errorf("Reset: %v, want a failure of the store", err)
-	}
 }
 
 // A caller that leaves while the servers are stopped returns by the timeout at the latest, with its

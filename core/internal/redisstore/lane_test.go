@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -93,114 +92,6 @@ func TestMergedCallsHaveTheirOwnAnswers(t *testing.T) {
 					}
 				}
 			})
-		}
-	}
-}
-
-// The same holds for several counters on each call. The one with the least left refuses for all.
-func TestMergedCallsOverSeveralCounters(t *testing.T) {
-	_, client := startOne(t)
-	s := newStore(t, client, patient)
-	large, small := limits(t, 700), limits(t, 500)
-	for name := range large {
-		t.Run(name, func(t *testing.T) {
-			of := func(key string, limit *algorithm.Limit) algorithm.Counter {
-				return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:%s:%s:1", limit.Kind.Tag(), key, limit.Kind.Tag()), Limit: limit, Cost: 1}
-			}
-			answers := s.storm(6, func() []algorithm.Counter {
-				return []algorithm.Counter{of("large", large[name]), of("small", small[name])}
-			})
-			wantEachOnce(t, answers, 1, 500, 1)
-			if left := s.left(t, of("large", large[name])); left != 200 {
-				t.Errorf("%d left of the larger limit, want 200: it was charged for calls that the smaller refused", left)
-			}
-		})
-	}
-	_, _, merged := s.Trips()
-	if merged == 0 {
-		t.Error("nothing was merged")
-	}
-}
-
-// Calls for one key by different limits, or of different costs, are not merged.
-func TestUnequalCallsOnOneKey(t *testing.T) {
-	_, client := startOne(t)
-	s := newStore(t, client, patient)
-	large, small := limits(t, 900), limits(t, 300)
-	for name := range large {
-		t.Run(name, func(t *testing.T) {
-			var mu sync.Mutex
-			used := make(map[*algorithm.Limit]int64)
-			together(crowd, func(i int) {
-				for range 12 {
-					c := counter(name, large[name])
-					if i%2 == 0 {
-						c = counter(name, small[name])
-					}
-					c.Cost = int64(1 + i%3)
-					v := s.take(context.Background(), c)[0]
-					mu.Lock()
-					switch {
-					case v.Err != nil || v.Ended != nil:
-						t.Errorf("%+v", v)
-					case passes(v):
-						used[c.Limit] += c.Cost
-					}
-					mu.Unlock()
-				}
-			})
-			if byLarge, bySmall := used[large[name]], used[small[name]]; byLarge+bySmall != 900 || bySmall > 300 {
-				t.Errorf("%d permits were used of 900, and %d by calls that stop at 300", byLarge+bySmall, bySmall)
-			}
-		})
-	}
-}
-
-// A key that holds something else fails only its own calls.
-func TestABadReplyFailsItsOwnCallsOnly(t *testing.T) {
-	server, client := startOne(t)
-	s, limit := newStore(t, client, patient), daily(t, 10_000)
-	bad := counter("bad", limit)
-	if err := server.Client(t).RPush(context.Background(), string(bad.Key), "x").Err(); err != nil {
-		t.Fatal(err)
-	}
-	together(crowd, func(i int) {
-		for n := range 20 {
-			if i%4 == 0 {
-				if v := s.take(context.Background(), bad)[0]; v.Err == nil {
-					t.Errorf("%+v, want an error", v)
-				}
-				continue
-			}
-			if v := s.take(context.Background(), counter(fmt.Sprint("good", (i+n)%7), limit))[0]; !passes(v) {
-				t.Errorf("%+v", v)
-			}
-		}
-	})
-	left := int64(0)
-	for i := range 7 {
-		left += s.left(t, counter(fmt.Sprint("good", i), limit))
-	}
-	if used := 7*10_000 - left; used != crowd*3/4*20 {
-		t.Errorf("%d permits used by %d calls", used, crowd*3/4*20)
-	}
-}
-
-// A value that is not ours is left unchanged, even if its first bytes look like an old time.
-func TestForeignStringsAreLeftUnchanged(t *testing.T) {
-	server, client := startOne(t)
-	s, other := newStore(t, client, patient), server.Client(t)
-	for name, limit := range limits(t, 100) {
-		for _, bits := range []int64{90, 151, 200, 223, 224, 255} {
-			c := counter(fmt.Sprint(name, bits), limit)
-			if err := other.SetBit(context.Background(), string(c.Key), bits, 1).Err(); err != nil {
-				t.Fatal(err)
-			}
-			before := other.Get(context.Background(), string(c.Key)).Val()
-			v := s.take(context.Background(), c)[0]
-			if after := other.Get(context.Background(), string(c.Key)).Val(); !errors.Is(v.Err, redisstore.ErrForeign) || after != before {
-				t.Errorf("%s: %d bits: %+v, and %q became %q", name, bits, v, before, after)
-			}
 		}
 	}
 }
@@ -301,20 +192,6 @@ func TestMoreCallsThanCanBeCounted(t *testing.T) {
 			t.Errorf("%s: granted %d: %+v, want the two that fit", limit.Kind.Tag(), granted, v)
 		}
 	}
-}
-
-// A crowd that looks without charging gets the number of permits left, and takes nothing.
-func TestCrowdLooksWithoutCharging(t *testing.T) {
-	_, client := startOne(t)
-	s, c := newStore(t, client, patient), counter("subject", daily(t, 100))
-	s.mustTake(t, c)
-	together(crowd, func(int) {
-		for range 10 {
-			if left := s.left(t, c); left != 99 {
-				t.Errorf("%d left, want 99", left)
-			}
-		}
-	})
 }
 
 // A call in a pipeline outlives its caller, who uses the query of the override for another subject

@@ -37,18 +37,6 @@ func (p pair) wantLeft(t *testing.T, here, there int64) {
 	}
 }
 
-func (d deployment) chargedOnBoth(t *testing.T) {
-	for _, limit := range limits(t, 5) {
-		p := d.pair(t, limit, limit)
-		for i, v := range p.take(context.Background(), p.here, p.there) {
-			if !passes(v) || v.Remaining != 4 {
-				t.Errorf("counter %d: %+v", i, v)
-			}
-		}
-		p.wantLeft(t, 4, 4)
-	}
-}
-
 // The charges of a refused call are given back in the background, and its verdicts are as if it had
 // charged nothing. Close waits for that.
 func (d deployment) givenBack(t *testing.T) {
@@ -66,18 +54,6 @@ func (d deployment) givenBack(t *testing.T) {
 			p.wantLeft(t, 5, 0)
 		}
 	}
-}
-
-// A look at counters of two servers charges nothing and gives nothing back.
-func (d deployment) lookedAt(t *testing.T) {
-	p := d.pair(t, daily(t, 5), daily(t, 1))
-	p.mustTake(t, p.here, p.there)
-	verdicts := make([]algorithm.Verdict, 2)
-	p.Decide(context.Background(), []algorithm.Counter{p.here, p.there}, false, verdicts)
-	if !passes(verdicts[0]) || verdicts[0].Remaining != 4 || verdicts[1].RetryAfter == 0 {
-		t.Errorf("%+v", verdicts)
-	}
-	p.wantLeft(t, 4, 0)
 }
 
 // unhealthy stops the second server of a pair, and returns the verdicts for a caller with so much
@@ -176,22 +152,6 @@ func (d deployment) askedFirstIsUnhealthy(t *testing.T) {
 	if left := p.left(t, p.there); v[0].Err == nil || !passes(v[1]) || v[1].Remaining != 3 || left != 3 {
 		t.Errorf("%+v, want the first failed and the second charged, of which %d are left", v, left)
 	}
-}
-
-// The store may be closed while calls are being decided.
-func (d deployment) closedWhileInUse(t *testing.T) {
-	p := d.pair(t, daily(t, 1000), daily(t, 1))
-	p.mustTake(t, p.there)
-	together(16, func(i int) {
-		for range 20 {
-			if i == 0 {
-				p.Close()
-				continue
-			}
-			p.take(context.Background(), p.here, p.there)
-		}
-	})
-	p.wantLeft(t, 1000, 0)
 }
 
 // The function that is set gives back the charges of a refused call over two shards.
