@@ -33,35 +33,11 @@ func wantValue(t *testing.T, client redis.Cmdable, key, want string) {
 	}
 }
 
-func TestServersAreOfTheirTestAlone(t *testing.T) {
-	one, other := redistest.Start(t), redistest.Start(t)
-	mustSet(t, one.Client(t), "key", "one")
-	mustSet(t, other.Client(t), "key", "other")
-	wantValue(t, one.Client(t), "key", "one")
-	wantValue(t, other.Client(t), "key", "other")
-}
-
 func TestServerEndsWithItsTest(t *testing.T) {
 	var server *redistest.Server
 	t.Run("inner", func(t *testing.T) { server = redistest.Start(t) })
 	if err := server.Client(t, impatient).Ping(context.Background()).Err(); err == nil {
 		t.Fatal("the server outlived the test that started it")
-	}
-}
-
-func TestArgsWin(t *testing.T) {
-	server := redistest.Start(t, "--maxmemory", "7mb", "--appendonly", "yes")
-	config := server.Client(t).ConfigGet(context.Background(), "[am]*").Val()
-	if config["maxmemory"] != "7340032" || config["appendonly"] != "yes" {
-		t.Fatalf("maxmemory %s, appendonly %s, want 7340032, yes", config["maxmemory"], config["appendonly"])
-	}
-}
-
-func TestServerWithPasswordStarts(t *testing.T) {
-	server := redistest.Start(t, "--requirepass", "secret")
-	mustSet(t, server.Client(t, func(o *redis.Options) { o.Password = "secret" }), "key", "value")
-	if err := server.Client(t).Ping(context.Background()).Err(); !redis.IsAuthError(err) {
-		t.Fatalf("PING without the password: %v, want an authentication error", err)
 	}
 }
 
@@ -75,30 +51,6 @@ func TestStopAndContinue(t *testing.T) {
 	}
 	server.Continue()
 	wantValue(t, client, "key", "before")
-}
-
-func TestKillAndRestart(t *testing.T) {
-	server := redistest.Start(t)
-	client := server.Client(t, impatient)
-	mustSet(t, client, "key", "before")
-	server.Kill()
-	server.Kill()
-	if err := client.Ping(context.Background()).Err(); err == nil {
-		t.Fatal("a killed server answered")
-	}
-	server.Restart()
-	again := server.Client(t)
-	if n := again.DBSize(context.Background()).Val(); n != 0 {
-		t.Fatalf("%d keys after a restart, want none", n)
-	}
-	mustSet(t, again, "key", "after")
-}
-
-func TestStoppedServerRestarts(t *testing.T) {
-	server := redistest.Start(t)
-	server.Stop()
-	server.Restart()
-	mustSet(t, server.Client(t), "key", "value")
 }
 
 // failing is a test that only records its failure.
