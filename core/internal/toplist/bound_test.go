@@ -8,46 +8,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// guess notes refusals of one subject.
-func guess(r *Rule, calls int) {
-	for range calls {
-		r.NoteRefusal(1, []byte("guesser"))
-	}
-}
-
-// Subjects that fill the list of a minute do not hide another one that is refused later, or by few
-// calls in each flush of each process.
-func TestSlowSubjectsAddUp(t *testing.T) {
-	for _, test := range []struct{ processes, flushes, calls, want int }{
-		{1, 10, 28, 280},
-		{10, 6, 39, 2_340},
-	} {
-		onBothEngines(t, func(t *testing.T, slots Slots, set func(time.Time)) {
-			set(time.Now())
-			var rules []*Rule
-			for range test.processes {
-				rules = append(rules, newTable(t, slots, new(time.Duration)).Rule("login"))
-			}
-			for account := range 4_000 {
-				rules[0].NoteRefusal(1, []byte(user(account%100)))
-			}
-			rules[0].table.Flush()
-			for range test.flushes {
-				for _, r := range rules {
-					guess(r, test.calls)
-					r.table.Flush()
-				}
-			}
-			for _, list := range []string{"login", all} {
-				lists, err := Read(background, rules[0].table, list, 1)
-				if err != nil || len(lists.Refused) == 0 || lists.Refused[0].Entry != (Entry{"guesser", float64(test.want)}) {
-					t.Errorf("%d processes, %q: %+v, %v", test.processes, list, lists.Refused, err)
-				}
-			}
-		})
-	}
-}
-
 // wantBound checks the promise of Operator.Top for a list: no number is too high, none is too low by
 // more than 1 % of all refusals, and every subject with more than 2 % of them is there.
 func wantBound(t *testing.T, table *Table, list string, refused map[Ruled]int) {

@@ -5,28 +5,6 @@ import (
 	"testing"
 )
 
-// A subject that begins to be refused often is soon counted, though the sketch is full of others
-// that were refused before.
-func TestALateSubjectFindsAPlace(t *testing.T) {
-	s := sketch{size: 256}
-	for range 20 {
-		for n := range 256 {
-			s.note([]byte(user(n)), 1)
-		}
-	}
-	tail := 1_000
-	for range 500 {
-		s.note([]byte("late"), 1)
-		for range 50 {
-			tail++
-			s.note([]byte(user(tail)), 1)
-		}
-	}
-	if got := s.entries()[0]; got.Subject != "late" || got.Number < 450 || got.Number > 500 {
-		t.Errorf("%v, want about 500 refusals of the late subject", got)
-	}
-}
-
 // Up to 256 subjects are counted exactly.
 func TestFewSubjectsAreCountedExactly(t *testing.T) {
 	s := sketch{size: 256}
