@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,7 @@ var badInput = []struct {
 		return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 100<<20))
 	}, ": has 104857600 bytes, want at most 1048576"},
 	{"a folder", func(path string) error { return os.Mkdir(path, 0o700) }, ": the folder has no file *.yaml"},
+	{"a folder of a folder", func(path string) error { return os.MkdirAll(filepath.Join(path, "a.yaml"), 0o700) }, "/a.yaml: is a folder, not a file"},
 	{"a FIFO", func(path string) error { return syscall.Mkfifo(path, 0o600) }, ": is not a regular file (p"},
 	{"a device", func(path string) error { return os.Symlink("/dev/zero", path) }, ": is not a regular file (D"},
 	{"a file of the kernel that waits for events", linkTo("/proc/kmsg"), ":1:1: is empty: it must have rules"},

@@ -312,31 +312,6 @@ func becomesHash(client *redis.Client, key string) error {
 	return err
 }
 
-// A document that was lost is published anew: its number is smaller, and its time is later. If
-// Redis then gets back what was there before, that is not taken, though its number is greater.
-func TestPublishingAnew(t *testing.T) {
-	server := redistest.Start(t)
-	client := server.Client(t)
-	d := newDocument(t, client)
-	publish(t, d, perHour(3), publish(t, d, perHour(2), Version{}))
-	old := client.Get(background, d.store.Key()).Val()
-	p := start(t, d)
-	p.await(3, "")
-	server.Restart()
-	p.await(3, "has lost the document")
-	publish(t, d, perHour(4), Version{})
-	p.await(4, "")
-	if err := client.Set(background, d.store.Key(), old, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	p.await(4, "Redis has version 2@")
-	publish(t, d, perHour(5), mustRead(t, d))
-	p.await(5, "")
-	if v := p.set.Document(); v.Number != 3 {
-		t.Errorf("%v is in force", v)
-	}
-}
-
 // The log says once that the rules cannot be read, and once that they can be again. It does not say
 // that they are wrong. In the meantime the last version stays in force.
 func TestOutages(t *testing.T) {
@@ -364,49 +339,6 @@ func TestOutages(t *testing.T) {
 			t.Errorf("after outage %d: %s", outage, p.log.String())
 		}
 	}
-}
-
-// Connections that are cut again and again, and calls from many goroutines, do not keep a process
-// from following. Each call is decided by one version.
-func TestFollowingUnderLoad(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	d := newDocument(t, client)
-	both := func(limit int) string {
-		return perHour(limit) + fmt.Sprintf("  - name: other\n    limit: %d/h\n    key: global\n", limit)
-	}
-	v := publish(t, d, both(1_000_000), Version{})
-	p := start(t, d)
-	guard := nethttplimit.With(p.set.MustGuard("api", "other"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	var load sync.WaitGroup
-	stop := make(chan struct{})
-	for range 8 {
-		load.Go(func() {
-			for running := true; running; {
-				w := httptest.NewRecorder()
-				guard.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-				var api, other int
-				policies := strings.Join(w.Header().Values("RateLimit-Policy"), ",")
-				_, err := fmt.Sscanf(policies, `"api";q=%d;w=3600, "other";q=%d;w=3600`, &api, &other)
-				if err != nil || api != other || w.Code != 200 {
-					t.Errorf("a call was decided by %q: %v", policies, err)
-				}
-				select {
-				case <-stop:
-					running = false
-				default:
-				}
-			}
-		})
-	}
-	for i := 1; i <= 10; i++ {
-		if err := client.ClientKillByFilter(background, "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
-			t.Fatal(err)
-		}
-		v = publish(t, d, both(1_000_000+i), v)
-		await(t, fmt.Sprintf("%v is not in force", v), func() bool { return p.set.Document() == v })
-	}
-	close(stop)
-	load.Wait()
 }
 
 // While Redis hangs, a process starts with its fallback, and a Set can be closed. It follows no

@@ -147,20 +147,6 @@ func TestSkip(t *testing.T) {
 	s.want(t, 429, bob, "/health/../")
 }
 
-// Several rules in one guard are charged together, or not at all.
-func TestGuardOfSeveralRules(t *testing.T) {
-	set := loadText(t, "version: 1\nrules:\n  - {name: a, limit: 2/h}\n  - {name: b, limit: 1/h}\n")
-	guard, err := set.Guard("a", "b")
-	if err != nil || len(guard.Rules()) != 2 {
-		t.Fatal(guard, err)
-	}
-	s := guarded{nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
-	s.want(t, 200, alice, "/")
-	s.want(t, 429, alice, "/")
-	only := guarded{nethttplimit.With(set.MustGuard("a"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}
-	only.want(t, 200, alice, "/")
-}
-
 func TestGuardErrors(t *testing.T) {
 	path := write(t, "limits.yaml", "version: 1\nrules:\n  - {name: api, limit: 2/h}\n")
 	limiter := newLimiter(t)

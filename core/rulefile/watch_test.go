@@ -228,13 +228,6 @@ var fileWays = []way{
 	{"mv", func(l *traffic, v int64) { l.write("x/.limits.yaml.tmp", allRules(v)) }, func(l *traffic, _ int64) {
 		l.rename("x/.limits.yaml.tmp", "x/limits.yaml")
 	}},
-	{"vim", unprepared, func(l *traffic, v int64) {
-		l.write("x/4913", "")
-		l.must(os.Remove(l.path("x/4913")))
-		l.rename("x/limits.yaml", "x/limits.yaml~")
-		l.write("x/limits.yaml", allRules(v))
-		l.must(os.Remove(l.path("x/limits.yaml~")))
-	}},
 	{"truncated first", func(l *traffic, v int64) {
 		l.must(os.Truncate(l.path("x/limits.yaml"), 0))
 		l.refused("is empty")
@@ -247,15 +240,6 @@ var fileWays = []way{
 		text := allRules(v)
 		l.add("x/limits.yaml", text[len(text)/2:])
 	}},
-	{"dd", unprepared, func(l *traffic, v int64) {
-		l.write("x/limits.yaml", "")
-		for text := allRules(v); text != ""; {
-			n := min(len(text), 40)
-			l.add("x/limits.yaml", text[:n])
-			text = text[n:]
-			l.awaitCalls()
-		}
-	}},
 	{"removed first", func(l *traffic, _ int64) {
 		l.must(os.Remove(l.path("x/limits.yaml")))
 		l.refused("no such file")
@@ -267,21 +251,6 @@ var fileWays = []way{
 		l.refused("is attached")
 		l.awaitCalls()
 	}, func(l *traffic, v int64) { l.write("x/limits.yaml", allRules(v)) }},
-	{"another folder", func(l *traffic, v int64) { l.write("new/limits.yaml", allRules(v)) }, func(l *traffic, v int64) {
-		l.rename("x", fmt.Sprint("old", v))
-		l.rename("new", "x")
-	}},
-	{"a link", func(l *traffic, v int64) { l.write(fmt.Sprint(v, ".yaml"), allRules(v)) }, func(l *traffic, v int64) {
-		l.link(fmt.Sprintf("../%d.yaml", v), "x/limits.yaml")
-	}},
-	{"the target of a link", unprepared, func(l *traffic, v int64) {
-		target, err := os.Readlink(l.path("x/limits.yaml"))
-		l.must(err)
-		l.write(strings.TrimPrefix(target, "../"), allRules(v))
-	}},
-	{"a file for a link", func(l *traffic, v int64) { l.write("x/.tmp", allRules(v)) }, func(l *traffic, _ int64) {
-		l.rename("x/.tmp", "x/limits.yaml")
-	}},
 }
 
 // writeConfigMap writes a folder as kubelet does, with the files of the rules a and b.
