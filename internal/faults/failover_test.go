@@ -57,17 +57,17 @@ func TestReplicaTakesOver(t *testing.T) {
 	}
 	crowd.disperse()
 	ratio := crowd.wantUnmoved(t, timeout)
-	crowd.wantKept(t, cluster.limiter(t, unhurried), limit)
+	crowd.wantKept(t, cluster.limiter(t, patience), limit)
 	report(t, killedMaster, "right limits again %.1f s after the kill (of %d, the longest %.1f s; node timeout 1 s); p99 of the other shards %.2f times that before (%.1f ms, %.1f ms before)",
 		outages.percentile(50).Seconds(), times, outages.percentile(100).Seconds(), ratio,
-		millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)))
+		millis(crowd.during.percentile(99)), millis(crowd.before.percentile(99)))
 }
 
 // follows waits until a restarted server is a replica that has caught up with its master.
 func follows(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	client := server.Client(t)
-	comesTrue(t, "the old master follows", func() bool {
+	soon(t, "the old master follows", func() bool {
 		info, _ := client.InfoMap(context.Background(), "replication").Result()
 		return info["Replication"]["role"] == "slave" && info["Replication"]["master_link_status"] == "up"
 	})
@@ -134,7 +134,7 @@ func (o *outage) mark() { o.marked = time.Since(o.begun) }
 func (o *outage) wantPolicies() {
 	o.t.Helper()
 	for i, policy := range policies {
-		comesTrue(o.t, policy.String()+" answers", func() bool { return o.answers[i].Load() > 2*shareAtHome })
+		soon(o.t, policy.String()+" answers", func() bool { return o.answers[i].Load() > 2*shareAtHome })
 	}
 	if n := o.local.Load(); n != shareAtHome {
 		o.t.Errorf("%d calls passed in this process, want %d", n, shareAtHome)
@@ -146,7 +146,7 @@ func (o *outage) wantPolicies() {
 func (o *outage) repaired(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
-	comesTrue(o.t, "a master is there", func() bool {
+	soon(o.t, "a master is there", func() bool {
 		info, _ := client.InfoMap(context.Background(), "replication").Result()
 		return info["Replication"]["role"] == "master"
 	})
@@ -159,7 +159,7 @@ func (o *outage) repaired(server *redistest.Server) {
 func (o *outage) reaches(server *redistest.Server) {
 	o.t.Helper()
 	client := server.Client(o.t)
-	comesTrue(o.t, "the calls go there", func() bool {
+	soon(o.t, "the calls go there", func() bool {
 		info, _ := client.Info(context.Background(), "commandstats").Result()
 		return strings.Contains(info, "cmdstat_eval")
 	})
@@ -169,7 +169,7 @@ func (o *outage) reaches(server *redistest.Server) {
 // the beginning of the last call that Redis did not decide.
 func (o *outage) over() time.Duration {
 	o.t.Helper()
-	comesTrue(o.t, "Redis decides again", func() bool {
+	soon(o.t, "Redis decides again", func() bool {
 		return time.Since(o.begun)-max(o.marked, time.Duration(o.without.Load())) > o.timeout+300*time.Millisecond
 	})
 	close(o.stop)

@@ -19,16 +19,6 @@ const (
 	flushAllFault    = "FLUSHALL in a loop"
 )
 
-// perDay returns a limit of most permits a day by every algorithm, by the names of their counters.
-// A bucket gets as many back in a day.
-func perDay(most int) map[string]core.Limit {
-	limits := make(map[string]core.Limit)
-	for _, a := range algorithms.Charged() {
-		limits[a.String()] = core.Limit{Max: most, Window: 24 * time.Hour, Algorithm: a}
-	}
-	return limits
-}
-
 // A server that keeps losing its scripts still answers every call, and counts each once.
 func TestScriptsForgotten(t *testing.T) {
 	const most = 50
@@ -64,7 +54,7 @@ func forget(t *testing.T, most int, pace time.Duration, flush func(context.Conte
 	check func(t *testing.T, name string, admitted, flushes int)) (made, flushes int) {
 	server, ctx := redistest.Start(t), context.Background()
 	s := limited(t, server, core.Options{Timeout: patience}) // so that a busy machine may be slow
-	limits := perDay(most)
+	limits := lasting(most, 24*time.Hour)
 	var (
 		over     atomic.Bool
 		calls    atomic.Int64

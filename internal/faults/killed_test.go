@@ -55,7 +55,7 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 		time.Sleep(shortOr(400*time.Millisecond, 1500*time.Millisecond))
 	}()
 	rules := make(map[string]core.Rule)
-	for name, limit := range perDay(most) {
+	for name, limit := range lasting(most, 24*time.Hour) {
 		rules[name] = ruleFor(name, limit, core.FailClosed)
 	}
 	leased := ruleFor("leased", core.Limit{Max: most, Window: 24 * time.Hour}, core.FailClosed)

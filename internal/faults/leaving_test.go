@@ -90,9 +90,9 @@ func listenAndServe(t *testing.T, f framework, app adaptertest.App) adaptertest.
 // sent.
 func (p *party) charged(t *testing.T) int64 {
 	t.Helper()
-	eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
+	soon(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
 	var charged, before int64 = 0, -1
-	eventually(t, "Redis has done what it was sent", func() bool {
+	soon(t, "Redis has done what it was sent", func() bool {
 		d, err := p.counter.Peek(context.Background(), "leaving")
 		if err != nil {
 			return false
@@ -101,16 +101,6 @@ func (p *party) charged(t *testing.T) int64 {
 		return charged == before && charged >= p.counted.Load()
 	})
 	return charged
-}
-
-// eventually waits until is returns true.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not true after waiting: %s", what)
-		}
-	}
 }
 
 // TestCallersLeave makes callers leave in every way that a framework's protocols have, in every
@@ -168,7 +158,7 @@ func leaveAll(t *testing.T, parties []*party, calls int) {
 	}
 	all.Wait()
 	for _, p := range parties {
-		eventually(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
+		soon(t, "all calls are decided", func() bool { return p.decided.Load() == p.entered.Load() })
 	}
 }
 
@@ -203,7 +193,7 @@ func TestDeadlinesNearTimeout(t *testing.T) {
 	}
 	all.Wait()
 	for i, p := range parties {
-		eventually(t, "the call is decided", func() bool { return p.decided.Load() == p.entered.Load() })
+		soon(t, "the call is decided", func() bool { return p.decided.Load() == p.entered.Load() })
 		if p.ran.Load() != 1 || p.uncounted.Load() != 0 {
 			t.Errorf("a call with %v to live reached the handler uncounted, Timeout being 200 ms", deadlines[i])
 		}

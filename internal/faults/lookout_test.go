@@ -27,7 +27,7 @@ func (l *lookout) dial(ctx context.Context, network, addr string) (net.Conn, err
 // await waits until a server has answered INFO.
 func (l *lookout) await(t *testing.T, addr string) {
 	t.Helper()
-	comesTrue(t, "the limiter knows the server", func() bool {
+	soon(t, "the limiter knows the server", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return l.known[addr]

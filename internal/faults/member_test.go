@@ -88,7 +88,7 @@ func newMember(client redis.UniversalClient, within time.Duration, heed func(cor
 	m = &member{guards: make(map[string]*core.Guard)}
 	m.limiter, err = core.New(core.Options{
 		Redis: client, Timeout: within, Logger: slog.New(slog.DiscardHandler),
-		OnDecision:  func(ctx context.Context, e core.Event) { *ctx.Value(hearing{}).(*core.Decision) = e.Decision },
+		OnDecision:  leaveDecision,
 		OnThreshold: func(_ context.Context, t core.Threshold) { heed(t) },
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *member) run(r round, over *atomic.Bool) *tally {
 func (m *member) call(rule, subject string) {
 	var d core.Decision
 	begin := time.Now()
-	m.guards[rule].Check(visit{context.WithValue(context.Background(), hearing{}, &d), subject})
+	m.guards[rule].Check(visit{context.WithValue(context.Background(), decisionKey{}, &d), subject})
 	took := time.Since(begin)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()

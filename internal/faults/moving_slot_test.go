@@ -27,7 +27,7 @@ func TestSlotMovesInUse(t *testing.T) {
 		times = 60
 	}
 	cluster := clustered(t, redistest.StartCluster(t))
-	limiter := cluster.limiter(t, unhurried)
+	limiter := cluster.limiter(t, patience)
 	subject := cluster.subject(t, 0)
 	var users []*slotUser
 	for _, limit := range eachAlgorithm(10_000) {

@@ -21,7 +21,7 @@ import (
 
 const (
 	// patience is how long a healthy server may take on a busy machine. Only a defect uses it up.
-	patience = 20 * time.Second
+	patience = 30 * time.Second
 	// timeout is the default Timeout of limiters.
 	timeout = 100 * time.Millisecond
 )
@@ -60,11 +60,7 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	options.OnDecision = func(ctx context.Context, e core.Event) {
-		if heard, ok := ctx.Value(hearing{}).(*core.Decision); ok {
-			*heard = e.Decision
-		}
-	}
+	options.OnDecision = leaveDecision
 	var err error
 	if s.limiter, err = core.New(options); err != nil {
 		t.Fatal(err)
@@ -72,9 +68,6 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	t.Cleanup(s.limiter.Close)
 	return s
 }
-
-// hearing is the key under which a call's context has room for the decision.
-type hearing struct{}
 
 // ask is one way to ask a limiter for a permit of a subject. The error is that of a direct call; a
 // guarded one has none.
@@ -92,7 +85,7 @@ func (s *service) guarded(rule core.Rule) ask {
 	handler := nethttplimit.New(s.limiter, rule)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	return func(ctx context.Context, subject string) (core.Decision, error) {
 		var d core.Decision
-		ctx = context.WithValue(ctx, hearing{}, &d)
+		ctx = context.WithValue(ctx, decisionKey{}, &d)
 		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 		request.Header.Set("X-Caller", subject)
 		answer := httptest.NewRecorder()

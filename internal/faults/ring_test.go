@@ -47,13 +47,13 @@ func TestRingServerKilled(t *testing.T) {
 		o = beginOutage(t, limiter, subject, timeout)
 		o.mark()
 		failing.Restart()
-		comesTrue(t, "the server has counters again", func() bool { return failing.Client(t).DBSize(t.Context()).Val() > 0 })
+		soon(t, "the server has counters again", func() bool { return failing.Client(t).DBSize(t.Context()).Val() > 0 })
 		back.add(o.over())
 		crowd.health.Store(isWell)
 		fill()
 	}
 	crowd.disperse()
-	crowd.wantKept(t, ring.limiter(t, unhurried), limit)
+	crowd.wantKept(t, ring.limiter(t, patience), limit)
 	if passed > most.Max*(1+2*times) {
 		t.Errorf("%d passed of %d, with %d changes of the server", passed, most.Max, 2*times)
 	}

@@ -21,9 +21,6 @@ import (
 )
 
 const (
-	// unhurried is the Timeout of limiters whose servers are all healthy. It is long enough for a
-	// busy machine.
-	unhurried = 20 * time.Second
 	// sturdy is, in short runs, the Timeout of limiters with one failing server. It is long enough for
 	// the others to answer on a busy machine.
 	sturdy = 1500 * time.Millisecond
@@ -195,16 +192,6 @@ func used(t *testing.T, limiter *core.Limiter, name, subject string, limit core.
 	return limit.Max - d.Remaining
 }
 
-// comesTrue waits until is returns true.
-func comesTrue(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(unhurried); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not true after waiting: %s", what)
-		}
-	}
-}
-
 // waits records how long calls took. Any goroutine may add to it.
 type waits struct {
 	mu  sync.Mutex
@@ -227,10 +214,3 @@ func (w *waits) percentile(p int) time.Duration {
 	slices.SortFunc(w.all, cmp.Compare[time.Duration])
 	return w.all[min(len(w.all)*p/100, len(w.all)-1)]
 }
-
-// hush keeps go-redis from logging each connection that a test breaks.
-type hush struct{}
-
-func (hush) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(hush{}) }

@@ -38,10 +38,10 @@ func TestOneMasterStopped(t *testing.T) {
 	}
 	crowd.disperse()
 
-	crowd.wantCounted(t, cluster.limiter(t, unhurried), limit)
+	crowd.wantCounted(t, cluster.limiter(t, patience), limit)
 	ratio := crowd.wantUnmoved(t, timeout)
 	report(t, stoppedMaster, "p99 of the other shards %.2f times that before (%.1f ms, %.1f ms before); answered on the stopped one within %d ms (Timeout %d ms)",
-		ratio, millisecs(crowd.during.percentile(99)), millisecs(crowd.before.percentile(99)), crowd.failing.percentile(100).Milliseconds(), timeout.Milliseconds())
+		ratio, millis(crowd.during.percentile(99)), millis(crowd.before.percentile(99)), crowd.failing.percentile(100).Milliseconds(), timeout.Milliseconds())
 }
 
 // crowd is a group of callers over all shards, each with its own counter. One of the shards falls
@@ -176,5 +176,3 @@ func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64)
 	}
 	return float64(c.during.percentile(99)) / float64(c.before.percentile(99))
 }
-
-func millisecs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

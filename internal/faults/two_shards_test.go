@@ -35,7 +35,7 @@ func TestOneOfTwoShardsFails(t *testing.T) {
 	cluster := clustered(t, redistest.StartCluster(t))
 	working, failing := cluster.subjects(t, 0, 6*3*3*2), cluster.subject(t, 1)
 	timeout := sturdy
-	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, unhurried)
+	limiter, patient := cluster.limiter(t, timeout), cluster.limiter(t, patience)
 	var calls []*twoShardCall
 	for _, limit := range eachAlgorithm(2) {
 		for _, atWorking := range policies {
@@ -125,7 +125,7 @@ func (c *twoShardCall) decide(t *testing.T, limiter *core.Limiter, timeout time.
 	if passes && c.limit.Algorithm != core.Concurrency {
 		after++
 	}
-	comesTrue(t, c.name+": the working shard has charged what it is to keep", func() bool {
+	soon(t, c.name+": the working shard has charged what it is to keep", func() bool {
 		return used(t, limiter, "working "+c.name, c.working, c.limit) == after
 	})
 	if passes && after == c.limit.Max { // so that it passes the next time, too
