@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,89 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
-	"github.com/accesslimit/accesslimit/nethttplimit"
 )
-
-// process is a process of a fleet: a Limiter, a Set that follows a document, and a handler with its
-// rule api.
-type process struct {
-	t       testing.TB
-	limiter *core.Limiter
-	set     *Set
-	handler http.Handler
-	log     *logtest.Log
-}
-
-// start starts a process. Its counters are its own, because only its rules are the subject.
-func start(t testing.TB, document *Document, fallback ...Fallback) *process {
-	t.Helper()
-	p := &process{t: t, log: new(logtest.Log)}
-	var err error
-	p.limiter, err = core.New(core.Options{Logger: p.log.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.limiter.Close)
-	if p.set, err = Follow(p.limiter, registered, document, fallback...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.set.Close)
-	p.handler = nethttplimit.With(p.set.MustGuard("api"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	return p
-}
-
-// policy calls the service and returns the limit that the answer names, such as 5 for 5/h.
-func (p *process) policy() (limit int) {
-	w := httptest.NewRecorder()
-	p.handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if _, err := fmt.Sscanf(w.Header().Get("RateLimit-Policy"), `"api";q=%d;w=3600`, &limit); err != nil {
-		p.t.Errorf("answered %v: %v", w.Header(), err)
-	}
-	return limit
-}
-
-// await waits until something is so.
-func await(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	if !redistest.WaitUntil(is, patient) {
-		t.Fatalf("after %v: %s", patient, what)
-	}
-}
-
-// await waits until calls are decided by a limit, and the Stats show an error with these words, or
-// none.
-func (p *process) await(limit int, words string) {
-	p.t.Helper()
-	redistest.WaitUntil(func() bool { return p.policy() == limit && p.has(words) }, patient)
-	if got := p.policy(); got != limit || !p.has(words) {
-		p.t.Fatalf("calls are decided by %d/h, want %d/h; the Stats have %+v, want an error with %q", got, limit, p.stats(), words)
-	}
-}
-
-func (p *process) stats() core.RuleSetStats { return p.limiter.Stats().RuleSets[0] }
-
-// has reports whether the Stats show an error with these words, or none if there are no words.
-func (p *process) has(words string) bool {
-	found := p.stats().LastError
-	return strings.Contains(found, words) && (found == "") == (words == "")
-}
-
-// stays fails unless calls are decided by this limit while the document is looked at some times.
-func (p *process) stays(limit int, looks func() int) {
-	p.t.Helper()
-	for end := looks() + 5; looks() < end; {
-		if got := p.policy(); got != limit {
-			p.t.Fatalf("calls are decided by %d/h, want %d/h still", got, limit)
-		}
-	}
-}
-
-func perHour(n int) string { return limitText(fmt.Sprintf("%d/h", n)) }
-
-// fallback is a rule in Go of 1/h.
-func fallback() Fallback { return Rules(core.Rule{Name: "api", Limit: core.PerHour(1)}) }
 
 // All processes of a fleet take up each version, one after the other.
 func TestFleet(t *testing.T) {
@@ -171,71 +87,6 @@ func TestLooksAreSmall(t *testing.T) {
 	if grown := sent() - before; grown > 1<<19 {
 		t.Errorf("twenty looks took %d bytes", grown)
 	}
-}
-
-// A process starts while Redis is down, with its fallback, and takes up the document when Redis is
-// back.
-func TestStartWhileRedisIsDown(t *testing.T) {
-	server := redistest.Start(t)
-	d := newDocument(t, server.Client(t, hurried))
-	server.Kill()
-	if _, err := Follow(newLimiter(t), registered, d); !errors.Is(err, core.ErrStore) {
-		t.Errorf("without a fallback: %v", err)
-	}
-	file := write(t, "limits.yaml", perHour(3))
-	rules, files := start(t, d, fallback()), start(t, d, Files(file))
-	rules.await(1, "core: the store did not answer")
-	files.await(3, "core: the store did not answer")
-	if v := rules.set.Document(); v != (Version{}) || !strings.HasPrefix(rules.set.Version(), "fallback-") {
-		t.Errorf("the version in force is %+v, %q", v, rules.set.Version())
-	}
-	server.Restart()
-	rules.await(1, "there is no document")
-	publish(t, d, perHour(2), Version{})
-	rules.await(2, "")
-	files.await(2, "")
-}
-
-// hurried makes a client try a server that is down once.
-func hurried(o *redis.Options) { o.DialerRetries, o.DialerRetryTimeout = 1, time.Millisecond }
-
-// Without a document, the fallback is in force, and what is wrong with it is an error at the start.
-func TestFallback(t *testing.T) {
-	d := newDocument(t, redistest.Start(t).Client(t))
-	if _, err := Follow(newLimiter(t), registered, d); !errors.Is(err, errNoDocument) {
-		t.Errorf("without a document: %v", err)
-	}
-	file := write(t, "limits.yaml", limitText("1/h"))
-	for _, test := range []struct {
-		fallback []Fallback
-		want     string
-	}{
-		{[]Fallback{Files(file), fallback()}, "is also at " + file + ":3:5"},
-		{[]Fallback{Files(file + "l")}, "cannot be read"},
-		{[]Fallback{Rules(core.Rule{Limit: core.PerHour(1)})}, "a rule has no Name"},
-		{[]Fallback{Rules(core.Rule{Name: "api"})}, "follow_test.go:"},
-	} {
-		var wrong *Error
-		if _, err := Follow(newLimiter(t), registered, d, test.fallback...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%v, want %q", err, test.want)
-		}
-	}
-	both := []Fallback{Files(file), Rules(core.Rule{Name: "other", Limit: core.PerHour(9)})}
-	p := start(t, d, both...)
-	p.await(1, "there is no document")
-	if _, err := p.set.Guard("other"); err != nil {
-		t.Error(err)
-	}
-	if p.stats().Problem != "missing" || p.log.Count("there is no document", "level=INFO") != 1 || p.log.Count("level=ERROR")+p.log.Count("level=WARN") != 0 {
-		t.Errorf("a first start has the problem %q: %s", p.stats().Problem, p.log.String())
-	}
-	lacks := publish(t, d, perHour(2), Version{})
-	later := start(t, d, both...)
-	for _, p := range []*process{p, later} {
-		p.await(1, `rule "other": is in the fallback, and missing in version 1 of the document`)
-	}
-	publish(t, d, perHour(3)+"  - {name: other, limit: 8/h}\n", lacks)
-	later.await(3, "")
 }
 
 // Whatever becomes of the document, the last version stays in force until there is a later one that
@@ -310,58 +161,6 @@ func becomesHash(client *redis.Client, key string) error {
 		return errors.Join(pipe.Del(background, key).Err(), pipe.HSet(background, key, "text", "x").Err())
 	})
 	return err
-}
-
-// The log says once that the rules cannot be read, and once that they can be again. It does not say
-// that they are wrong. In the meantime the last version stays in force.
-func TestOutages(t *testing.T) {
-	server := redistest.Start(t)
-	d := newDocument(t, server.Client(t, hurried))
-	publish(t, d, perHour(2), Version{})
-	text := server.Client(t).Get(background, d.store.Key()).Val()
-	p := start(t, d)
-	for outage := 1; outage <= 2; outage++ {
-		server.Kill()
-		p.await(2, "the store did not answer")
-		if p.stats().Problem != "unread" {
-			t.Errorf("in an outage, the problem is %q", p.stats().Problem)
-		}
-		looks := 0
-		p.stays(2, func() int { looks++; time.Sleep(d.period); return looks })
-		server.Restart()
-		if err := server.Client(t).Set(background, d.store.Key(), text, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		p.await(2, "")
-		gone, back := p.log.Count("level=WARN", "the rules cannot be read", "the store did not answer"), p.log.Count("level=INFO", "again")
-		lost, wrong := p.log.Count("has lost the document"), p.log.Count("new rules cannot be used")
-		if gone != outage || back != outage || lost > outage || wrong > 0 {
-			t.Errorf("after outage %d: %s", outage, p.log.String())
-		}
-	}
-}
-
-// While Redis hangs, a process starts with its fallback, and a Set can be closed. It follows no
-// longer then.
-func TestCloseWhileRedisHangs(t *testing.T) {
-	server := redistest.Start(t)
-	d := newDocument(t, server.Client(t))
-	v := publish(t, d, perHour(2), Version{})
-	hurried := &Document{store: fleetrules.NewStore(server.Client(t), "accesslimit", time.Second), period: d.period}
-	p := start(t, hurried)
-	server.Stop()
-	p.await(2, "the store did not answer")
-	start(t, hurried, fallback()).await(1, "the store did not answer")
-	var both sync.WaitGroup
-	for range 2 {
-		both.Go(p.set.Close)
-	}
-	both.Wait()
-	server.Continue()
-	publish(t, d, perHour(3), v)
-	if err := p.set.Reload(); err == nil || p.policy() != 2 {
-		t.Errorf("after Close: %v, and calls are decided by %d/h", err, p.policy())
-	}
 }
 
 // Reload looks at the document at once, and tries a version again that was wrong.

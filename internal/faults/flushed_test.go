@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/algorithms"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
