@@ -37,27 +37,9 @@ func TestHotKeyIsExact(t *testing.T) {
 			var all sync.WaitGroup
 			for g := range max(4, 2*runtime.GOMAXPROCS(0)) {
 				all.Go(func() {
-					var mine []int64
-					v := make([]algorithm.Verdict, 1)
-					for i := 0; ; i++ {
-						if i%200 == 0 {
-							v[0] = s.Heat(&hot)
-						} else {
-							s.Decide(context.Background(), []algorithm.Counter{hot}, true, v)
-						}
-						if v[0].RetryAfter > 0 {
-							break
-						}
-						mine = append(mine, v[0].Remaining)
-						switch {
-						case g == 0 && i%1000 == 0:
-							s.Decide(context.Background(), []algorithm.Counter{hot}, false, v)
-						case g == 1 && i%1000 == 0:
-							s.Decide(context.Background(), []algorithm.Counter{{Key: fmt.Appendf(nil, "other%d", i%7), Limit: &limit, Cost: 1}}, true, v)
-						}
-						if i%200 == 0 && s.HasCell() {
-							opened.Store(true)
-						}
+					mine, cell := useUp(s, hot, g)
+					if cell {
+						opened.Store(true)
 					}
 					mu.Lock()
 					left = append(left, mine...)
@@ -75,6 +57,32 @@ func TestHotKeyIsExact(t *testing.T) {
 				t.Errorf("%d calls passed, want %d", len(left), most)
 			}
 		})
+	}
+}
+
+// useUp charges a counter until it is full, and asks for other keys meanwhile. It returns how much
+// each answer left, and whether the counter was seen out of the table.
+func useUp(s *memstore.Store, hot algorithm.Counter, g int) (left []int64, opened bool) {
+	v := make([]algorithm.Verdict, 1)
+	for i := 0; ; i++ {
+		if i%200 == 0 {
+			v[0] = s.Heat(&hot)
+		} else {
+			s.Decide(context.Background(), []algorithm.Counter{hot}, true, v)
+		}
+		if v[0].RetryAfter > 0 {
+			return left, opened
+		}
+		left = append(left, v[0].Remaining)
+		switch {
+		case g == 0 && i%1000 == 0:
+			s.Decide(context.Background(), []algorithm.Counter{hot}, false, v)
+		case g == 1 && i%1000 == 0:
+			s.Decide(context.Background(), []algorithm.Counter{{Key: fmt.Appendf(nil, "other%d", i%7), Limit: hot.Limit, Cost: 1}}, true, v)
+		}
+		if i%200 == 0 && s.HasCell() {
+			opened = true
+		}
 	}
 }
 

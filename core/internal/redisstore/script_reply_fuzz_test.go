@@ -94,6 +94,21 @@ func asBytes(values ...any) (bytes []byte) {
 // broken. Reading never panics. A reply of a wrong form is an error. A reply that is accepted lets
 // no more calls pass than were asked for, and leaves no more permits than there are.
 func FuzzReplies(f *testing.F) {
+	addReplies(f)
+	of := limits(f, 7)
+	kinds := []*algorithm.Limit{of["sliding window"], of["fixed window"], of["bucket"], new(algorithm.Windowed(algorithm.CalendarWindow, 7, 1_000_000))}
+	f.Fuzz(func(t *testing.T, form, kind, calls, behind byte, bytes []byte) {
+		counters := []algorithm.Counter{{Key: []byte("test:{a}:b"), Limit: kinds[int(kind)%len(kinds)], Cost: 1 + int64(kind)/16%7}}
+		if form%7 == 6 {
+			counters = append(counters, algorithm.Counter{Key: []byte("test:{a}:c"), Limit: kinds[1], Cost: 1})
+		}
+		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Ahead: int64(behind)}
+		readReply(t, form%7, asked, bytes)
+	})
+}
+
+// addReplies adds replies of every form, right and wrong ones.
+func addReplies(f *testing.F) {
 	const now int64 = 1_800_000_000_000_000
 	const window = "\x00\x40\x66\x52\x17\x65\x06"
 	const seven, used = "\x07\x00\x00\x00\x00\x00\x00", "\x80\x84\x1e\x00\x00\x00\x00" // two permits
@@ -120,58 +135,52 @@ func FuzzReplies(f *testing.F) {
 		f.Add(form, byte(2), byte(1), byte(0), asBytes(now, 0, 6, 1_000_000, 5, 2))
 		f.Add(form, byte(3), byte(1), byte(0), asBytes(now, 2, "note", now, 1, ""))
 	}
-	of := limits(f, 7)
-	kinds := []*algorithm.Limit{of["sliding window"], of["fixed window"], of["bucket"], new(algorithm.Windowed(algorithm.CalendarWindow, 7, 1_000_000))}
-	f.Fuzz(func(t *testing.T, form, kind, calls, behind byte, bytes []byte) {
-		reader := &replyReader{bytes}
-		counters := []algorithm.Counter{{Key: []byte("test:{a}:b"), Limit: kinds[int(kind)%len(kinds)], Cost: 1 + int64(kind)/16%7}}
-		asked := redisstore.Reply{Counters: counters, Calls: 1 + int64(calls), Ahead: int64(behind)}
-		verdicts := make([]algorithm.Verdict, len(counters))
-		switch form % 7 {
-		case 0:
-			if counters[0].Limit.FastScript() == nil {
-				return
-			}
-			asked.Text = string(bytes)
-			passed, err := asked.Fast(verdicts)
-			wantWithin(t, asked, passed, err, verdicts)
-			wantForm(t, "fast", err, fastForm(counters[0].Limit, asked.Text, asked.Calls*counters[0].Cost))
-		case 1:
-			asked.Values = reader.list()
-			passed, err := asked.Equal(verdicts)
-			wantWithin(t, asked, passed, err, verdicts)
-			wantForm(t, "equal", err, equalForm(counters[0].Limit, asked.Values))
-		case 2:
-			asked.Values = reader.list()
-			_, err := asked.Decided(verdicts)
-			wantForm(t, "decided", err, decidedForm(asked.Values))
-			v := verdicts[0]
-			if err == nil && fmt.Sprint(v.At, v.RetryAfter, v.Remaining, v.ResetAfter, v.Position) != fmt.Sprint(asked.Values[:5]...) {
-				t.Errorf("%v is read as %+v", asked.Values, v)
-			}
-		case 3:
-			records, err := algorithm.ReadRecords(reader.list())
-			if err == nil && records == nil {
-				t.Error("neither records nor an error")
-			}
-		case 4:
-			reply := reader.list()
-			_, err := algorithm.ReadReserved(reply, &algorithm.Counter{})
-			wantForm(t, "reservation", err, integers(reply, 6))
-		case 5, 6:
-			for len(asked.Counters) < int(form%7)-4 { // one counter, or two
-				asked.Counters = append(asked.Counters, algorithm.Counter{Key: []byte("test:{a}:c"), Limit: kinds[1], Cost: 1})
-				verdicts = append(verdicts, algorithm.Verdict{})
-			}
-			if !algorithm.Joins(asked.Counters) {
-				return
-			}
-			asked.Texts = reader.texts(len(asked.Counters))
-			passed, err := asked.Many(verdicts)
-			wantWithin(t, asked, passed, err, verdicts)
-			wantForm(t, "many", err, manyForm(asked))
+}
+
+// readReply reads bytes as a reply of a form, and checks what is found there.
+func readReply(t *testing.T, form byte, asked redisstore.Reply, bytes []byte) {
+	reader := &replyReader{bytes}
+	verdicts := make([]algorithm.Verdict, len(asked.Counters))
+	switch form {
+	case 0:
+		if asked.Counters[0].Limit.FastScript() == nil {
+			return
 		}
-	})
+		asked.Text = string(bytes)
+		passed, err := asked.Fast(verdicts)
+		wantWithin(t, asked, passed, err, verdicts)
+		wantForm(t, "fast", err, fastForm(asked.Counters[0].Limit, asked.Text, asked.Calls*asked.Counters[0].Cost))
+	case 1:
+		asked.Values = reader.list()
+		passed, err := asked.Equal(verdicts)
+		wantWithin(t, asked, passed, err, verdicts)
+		wantForm(t, "equal", err, equalForm(asked.Counters[0].Limit, asked.Values))
+	case 2:
+		asked.Values = reader.list()
+		_, err := asked.Decided(verdicts)
+		wantForm(t, "decided", err, decidedForm(asked.Values))
+		v := verdicts[0]
+		if err == nil && fmt.Sprint(v.At, v.RetryAfter, v.Remaining, v.ResetAfter, v.Position) != fmt.Sprint(asked.Values[:5]...) {
+			t.Errorf("%v is read as %+v", asked.Values, v)
+		}
+	case 3:
+		records, err := algorithm.ReadRecords(reader.list())
+		if err == nil && records == nil {
+			t.Error("neither records nor an error")
+		}
+	case 4:
+		reply := reader.list()
+		_, err := algorithm.ReadReserved(reply, &algorithm.Counter{})
+		wantForm(t, "reservation", err, integers(reply, 6))
+	case 5, 6: // of one counter, or two
+		if !algorithm.Joins(asked.Counters) {
+			return
+		}
+		asked.Texts = reader.texts(len(asked.Counters))
+		passed, err := asked.Many(verdicts)
+		wantWithin(t, asked, passed, err, verdicts)
+		wantForm(t, "many", err, manyForm(asked))
+	}
 }
 
 // wantForm checks that a reply is an error if, and only if, it has a wrong form.
