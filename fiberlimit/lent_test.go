@@ -2,6 +2,7 @@ package fiberlimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -82,6 +83,9 @@ func TestNothingLentByFiberIsKept(t *testing.T) {
 			d, err := limiter.MustCounter(name, core.PerCalendarDay(5, zone)).Peek(context.Background(), subject)
 			if err != nil || d.Remaining != 4 {
 				t.Errorf("%q of %q in %s: %d left, %v; want 4", name, subject, zone, d.Remaining, err)
+			}
+			if _, err := limiter.Guard(core.Rule{Name: name, Limit: core.PerCalendarDay(6, zone)}); path == "inside" && !errors.As(err, new(*core.RuleError)) {
+				t.Errorf("%q no longer stands for 5 calls: %v", name, err)
 			}
 		}
 	}
