@@ -54,7 +54,7 @@ func TestFallback(t *testing.T) {
 		{[]Fallback{Files(file), fallback()}, "is also at " + file + ":3:5"},
 		{[]Fallback{Files(file + "l")}, "cannot be read"},
 		{[]Fallback{Rules(core.Rule{Limit: core.PerHour(1)})}, "a rule has no Name"},
-		{[]Fallback{Rules(core.Rule{Name: "api"})}, "follow_test.go:"},
+		{[]Fallback{Rules(core.Rule{Name: "api"})}, "follow_outage_test.go:"},
 	} {
 		var wrong *Error
 		if _, err := Follow(newLimiter(t), registered, d, test.fallback...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), test.want) {
@@ -100,6 +100,7 @@ func TestOutages(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.await(2, "")
+		await(t, "word that the outage is over", func() bool { return p.log.Count("level=INFO", "again") >= outage })
 		gone, back := p.log.Count("level=WARN", "the rules cannot be read", "the store did not answer"), p.log.Count("level=INFO", "again")
 		lost, wrong := p.log.Count("has lost the document"), p.log.Count("new rules cannot be used")
 		if gone != outage || back != outage || lost > outage || wrong > 0 {
