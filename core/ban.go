@@ -60,12 +60,12 @@ func (b Ban) check(add func(field, code string, value any, why string)) {
 		return
 	}
 	if b.After < 1 || b.After > maxBanAfter {
-		add("Ban.After", "ban_after", b.After, "must be 1 to 1000 windows; or set ByHand alone")
+		add("Ban.After", "ban_after", b.After, "must be 1 to 1000 windows, unless a ban is by hand alone")
 	}
 	if b.For < time.Millisecond || b.For > maxBan {
 		add("Ban.For", "ban_for", b.For, "must be 1 ms to 366 days: a ban has an end")
 	} else if b.Max != 0 && (b.Max < b.For || b.Max > maxBan) {
-		add("Ban.Max", "ban_max", b.Max, "must be For to 366 days, or unset")
+		add("Ban.Max", "ban_max", b.Max, "must be unset, or 366 days at most, and no shorter than the first ban")
 	}
 }
 

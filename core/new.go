@@ -46,7 +46,7 @@ func (f *front) assemble() {
 	f.directs.New = func() any { return newDirectCall(&f.callParts) }
 	r := &f.registry
 	r.names = rulenames.New(Limit.sharesCounter)
-	r.tallies, r.log, r.identifies, r.reports = f.tallies, f.Log, f.options.Identify != nil, f.options.OnThreshold != nil
+	r.tallies, r.log, r.options = f.tallies, f.Log, &f.options
 	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
 }
 

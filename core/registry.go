@@ -8,6 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
@@ -24,8 +25,7 @@ type registry struct {
 	tallies  *tally.Table
 	log      *operatorlog.Log
 
-	identifies bool // Options.Identify is set
-	reports    bool // Options.OnThreshold is set
+	options *Options
 	// startBanWatch begins to read the lists of bans and overrides.
 	startBanWatch func()
 	// writeChange writes into the audit that the rules of a set have changed. If earlier is not nil,
@@ -75,11 +75,8 @@ func (g *registry) checkAll(rules []Rule, inHandler bool) (wrong []*RuleError) {
 // check returns what is wrong with a rule on this limiter.
 func (g *registry) check(r *Rule) []*RuleError {
 	wrong := r.check()
-	if r.NeedLogin && !g.identifies {
-		wrong = append(wrong, r.wrong("NeedLogin", "no_identify", true, "needs Options.Identify, to know who is logged in"))
-	}
-	if len(r.Warn) > 0 && !g.reports {
-		wrong = append(wrong, r.wrong("Warn", "no_on_threshold", r.Warn, "needs Options.OnThreshold, which receives the reports"))
+	for _, m := range rulefield.CheckOptions(r, g.options) {
+		wrong = append(wrong, r.wrong(m.Field, m.Code, m.Value, m.Why))
 	}
 	return wrong
 }

@@ -1,90 +1,140 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"unicode/utf8"
 
+	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
-// check returns what is wrong with the rule by itself.
+// check returns what is wrong with the rule by itself: at first by the table of fields.
 func (r *Rule) check() []*RuleError {
 	c := &ruleCheck{Rule: r}
-	sound := c.checkOwn()
-	c.checkTexts()
-	c.checkAlso(sound)
-	c.checkPlans()
-	if sound {
+	for _, m := range rulefield.Check(r) {
+		c.add(m.Field, m.Code, m.Value, m.Why)
+	}
+	c.checkOwn()
+	for i := range rulefield.Table {
+		f := &rulefield.Table[i]
+		if check := formChecks[f.Form]; check != nil {
+			check(c, f)
+		}
+	}
+	if c.sound {
 		c.checkNote()
 		c.checkLease()
+		c.checkOverrides()
 	}
-	c.checkOverrides(sound)
-	c.checkMode()
-	c.checkWarn()
-	c.Ban.check(c.add)
-	c.checkScope()
-	c.checkFailure(sound)
 	return c.found
 }
 
-// checkOwn checks the rule's own limit. It reports whether it is sound.
-func (c *ruleCheck) checkOwn() (sound bool) {
-	hasLimit := c.Limit != (Limit{})
+// formChecks check values by their form. What numbers and relations of fields must be is in the table.
+var formChecks = map[rulefield.Form]func(*ruleCheck, *rulefield.Field){
+	rulefield.Name:        (*ruleCheck).checkName,
+	rulefield.Text:        (*ruleCheck).checkText,
+	rulefield.Fractions:   (*ruleCheck).checkFractions,
+	rulefield.Limits:      (*ruleCheck).checkLimits,
+	rulefield.Plans:       (*ruleCheck).checkPlans,
+	rulefield.Ban:         func(c *ruleCheck, _ *rulefield.Field) { c.Ban.check(c.add) },
+	rulefield.Mode:        (*ruleCheck).checkMode,
+	rulefield.Patterns:    (*ruleCheck).checkPatterns,
+	rulefield.Methods:     (*ruleCheck).checkMethods,
+	rulefield.StorePolicy: (*ruleCheck).checkStorePolicy,
+}
+
+// checkOwn checks the rule's own limit, unless one of its fields is wrong already.
+func (c *ruleCheck) checkOwn() {
 	switch {
-	case hasLimit && c.Seconds != 0:
-		c.add("Limit", "limit_and_seconds", c.Limit, "takes the place of Seconds and MaxCount: set one or the other")
-	case hasLimit && c.MaxCount != 0:
-		c.add("MaxCount", "limit_and_max_count", c.MaxCount, "belongs to Seconds: with Limit, set Limit.Max")
-	case !hasLimit && c.Seconds == 0:
-		c.add("Seconds", "no_limit", 0, "a rule needs a limit: set Seconds, or Limit")
-	case !hasLimit && (c.Seconds < 0 || c.Seconds > 366*24*3600):
-		c.add("Seconds", "seconds_range", c.Seconds, "must be 1 to 31622400 (366 days)")
+	case c.Limit == (Limit{}) && c.Seconds == 0:
+		c.add("Seconds", rulefield.NoLimit.Code, 0, rulefield.NoLimit.InGo())
+	case c.hasMistake("Limit", "Seconds", "MaxCount"):
 	default:
 		own := c.limit()
 		wrong := own.wrong()
-		if wrong != nil {
+		if c.sound = wrong == nil; !c.sound {
 			c.found = append(c.found, c.spell(wrong))
 		}
-		return wrong == nil
-	}
-	return false
-}
-
-// checkTexts checks the Name and the Message.
-func (c *ruleCheck) checkTexts() {
-	switch {
-	case len(c.Name) > maxName:
-		c.add("Name", "name_long", c.Name, "must be at most 128 bytes")
-	case !printable(c.Name):
-		c.add("Name", "name_form", c.Name, "must be printable ASCII, because headers carry it")
-	}
-	if !utf8.ValidString(c.Message) {
-		c.add("Message", "message_form", c.Message, "must be UTF-8")
 	}
 }
 
-// checkAlso checks the further limits. Each must have a counter of its own.
-func (c *ruleCheck) checkAlso(sound bool) {
+func (c *ruleCheck) checkName(f *rulefield.Field) {
+	switch name := valueOf[string](c, f); {
+	case len(name) > maxName:
+		c.add(f.Name, "name_long", name, "must be at most 128 bytes")
+	case !printable(name):
+		c.add(f.Name, "name_form", name, "must be printable ASCII, because headers carry it")
+	}
+}
+
+func (c *ruleCheck) checkText(f *rulefield.Field) {
+	if text := valueOf[string](c, f); !utf8.ValidString(text) {
+		c.add(f.Name, f.File()+"_form", text, "must be UTF-8")
+	}
+}
+
+// checkFractions checks fractions of a limit.
+func (c *ruleCheck) checkFractions(f *rulefield.Field) {
+	fractions := valueOf[[]float64](c, f)
+	if int64(len(fractions)) > f.Most {
+		c.add(f.Name, f.File()+"_many", fractions, fmt.Sprintf("must be at most %d fractions", f.Most))
+	}
+	for i, fraction := range fractions {
+		switch {
+		case !(0 < fraction && fraction <= 1): // also NaN
+			c.add(f.Name, f.File()+"_range", fractions, "must be fractions above 0 and up to 1, such as 0.8 for 80 %")
+			return
+		case i > 0 && fraction <= fractions[i-1]:
+			c.add(f.Name, f.File()+"_order", fractions, "must be in ascending order")
+			return
+		}
+	}
+}
+
+// checkLimits checks the further limits. Each must have a counter of its own.
+func (c *ruleCheck) checkLimits(f *rulefield.Field) {
 	own := Limit{} // which has no limit's counter
-	if sound {
+	if c.sound {
 		own = c.limit()
 	}
-	for _, wrong := range checkAlso(own, c.Also) {
+	for _, wrong := range checkAlso(own, valueOf[[]Limit](c, f)) {
 		wrong.Rule = c.Name
 		c.found = append(c.found, wrong)
 	}
 }
 
-// checkFailure checks OnStoreError, also for each limit that it may count locally. It leaves out
+func (c *ruleCheck) checkMode(f *rulefield.Field) {
+	if mode := valueOf[Mode](c, f); !mode.known() {
+		c.add(f.Name, "mode", mode, "must be Enforce, Soft or DryRun")
+	}
+}
+
+func (c *ruleCheck) checkPatterns(f *rulefield.Field) {
+	c.checkEach(f, "path_pattern", pathmatch.CheckPattern)
+}
+
+func (c *ruleCheck) checkMethods(f *rulefield.Field) { c.checkEach(f, "method", pathmatch.CheckMethod) }
+
+func (c *ruleCheck) checkEach(f *rulefield.Field, code string, check func(string) string) {
+	for _, text := range valueOf[[]string](c, f) {
+		if why := check(text); why != "" {
+			c.add(f.Name, code, text, why)
+		}
+	}
+}
+
+// checkStorePolicy checks OnStoreError, also for each limit that it may count locally. It leaves out
 // limits that are wrong themselves, which is reported elsewhere.
-func (c *ruleCheck) checkFailure(sound bool) {
+func (c *ruleCheck) checkStorePolicy(*rulefield.Field) {
 	if why := c.OnStoreError.inside().Check(); why != "" {
 		c.add("OnStoreError", "store_policy_share", c.OnStoreError, why)
 		return
 	}
 	var limits []Limit
-	if sound {
+	if c.sound {
 		limits = append(limits, c.limit())
 	}
 	limits = append(limits, c.Also...)
@@ -100,16 +150,16 @@ func (c *ruleCheck) checkFailure(sound bool) {
 
 func (c *ruleCheck) checkNote() {
 	if field, _ := c.firstLimit(keepsNotes); c.Note != nil && field == "" {
-		c.add("Note", "note_without_log", "a function", "is kept by "+terms.Kinds(keepsNotes)+" only: set Limit to one such as "+terms.Example(keepsNotes))
+		c.add("Note", "note_without_log", "a function", "is kept by "+terms.Kinds(keepsNotes)+" only, such as "+terms.Example(keepsNotes))
 	}
 }
 
 // checkLease checks the Lease against the rule's own limit.
 func (c *ruleCheck) checkLease() {
 	switch own := c.limit().normal(); {
-	case c.Lease == 0:
-	case c.Lease < 0 || c.Lease > own.Max:
-		c.add("Lease", "lease_range", c.Lease, "must be 0 to the limit's Max")
+	case c.Lease <= 0:
+	case c.Lease > own.Max:
+		c.add("Lease", "lease_range", c.Lease, "must be at most the number of calls in the limit")
 	case !leases(own.Algorithm.properties()):
 		c.add("Lease", "lease_algorithm", c.Lease, "needs "+terms.Kinds(leases))
 	}
@@ -131,35 +181,17 @@ func (r *Rule) checkInHandler() []*RuleError {
 	return c.found
 }
 
-// checkOverrides checks what does not go with Overrides. The plans are compared with the rule's own
-// limit if that is sound.
-func (c *ruleCheck) checkOverrides(sound bool) {
-	if !c.Overrides {
-		return
-	}
-	if c.Name == "" {
-		c.add("Overrides", "overrides_without_name", true, "needs a Name, by which overrides are set")
-	}
-	if c.Lease != 0 {
-		c.add("Lease", "lease_and_overrides", c.Lease, "cannot be combined with Overrides: calls with leased permits do not ask Redis, so they would miss an override")
-	}
+// checkOverrides compares the plans with the rule's own limit, for which overrides are made.
+func (c *ruleCheck) checkOverrides() {
 	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
-		if limit := c.Plans[name]; sound && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
+		if limit := c.Plans[name]; c.Overrides && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
 			c.add(planField(name), codeNotOverridable, limit, notOverridable)
 		}
 	}
 }
 
-// checkPlans checks Plans, Plan and LimitFor.
-func (c *ruleCheck) checkPlans() {
-	switch {
-	case c.Plans != nil && c.LimitFor != nil:
-		c.add("LimitFor", "plans_and_limit_for", "a function", "takes the place of Plans and Plan: set one or the other")
-	case len(c.Plans) > 0 && c.Plan == nil:
-		c.add("Plan", "no_plan", nil, "must be set with Plans, to say who has which plan")
-	case len(c.Plans) == 0 && c.Plan != nil:
-		c.add("Plans", "no_plans", nil, "must be set with Plan, to say what each plan allows")
-	}
+// checkPlans checks the limits of plans.
+func (c *ruleCheck) checkPlans(*rulefield.Field) {
 	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
 		limit := c.Plans[name]
 		if name == "" {
@@ -171,27 +203,5 @@ func (c *ruleCheck) checkPlans() {
 		if wrong := limit.wrong(); wrong != nil {
 			c.add(planField(name), wrong.Code, limit, wrong.ofLimit())
 		}
-	}
-}
-
-// checkMode checks the Mode, and what does not go with Soft.
-func (c *ruleCheck) checkMode() {
-	if !c.Mode.known() {
-		c.add("Mode", "mode", c.Mode, "must be Enforce, Soft or DryRun")
-	}
-	if c.Mode != Soft {
-		return
-	}
-	if c.Name == "" {
-		c.add("Mode", "soft_without_name", c.Mode, "needs a Name, and all rules of this Name must be Soft")
-	}
-	if (c.Ban != Ban{}) {
-		c.add("Mode", "soft_and_ban", c.Mode, "cannot be combined with Ban, because the rule refuses nobody")
-	}
-	if c.Lease != 0 {
-		c.add("Mode", "soft_and_lease", c.Mode, "cannot be combined with Lease: permits are leased before it is known whether another rule refuses the call")
-	}
-	if c.OnStoreError == FailClosed {
-		c.add("Mode", "soft_and_fail_closed", c.Mode, "cannot be combined with FailClosed, because the rule refuses nobody")
 	}
 }

@@ -24,8 +24,8 @@ func TestRulesRefused(t *testing.T) {
 		{"two limits, one negative", core.Rule{Seconds: -1, Limit: core.PerSecond(5)}, "Limit", "5/s"},
 		{"two numbers", core.Rule{MaxCount: 5, Limit: core.PerSecond(5)}, "MaxCount", "5"},
 		{"Unlimited", core.Rule{Limit: core.Unlimited}, "Limit", "unlimited"},
-		{"plans that nobody has", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": core.PerSecond(9)}}, "Plan", "<nil>"},
-		{"a plan of none", core.Rule{Seconds: 1, Plan: planOf("pro")}, "Plans", "<nil>"},
+		{"plans that nobody has", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": core.PerSecond(9)}}, "Plans", "map[pro:9/s]"},
+		{"a plan of none", core.Rule{Seconds: 1, Plan: planOf("pro")}, "Plan", "a function"},
 		{"two kinds of plans", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": core.PerSecond(9)}, Plan: planOf("pro"), LimitFor: noLimit}, "LimitFor", "a function"},
 		{"a plan without a name", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"": core.PerSecond(9)}, Plan: planOf("")}, "Plans", ""},
 		{"a plan that is no limit", core.Rule{Seconds: 1, Plans: map[string]core.Limit{"pro": {}}, Plan: planOf("pro")}, `Plans["pro"]`, "0/0s"},
@@ -182,19 +182,19 @@ func TestFeaturesRefused(t *testing.T) {
 		{"a ban backwards", ban(core.Ban{After: 3, For: -time.Hour}), "Ban.For", "-1h", "a ban has an end"},
 		{"a ban of no time", ban(core.Ban{After: 3, For: time.Millisecond - 1}), "Ban.For", "999.999µs", "1 ms"},
 		{"a ban for ever", ban(core.Ban{After: 3, For: year + 1}), "Ban.For", "8784h", "366 days"},
-		{"a ban that shrinks", ban(core.Ban{After: 3, For: time.Hour, Max: time.Hour - 1}), "Ban.Max", "59m", "For to 366 days"},
+		{"a ban that shrinks", ban(core.Ban{After: 3, For: time.Hour, Max: time.Hour - 1}), "Ban.Max", "59m", "no shorter than the first ban"},
 		{"a ban that grows for ever", ban(core.Ban{After: 3, For: time.Hour, Max: year + 1}), "Ban.Max", "8784h", "366 days"},
-		{"only a longest ban", ban(core.Ban{Max: time.Hour}), "Ban.After", "0", "ByHand"},
+		{"only a longest ban", ban(core.Ban{Max: time.Hour}), "Ban.After", "0", "by hand"},
 		{"a ban by hand and not", ban(core.Ban{After: 3, For: time.Hour, ByHand: true}), "Ban.ByHand", "true", "without the other fields"},
 
 		{"no zone", calendar(core.PerCalendarDay(1, "").Calendar, 0), "Limit.Calendar", "day of ", "needs a zone by name"},
 		{"this machine's zone", calendar(core.PerCalendarMonth(1, "Local").Calendar, 0), "Limit.Calendar", "month of Local", "same on every machine"},
 		{"an unknown zone", calendar(core.PerCalendarDay(1, "Nowhere/City").Calendar, 0), "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
 		{"a file for a zone", calendar(core.PerCalendarDay(1, "../../etc/passwd").Calendar, 0), "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
-		{"a calendar of another algorithm", calendar(core.PerCalendarDay(1, "UTC").Calendar, core.FixedWindow), "Limit.Calendar", "day of UTC", "CalendarWindow only"},
+		{"a calendar of another algorithm", calendar(core.PerCalendarDay(1, "UTC").Calendar, core.FixedWindow), "Limit.Calendar", "day of UTC", "calendar window only"},
 		{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Limit: core.PerCalendarDay(5, "UTC")}, "Limit", "5/day@UTC", "one or the other"},
 		{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
-		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Burst: 3}}, "Limit.Burst", "3", "TokenBucket only"},
+		{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Burst: 3}}, "Limit.Burst", "3", "token bucket only"},
 		{"a calendar without a span", core.Rule{Name: "n", Limit: core.Limit{Max: 5}.Aligned()}, "Limit.Window", "0s", "1 ms"},
 
 		{"a log too long", core.Rule{Name: "n", Limit: core.PerSecond(10_001).Log()}, "Limit.Max", "10001", "1 to 10,000 for SlidingLog"},
@@ -202,7 +202,7 @@ func TestFeaturesRefused(t *testing.T) {
 		{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
 		{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", fmt.Sprint(mostPermits - 1), "rounder number"},
 		{"a message of invalid UTF-8", with(func(r *core.Rule) { r.Message = "\xff" }), "Message", "\xff", "UTF-8"},
-		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "SlidingLog only"},
+		{"a note that nothing keeps", with(func(r *core.Rule) { r.Note = note("") }), "Note", "a function", "sliding log only"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := newLimiter(t, core.Options{}).Guard(test.rule)

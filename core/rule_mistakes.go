@@ -3,21 +3,33 @@ package core
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // ruleCheck collects the mistakes of a rule.
 type ruleCheck struct {
 	*Rule
+	sound bool // its own limit has no mistake
 	found []*RuleError
 }
 
 func (c *ruleCheck) add(field, code string, value any, why string) {
 	c.found = append(c.found, c.wrong(field, code, value, why))
+}
+
+// hasMistake reports whether a mistake of one of these fields was found.
+func (c *ruleCheck) hasMistake(fields ...string) bool {
+	return slices.ContainsFunc(c.found, func(e *RuleError) bool { return slices.Contains(fields, e.Field) })
+}
+
+// valueOf returns the value of a field of the rule.
+func valueOf[T any](c *ruleCheck, f *rulefield.Field) T {
+	return reflect.ValueOf(c.Rule).Elem().FieldByName(f.Name).Interface().(T)
 }
 
 // firstLimit returns the first of the rule's limits whose algorithm has a property, and the field
@@ -66,48 +78,6 @@ const (
 	sameCounter     = "has the span and the algorithm of another limit beside it, and so its counter"
 )
 
-// maxWarn is the largest number of fractions in Rule.Warn.
-const maxWarn = 4
-
-// checkWarn checks Warn, and what does not go with it.
-func (c *ruleCheck) checkWarn() {
-	if len(c.Warn) > maxWarn {
-		c.add("Warn", "warn_many", c.Warn, "must be at most 4 fractions")
-	}
-	if len(c.Warn) > 0 && c.Lease != 0 {
-		c.add("Lease", "lease_and_warn", c.Lease, "cannot be combined with Warn: calls with leased permits do not ask Redis, so they would pass a threshold unseen")
-	}
-	for i, fraction := range c.Warn {
-		switch {
-		case !(0 < fraction && fraction <= 1): // also NaN
-			c.add("Warn", "warn_range", c.Warn, "must be fractions above 0 and up to 1, such as 0.8 for 80 %")
-			return
-		case i > 0 && fraction <= c.Warn[i-1]:
-			c.add("Warn", "warn_order", c.Warn, "must be in ascending order")
-			return
-		}
-	}
-}
-
-// checkScope checks Paths, Except and Methods.
-func (c *ruleCheck) checkScope() {
-	for _, list := range [...]struct {
-		field, code string
-		texts       []string
-		check       func(string) string
-	}{
-		{"Paths", "path_pattern", c.Paths, pathmatch.CheckPattern},
-		{"Except", "path_pattern", c.Except, pathmatch.CheckPattern},
-		{"Methods", "method", c.Methods, pathmatch.CheckMethod},
-	} {
-		for _, text := range list.texts {
-			if why := list.check(text); why != "" {
-				c.add(list.field, list.code, text, why)
-			}
-		}
-	}
-}
-
 // wrongPolicy returns what is wrong with OnStoreError for a limit.
 func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError {
 	why := r.OnStoreError.inside().CheckFor(compiled)
@@ -147,7 +117,7 @@ func printable(text string) bool {
 // rule with Overrides.
 const (
 	codeNotOverridable = "not_overridable"
-	notOverridable     = "must have the span and the algorithm of the rule's own limit, because Overrides are made for those"
+	notOverridable     = "must have the span and the algorithm of the rule's own limit, because overrides are made for those"
 )
 
 // planField returns the name of a plan's limit in errors.

@@ -38,15 +38,13 @@ func TestEveryMistakeOfARule(t *testing.T) {
 		OnStoreError: core.CountLocally(2),
 	}
 	itself := []string{
-		"Name name_form", "Message message_form",
-		"Also[0] same_counter", "Also[2] max_range", "Also[3] same_counter",
-		"Plan no_plan", "Plans plan_without_name", `Plans["a"] max_range`,
-		"Note note_without_log", "Lease lease_range",
-		"Lease lease_and_overrides", `Plans["b"] not_overridable`,
-		"Lease lease_and_warn", "Warn warn_order",
-		"Ban.After ban_after", "Ban.For ban_for",
+		"Plans no_plan", "Lease lease_and_overrides", "Lease lease_and_warn",
+		"Name name_form", "Also[0] same_counter", "Also[2] max_range", "Also[3] same_counter",
+		"Plans plan_without_name", `Plans["a"] max_range`,
+		"Ban.After ban_after", "Ban.For ban_for", "Warn warn_order",
 		"Paths path_pattern", "Paths path_pattern", "Except path_pattern", "Methods method", "Methods method",
-		"OnStoreError store_policy_share",
+		"OnStoreError store_policy_share", "Message message_form",
+		"Note note_without_log", "Lease lease_range", `Plans["b"] not_overridable`,
 	}
 	for name, on := range map[string]*core.Limiter{"no Limiter": nil, "a zero Limiter": {}, "a Limiter that can do all": able} {
 		if got := mistakesOf(many, on); !slices.Equal(got, itself) {

@@ -1,6 +1,10 @@
 package rulefile
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/accesslimit/accesslimit/core/internal/rulefield"
+)
 
 //go:generate go test -run=^TestSchemaIsUpToDate$ -update .
 
@@ -34,7 +38,6 @@ type schema struct {
 	Dependencies         map[string][]string `json:"dependencies,omitempty"`
 
 	AnyOf []*schema `json:"anyOf,omitempty"`
-	OneOf []*schema `json:"oneOf,omitempty"`
 	Not   *schema   `json:"not,omitempty"`
 }
 
@@ -99,10 +102,22 @@ func (s *shape) mappingSchema() *schema {
 	return out
 }
 
-// limitRule adds what core says about fields that need or exclude each other: there is one limit,
-// and plans go with the function that chooses one.
+// limitRule adds that a rule has a limit, and which fields need or exclude each other. It leaves out
+// what depends on their values.
 func (s *schema) limitRule() {
-	s.OneOf = []*schema{{Required: []string{"limit"}}, {Required: []string{"seconds"}}}
-	s.Dependencies = map[string][]string{"max_count": {"seconds"}, "plans": {"plan"}, "plan": {"plans"}}
-	s.Not = &schema{Required: []string{"plans", "limit_for"}}
+	s.AnyOf = []*schema{{Required: []string{"limit"}}, {Required: []string{"seconds"}}}
+	s.Dependencies, s.Not = make(map[string][]string), new(schema)
+	for i := range rulefield.Table {
+		f := &rulefield.Table[i]
+		for _, r := range f.Needs {
+			if r.Always() {
+				s.Dependencies[f.File()] = append(s.Dependencies[f.File()], rulefield.Snake(r.Field))
+			}
+		}
+		for _, r := range f.Excludes {
+			if r.Always() {
+				s.Not.AnyOf = append(s.Not.AnyOf, &schema{Required: []string{f.File(), rulefield.Snake(r.Field)}})
+			}
+		}
+	}
 }

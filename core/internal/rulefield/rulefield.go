@@ -1,10 +1,11 @@
 // Package rulefield has the table of the fields of core.Rule. Whatever has to know all of them reads
-// it: files with rules and their schema, what a change of a file does to the counters, and what
-// Explain and the page show of a rule. It does not import core, so it finds a field by its name.
+// it: the check of rules, files with rules and their schema, what a change of a file does to the
+// counters, and what Explain and the page show of a rule. It does not import core, so it finds a field
+// by its name.
 //
-// A further field of Rule is declared in core/rule.go and described in table.go. Its check, its
-// meaning and their test are code of its own. go generate in core/rulefile writes it into
-// schema.json. The test of the table says what is missing.
+// A further field of Rule is declared in core/rule.go and described in table.go, with the fields that
+// it needs or excludes. Its meaning, and the test of that, are code of its own. go generate in
+// core/rulefile writes it into schema.json. The test of the table says what is missing.
 package rulefield
 
 import (
@@ -20,6 +21,12 @@ type Field struct {
 	Form        Form
 	Least, Most int64  // of a Number
 	Functions   string // the field of rulefile.Functions that has the functions which a Function names
+
+	// Needs are fields without which this one is a mistake, and Excludes are fields beside which it is.
+	Needs, Excludes []Relation
+	// Option is the field of core.Options without which this one is a mistake, or "". Purpose says what
+	// it is needed for.
+	Option, Purpose string
 
 	Counters Counters
 	// Words say what the field makes a rule do, in the list that Traits returns. A verb such as %s

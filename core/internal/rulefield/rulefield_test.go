@@ -87,6 +87,55 @@ func TestEveryFieldIsEverywhere(t *testing.T) {
 	}
 }
 
+// Relations and options are those of fields that there are, and each relation has a code of its own.
+func TestRelationsOfFields(t *testing.T) {
+	rule, options, relations := reflect.TypeFor[core.Rule](), reflect.TypeFor[core.Options](), 0
+	for i := range rulefield.Table {
+		f := &rulefield.Table[i]
+		for _, of := range [][]rulefield.Relation{f.Needs, f.Excludes} {
+			for j := range of {
+				relations++
+				r := &of[j]
+				if _, ok := rule.FieldByName(r.Field); !ok || rulefield.RelationOf(r.Code) != r || strings.ContainsAny(r.InGo()+r.InFile(), "{}") {
+					t.Errorf("%s: %+v, %q, %q", f.Name, r, r.InGo(), r.InFile())
+				}
+			}
+		}
+		if _, ok := options.FieldByName(f.Option); f.Option != "" && (!ok || f.Purpose == "") {
+			t.Errorf("%s needs Options.%s, %s", f.Name, f.Option, f.Purpose)
+		}
+	}
+	if relations < 10 {
+		t.Errorf("%d relations only", relations)
+	}
+}
+
+// A number is a mistake outside of its bounds, a field beside one that it excludes, and a field without
+// one that it needs. Nothing is wrong with fields that are not set.
+func TestCheckByTheTable(t *testing.T) {
+	for codes, rule := range map[string]core.Rule{
+		"":                                 {Seconds: 60, Plans: map[string]core.Limit{}, Warn: []float64{}},
+		"seconds_range":                    {Seconds: -1},
+		"max_count_range lease_range":      {MaxCount: -1, Lease: -1},
+		"limit_and_seconds":                {Limit: core.PerHour(1), Seconds: 1},
+		"soft_without_name soft_and_lease": {Mode: core.Soft, Lease: 1},
+		"lease_and_overrides":              {Name: "n", Overrides: true, Lease: 1},
+		"soft_and_fail_closed":             {Name: "n", Mode: core.Soft, OnStoreError: core.FailClosed},
+	} {
+		var found []string
+		for _, m := range rulefield.Check(&rule) {
+			found = append(found, m.Code)
+		}
+		if got := strings.Join(found, " "); got != codes {
+			t.Errorf("%+v: %q, want %q", rule, got, codes)
+		}
+	}
+	found := rulefield.CheckOptions(&core.Rule{NeedLogin: true, Warn: []float64{1}}, &core.Options{OnThreshold: func(context.Context, core.Threshold) {}})
+	if len(found) != 1 || found[0].Code != "no_identify" || found[0].Field != "NeedLogin" || found[0].Value != true {
+		t.Errorf("%+v", found)
+	}
+}
+
 // wantFunctions fails unless Functions has functions of the field's type.
 func wantFunctions(t *testing.T, f *rulefield.Field, of reflect.Type) {
 	t.Helper()

@@ -18,9 +18,12 @@ func Traits[Rule any](rule *Rule) (traits []string) {
 	return traits
 }
 
-// isSet reports whether a field has a value. An empty list is none.
+// isSet reports whether a field has a value. An empty list or map is none.
 func isSet(v reflect.Value) bool {
-	return !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0)
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+		return v.Len() > 0
+	}
+	return !v.IsZero()
 }
 
 // trait returns the field's words with a value.

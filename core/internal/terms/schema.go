@@ -40,22 +40,14 @@ func Example(has func(*algorithm.Properties) bool) string {
 	return Terms{Max: 5, Window: 15 * time.Minute, Kind: kindsThat(has)[0], Burst: 20}.String()
 }
 
-// Kinds returns the algorithms with a property, by their names in Go: "SlidingWindow or
-// FixedWindow".
-func Kinds(has func(*algorithm.Properties) bool) string { return named(has, "", asInGo) }
-
-// Phrases is Kinds in English: "a sliding window or a fixed window".
-func Phrases(has func(*algorithm.Properties) bool) string { return named(has, "a ", inEnglish) }
-
-func named(has func(*algorithm.Properties) bool, article string, spell func(string) string) string {
+// Kinds returns the algorithms with a property, in English: "a sliding window or a fixed window".
+func Kinds(has func(*algorithm.Properties) bool) string {
 	var names []string
 	for _, kind := range kindsThat(has) {
-		names = append(names, article+spell(kind.OfLimit().Name))
+		names = append(names, "a "+inEnglish(kind.OfLimit().Name))
 	}
 	return strings.Join(names, " or ")
 }
-
-func asInGo(name string) string { return name }
 
 var capital = regexp.MustCompile(`(.)([A-Z])`)
 
