@@ -60,9 +60,8 @@ type Rule struct {
 	// a name that Plans does not have, the rule's own limit holds, and the problem is logged.
 	//
 	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because
-	// then the plans share one counter. With SlidingWindow, FixedWindow, CalendarWindow, SlidingLog
-	// and Concurrency, all plans of a caller share one count, and each compares it with its own
-	// Max.
+	// then the plans share one counter. With every algorithm but TokenBucket, all plans of a caller
+	// share one count, and each compares it with its own Max.
 	//
 	// A TokenBucket counts each rate separately. A plan that is new to the bucket begins with as
 	// much used as the plan that has used most. From then on, a call counts at the rate of its plan

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
@@ -19,8 +20,8 @@ var goNames = func() *regexp.Regexp {
 			names = append(names, field.Name)
 		}
 	}
-	for a := core.SlidingWindow; a <= core.Concurrency; a++ {
-		names = append(names, a.String())
+	for _, kind := range algorithm.Kinds() {
+		names = append(names, kind.Properties().Name)
 	}
 	return regexp.MustCompile(`\b(` + strings.Join(append(names, "FailClosed", "Log"), "|") + `)\b`)
 }()
