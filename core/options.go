@@ -20,9 +20,10 @@ type Options struct {
 	// 6.2 or later. If it is unset, there is no Redis: counts stay in this process, and a line in
 	// the log says so.
 	//
-	// The client stays yours: its options are not changed, and Close does not close it. Its hooks
-	// do not see the limiter's commands. A client of a type of your own works too, but without a
-	// breaker and with one call at a time, because it may stand for several servers.
+	// The client stays yours: its options are not changed, and Close does not close it. Its hooks,
+	// such as those for tracing, do not see the limiter's commands, which carry the calls of many
+	// callers at once; Limiter.Stats counts them. A client of a type of your own works too, but
+	// without a breaker and with one call at a time, because it may stand for several servers.
 	//
 	// Set DialerRetries to 1 in the client's options. By default, go-redis dials a server that is
 	// down five times, 100 ms apart, and a call waits for that until Timeout.
