@@ -100,27 +100,6 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 	}
 }
 
-// A refusal by any limit of the rule counts. A refusal by another rule beside it does not.
-func TestRefusalsThatCountForABan(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		ban := core.Ban{After: 1, For: 30 * time.Hour}
-		byAlso := newGuard(t, limiter, core.Rule{Name: "also", Seconds: 3600, Also: []core.Limit{core.PerDay(1)}, Ban: ban})
-		wantServed(t, byAlso, newView("GET", "/"), ok, 200)
-		d := wantStatus(t, byAlso, newView("GET", "/"), 429).Refusal.Decision
-		if d.Reason != core.Banned || d.RetryAfter != 30*time.Hour || d.Limit != core.PerHour(5) || len(d.All) != 2 || d.All[1].Reason != core.LimitExceeded {
-			t.Errorf("%+v", d)
-		}
-		beside := newGuard(t, limiter, core.Rule{Name: "strict", Seconds: 3600, MaxCount: 1}, core.Rule{Name: "banning", Seconds: 3600, Ban: ban})
-		wantServed(t, beside, newView("GET", "/"), ok, 200, 429)
-		d = wantStatus(t, beside, newView("GET", "/"), 429).Refusal.Decision
-		if d.Reason != core.LimitExceeded || d.Rule != "strict" {
-			t.Errorf("%+v", d)
-		}
-		wantLeft(t, limiter, "banning", me, core.PerHour(5), 4)
-	})
-}
-
 // byHand is a rule that checks bans, but never starts one.
 var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
 
@@ -136,27 +115,6 @@ func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	if _, err := operate.New(limiter).Unban(background, "n", subject); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestABanByHandAndItsEnd(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, byHand)
-		unban(t, limiter, me) // nobody banned this subject
-		banFor(t, limiter, me, time.Hour)
-		for range 3 {
-			d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision
-			if d.Reason != core.Banned || d.RetryAfter > time.Hour || d.RetryAfter < time.Hour-patient {
-				t.Errorf("%+v", d)
-			}
-		}
-		wantServed(t, guard, newView("GET", "/").from("192.0.2.2"), ok, 200)
-		// A banned call is not charged, and a direct call is not banned.
-		wantLeft(t, limiter, "n", me, core.PerHour(2), 2)
-		unban(t, limiter, me)
-		unban(t, limiter, me)
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
-	})
 }
 
 // A bare address is no subject: without ip:, it names a caller whom no rule counts.
@@ -255,21 +213,6 @@ func TestBansWithoutAnAnswer(t *testing.T) {
 			t.Errorf("%s: %v, want ErrStore", name, err)
 		}
 	}
-}
-
-// A ban from an unnamed rule uses the name that a Decision shows.
-func TestABanFromARoute(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		rule := byHand
-		rule.Name = ""
-		guard := newGuard(t, limiter, rule)
-		if _, err := operate.New(limiter).Ban(background, "GET /users/:id", me, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		wantServed(t, guard, newView("GET", "/users/:id"), ok, 429)
-		wantServed(t, guard, newView("GET", "/"), ok, 200)
-	})
 }
 
 // Ban, Unban and Reset report whether they changed anything, wherever the counters are.

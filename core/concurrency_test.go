@@ -28,28 +28,6 @@ func TestAPanicReleasesItsSlot(t *testing.T) {
 	})
 }
 
-// A call that is refused or must log in takes no slot, nor does a call that costs nothing. A call
-// that costs much takes one slot.
-func TestCallsThatTakeNoSlot(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		login := core.Rule{Name: "login", Seconds: 60, NeedLogin: true}
-		wantStatus(t, newGuard(t, limiter, atOnce(2), login), newView("GET", "/"), 401)
-		wantLeft(t, limiter, "n", me, slots(2), 2)
-
-		once := newGuard(t, limiter, atOnce(2), core.Rule{Name: "once", Seconds: 3600, MaxCount: 1})
-		wantServed(t, once, newView("GET", "/"), ok, 200, 429)
-		wantLeft(t, limiter, "n", me, slots(2), 2)
-
-		free, heavy := atOnce(2), atOnce(2)
-		free.Cost, heavy.Cost = cost(0), cost(500)
-		for rule, left := range map[*core.Rule]int{&free: 2, &heavy: 1} {
-			serveInside(t, newGuard(t, limiter, *rule), func() { wantLeft(t, limiter, "n", me, slots(2), left) })
-		}
-	})
-}
-
 func TestNoSlotsInsideAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	plan := core.Rule{Name: "plan", Seconds: 1, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.InFlight(9)}}
@@ -109,33 +87,6 @@ func newSickRing(t *testing.T) sickRing {
 
 func counting(subject string) core.KeyFunc {
 	return func(core.Request) (string, error) { return subject, nil }
-}
-
-// A rule in DryRun does not affect a live one, even if the shard of the former is down and it would
-// fail closed.
-func TestDryRunOnASickShardDoesNotAffectALiveRule(t *testing.T) {
-	r := newSickRing(t)
-	guard := newGuard(t, r.Limiter,
-		core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well), OnStoreError: core.FailClosed},
-		core.Rule{Name: "tried", Seconds: 3600, MaxCount: 3, Key: counting(r.ill), OnStoreError: core.FailClosed, Mode: core.DryRun},
-	)
-	r.sick.Stop()
-	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 429)
-}
-
-// A limit on a sick shard refuses if the rule fails closed, and so does a ban alone.
-func TestBanOnASickShardFailsClosed(t *testing.T) {
-	r := newSickRing(t)
-	unlimited := func(core.Request) (core.Limit, error) { return core.Unlimited, nil }
-	banned := core.Rule{Name: "plan", Seconds: 3600, Key: counting(r.ill), LimitFor: unlimited, OnStoreError: core.FailClosed, Ban: core.Ban{ByHand: true}}
-	live := core.Rule{Name: "live", Seconds: 3600, MaxCount: 3, Key: counting(r.well)}
-	guard := newGuard(t, r.Limiter, live, banned)
-	wantServed(t, guard, newView("GET", "/"), ok, 200)
-	r.sick.Stop()
-	d := wantStatus(t, guard, newView("GET", "/"), 503).Refusal.Decision
-	if d.Reason != core.StoreFailClosed || d.Rule != "plan" {
-		t.Errorf("the decision is %+v", d)
-	}
 }
 
 // While a refusal by one shard is repeated, the response says nothing about limits on the others,

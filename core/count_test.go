@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/logtest"
@@ -13,20 +12,6 @@ import (
 
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
-
-func TestOnlyCountedCallsAreCharged(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, failedLogins)
-		v := newView("POST", "/login")
-		wantServed(t, guard, v, 200, 200, 200, 200, 200)
-		wantServed(t, guard, v, 401, 401, 401)
-		wantLeft(t, limiter, "n", me, core.PerHour(3), 1)
-		wantServed(t, guard, v, 200, 200, 200)
-		wantServed(t, guard, v, 401, 401, 429, 429)
-		wantServed(t, guard, v, 200, 429)
-	})
-}
 
 func TestAPanicIsAnInternalError(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -50,29 +35,6 @@ func TestAPanicIsAnInternalError(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Each rule of a guard counts by itself. The whole cost is given back.
-func TestCountOfSeveralRules(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		failures := core.Rule{Name: "failures", Seconds: 3600, Count: is(500), Also: []core.Limit{core.PerDay(9)}, Cost: cost(2)}
-		guard := newGuard(t, limiter, core.Rule{Name: "all", Seconds: 3600}, failures,
-			core.Rule{Name: "found", Seconds: 3600, Count: is(200)}, core.Rule{Name: "slots", Limit: core.Limit{Max: 5, Window: 3600 * time.Second, Algorithm: core.Concurrency}})
-		left := func(all, failures, failuresToday, found int) {
-			t.Helper()
-			wantLeft(t, limiter, "all", me, core.PerHour(5), all)
-			wantLeft(t, limiter, "failures", me, core.PerHour(5), failures)
-			wantLeft(t, limiter, "failures", me, core.PerDay(9), failuresToday)
-			wantLeft(t, limiter, "found", me, core.PerHour(5), found)
-		}
-		wantServed(t, guard, newView("GET", "/"), 404, 404)
-		left(4, 5, 9, 5)
-		wantServed(t, guard, newView("GET", "/"), 200, 200)
-		left(3, 5, 9, 4)
-		wantServed(t, guard, newView("GET", "/"), 500, 500)
-		left(2, 3, 7, 4)
-	})
 }
 
 // A counter that several rules share keeps the charge if any of them counts the call, in whatever

@@ -146,32 +146,6 @@ func TestZeroHandles(t *testing.T) {
 	}
 }
 
-// With accepts any limits in turn, more of them than are cached. Each has the counter that a handle
-// of its own has.
-func TestWith(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		replies := limiter.MustCounter("reply", core.PerHour(9))
-		for range 2 {
-			for i := range 20 {
-				for _, limit := range []core.Limit{{Max: 5 + i, Window: time.Duration(i+1) * time.Minute}, core.Limit{Max: 5 + i, Window: time.Hour}.Bucket(5 + i)} {
-					for left := limit.Max - 1; left >= limit.Max-2; left-- {
-						d, err := replies.With(limit).Allow(background, "user:alice")
-						if err != nil || d.Remaining != left || d.Rule != "reply" || d.Key != "user:alice" || d.Limit != limit {
-							t.Fatalf("%v: %+v, %v; want %d left", limit, d, err, left)
-						}
-					}
-					wantLeft(t, limiter, "reply", "user:alice", limit, limit.Max-2)
-					if changed, err := replies.With(limit).Reset(background, "user:alice"); !changed || err != nil {
-						t.Fatal(changed, err)
-					}
-				}
-			}
-		}
-		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(9), 9)
-	})
-}
-
 func TestWithWrongLimits(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	replies := limiter.MustCounter("reply", core.PerHour(9))

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -68,77 +67,6 @@ func TestANegativeCostIsLoggedOnce(t *testing.T) {
 	if log.Count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.Count("Cost is negative") != 1 {
 		t.Errorf("want one line with rule and cost, got: %s", log.String())
 	}
-}
-
-// The Burst of a bucket, not its rate, is the largest cost that fits.
-func TestCostOfABucket(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	rule := core.Rule{Name: "n", Limit: core.PerHour(2).Bucket(10)}
-	for weight, want := range map[int]int{10: 200, 11: 400} {
-		rule.Cost = cost(weight)
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), want)
-	}
-}
-
-func TestAKeyThatFails(t *testing.T) {
-	var log logtest.Log
-	var heard decisions
-	limiter := newLimiter(t, core.Options{Logger: log.Logger(), OnDecision: heard.note})
-	failing := func(core.Request) (string, error) { return "ignored", errors.New("tenant unknown") }
-	for _, k := range []core.KeyFunc{failing, core.Join(core.ByIP, failing)} {
-		guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, core.Rule{Name: "n", Seconds: 3600, Key: k})
-		answer := wantStatus(t, guard, newView("GET", "/"), 503)
-		if answer.Refusal.Decision.Reason != core.IdentifyFailed || answer.Refusal.Code != 14 {
-			t.Errorf("%+v", answer.Refusal)
-		}
-	}
-	wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
-	if log.Count("level=WARN", "tenant unknown", "rule=n") != 1 {
-		t.Errorf("want one line with cause and rule, got: %s", log.String())
-	}
-	heard.last(t, 2)
-}
-
-// The refusal of a cost that never fits names the limit that it is above: a further one of the rule, or
-// that of the caller's plan.
-func TestTheLimitThatACostIsAbove(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		also := core.Rule{Name: "also", Limit: core.PerHour(10), Also: []core.Limit{core.PerMinute(3)}, Cost: cost(5)}
-		plans := core.Rule{Name: "plans", Limit: core.PerHour(10), Cost: cost(5), Plans: map[string]core.Limit{"small": core.PerHour(2)}}
-		plans.Plan = func(core.Request) (string, error) { return "small", nil }
-		for _, test := range []struct {
-			rule core.Rule
-			want core.Limit
-		}{{also, core.PerMinute(3)}, {plans, core.PerHour(2)}} {
-			answer := wantStatus(t, newGuard(t, limiter, test.rule), newView("GET", "/"), 400)
-			if d := answer.Refusal.Decision; d.Limit != test.want {
-				t.Errorf("%s: names %v, want %v", test.rule.Name, d.Limit, test.want)
-			}
-		}
-	})
-}
-
-// Of several rules, the refusal names the one whose cost is too high, even if the costs are kept
-// while a remembered refusal is looked up.
-func TestCostBySizeBesideOthers(t *testing.T) {
-	bySize := core.Rule{Name: "size", Seconds: 3600, Cost: core.CostBySize(100)}
-	plain, login := core.Rule{Name: "plain", Seconds: 3600, Cost: cost(1)}, core.Rule{Name: "login", Seconds: 3600, NeedLogin: true}
-	dear := plain
-	dear.Name, dear.Cost = "dear", cost(6)
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		for _, test := range []struct {
-			rules  []core.Rule
-			size   int64
-			status int
-		}{{[]core.Rule{plain, bySize, login}, 501, 413}, {[]core.Rule{bySize, dear, login}, 500, 400}} {
-			v := newView("POST", "/").as("alice")
-			v.size = test.size
-			wantStatus(t, newGuard(t, limiter, test.rules...), v, test.status)
-		}
-	})
 }
 
 // A cost by size that can never fit gets a refusal that says so. A unit below one byte is refused

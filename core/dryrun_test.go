@@ -184,17 +184,3 @@ func TestDryRunOfCountAndSlots(t *testing.T) {
 		}
 	})
 }
-
-// A rule in DryRun that the cost never fits is reported, also if another rule knows no subject.
-func TestCostlyDryRunBesideAnUnknownSubject(t *testing.T) {
-	var heard decisions
-	limiter := newLimiter(t, core.Options{OnDecision: heard.note})
-	guard := newGuard(t, limiter,
-		core.Rule{Name: "dry", Limit: core.PerDay(3), Cost: cost(4), Mode: core.DryRun},
-		core.Rule{Name: "api", Limit: core.PerDay(3), Key: func(core.Request) (string, error) { return "", errVerify }})
-	wantStatus(t, guard, newView("GET", "/"), 503)
-	heard.last(t, 2)
-	if d := heard.heard[0]; d.Rule != "dry" || d.Reason != core.DryRunExceeded {
-		t.Errorf("%+v", d)
-	}
-}

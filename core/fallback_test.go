@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -91,85 +90,6 @@ func TestFallBackLocalAndBack(t *testing.T) {
 		default:
 			t.Fatalf("%+v", d)
 		}
-	}
-}
-
-// Charges made in this process are given back here: by Count, by Refund, and when calls in flight
-// end.
-func TestFallBackLocalGivesBack(t *testing.T) {
-	t.Run("what does not count", func(t *testing.T) {
-		rule := fallBack(1, 1)
-		rule.Count = func(status int) bool { return status >= 400 }
-		guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
-		for range 3 {
-			wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int { return 200 })
-		}
-		wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int { return 500 })
-		wantStatus(t, guard, newView("GET", "/"), 429)
-	})
-	t.Run("what is refunded", func(t *testing.T) {
-		var heard decisions
-		options := deadRedis(t)
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, fallBack(4, 0.5))
-		for range 2 {
-			wantStatus(t, guard, newView("GET", "/"), 200)
-		}
-		if err := limiter.Refund(background, heard.last(t, 2), 1); err != nil {
-			t.Fatal(err)
-		}
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		wantStatus(t, guard, newView("GET", "/"), 429)
-	})
-	t.Run("no more than was charged here", func(t *testing.T) {
-		var heard decisions
-		options := deadRedis(t)
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		rule := fallBack(10, 0.3)
-		rule.Cost = func(core.Request) int { return 10 } // only 3 of them can be charged here
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
-		d := heard.last(t, 1)
-		if err := limiter.Refund(background, d, 3); err != nil {
-			t.Fatal(err)
-		}
-		var wrong *core.RuleError
-		if err := limiter.Refund(background, d, 7); !errors.As(err, &wrong) {
-			t.Errorf("%v for what was not charged", err)
-		}
-	})
-	t.Run("slots in flight", func(t *testing.T) {
-		rule := fallBack(2, 0.5)
-		rule.Seconds, rule.MaxCount, rule.Limit = 0, 0, core.InFlight(2)
-		limiter := newLimiter(t, deadRedis(t))
-		guard := newGuard(t, limiter, rule)
-		for range 2 {
-			wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int {
-				wantStatus(t, guard, newView("GET", "/"), 429)
-				return 200
-			})
-		}
-	})
-}
-
-// Bans are counted in this process, too.
-func TestFallBackLocalBans(t *testing.T) {
-	rule := fallBack(1, 1)
-	rule.Seconds, rule.MaxCount, rule.Limit = 0, 0, core.Limit{Max: 1, Window: 10 * time.Millisecond}
-	rule.Ban = core.Ban{After: 1, For: time.Hour, Max: time.Hour}
-	var heard decisions
-	options := deadRedis(t)
-	options.OnDecision = heard.note
-	guard := newGuard(t, newLimiter(t, options), rule)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	var d core.Decision
-	for i := 2; d.Reason != core.Banned && i < 100; i++ {
-		guard.Check(newView("GET", "/"))
-		d = heard.last(t, i)
-	}
-	if d.Reason != core.Banned || d.Source != core.FromLocal || d.RetryAfter < 59*time.Minute {
-		t.Errorf("%+v, want a ban", d)
 	}
 }
 

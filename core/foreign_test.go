@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,62 +54,6 @@ func eachForeign(t *testing.T, key string, test func(t *testing.T, limiter *core
 	}
 }
 
-// wantForeign checks that an error says that the value is somebody else's, and what to do.
-func wantForeign(t testing.TB, call string, err error) {
-	t.Helper()
-	if !errors.Is(err, core.ErrStore) || !strings.Contains(err.Error(), "choose a Prefix") || !strings.Contains(err.Error(), "left as it is") {
-		t.Errorf("%s: %v, want ErrStore and what to do", call, err)
-	}
-}
-
-func TestForeignValuesUnderOurKeys(t *testing.T) {
-	limits := lasting(5)
-	limits["slots"] = core.InFlight(5)
-	for name, limit := range limits {
-		t.Run(name, func(t *testing.T) {
-			eachForeign(t, core.CounterKey("accesslimit", "s", "n", limit), func(t *testing.T, limiter *core.Limiter, _ *logtest.Log) {
-				d, err := peek(limiter, background, "n", "s", limit)
-				wantForeign(t, "Peek", err)
-				if d.Allowed || d.Reason != "" {
-					t.Errorf("beside the error: %+v", d)
-				}
-				if limit.Algorithm == core.Concurrency {
-					release, _, err := holdBy(limiter, background, "n", "s", limit)
-					wantForeign(t, "Hold", err)
-					release()
-					return
-				}
-				_, err = limiter.MustCounter("n", limit).Allow(background, "s")
-				wantForeign(t, "Allow", err)
-				switch limit.Algorithm {
-				case core.TokenBucket:
-					_, err = limiter.MustPacer("n", limit).Reserve(background, "s", 1)
-					wantForeign(t, "Reserve", err)
-				case core.SlidingLog:
-					_, err = limiter.MustLog("n", limit).AllowN(background, "s", 1, "note")
-					wantForeign(t, "AllowNoted", err)
-				}
-			})
-		})
-	}
-}
-
-func TestForeignValuesInPlaceOfRecords(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	for _, name := range []string{"a short string", "a hash", "a list", "a sorted set"} {
-		key := core.CounterKey("accesslimit", name, "n", log3)
-		if err := foreign[name](client, key); err != nil {
-			t.Fatal(err)
-		}
-		got, err := limiter.MustLog("n", log3).Records(background, name)
-		wantForeign(t, "Records", err)
-		if got != nil {
-			t.Errorf("records of %s: %+v", name, got)
-		}
-	}
-}
-
 // For rules, a foreign value is a failure of the store: the policy decides, and the log says what
 // is wrong.
 func TestForeignValuesOfRules(t *testing.T) {
@@ -135,15 +78,6 @@ func TestForeignValuesOfRules(t *testing.T) {
 	}
 }
 
-func TestForeignValuesInPlaceOfABan(t *testing.T) {
-	eachForeign(t, banKey, func(t *testing.T, limiter *core.Limiter, _ *logtest.Log) {
-		wantForeign(t, "Ban", errorOf(operate.New(limiter).Ban(background, "n", "s", time.Hour)))
-		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: key("s"), Ban: core.Ban{After: 1, For: time.Hour}, OnStoreError: core.FailClosed}
-		wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 503, 503)
-		wantLeft(t, limiter, "n", "s", core.PerHour(1), 1)
-	})
-}
-
 // Reset and Unban promise to forget, so they remove the value.
 func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	client := redistest.Start(t).Client(t)
@@ -155,28 +89,5 @@ func TestForeignValuesAreForgottenOnDemand(t *testing.T) {
 	}
 	if keys := counterKeys(client); len(keys) > 0 {
 		t.Errorf("still there: %q", keys)
-	}
-}
-
-// A value that replaced a counter before a refund, or a slot before its release, is left unchanged.
-func TestForeignValuesBeforeARefund(t *testing.T) {
-	limit := core.Limit{Max: 5, Window: time.Hour, Algorithm: core.SlidingLog}
-	client := redistest.Start(t).Client(t)
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger()})
-	d := charge(t, limiter, "n", "s", limit, 1)
-	release := hold(t, limiter, "s", core.InFlight(1))
-	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
-		client.Set(background, core.CounterKey("accesslimit", "s", "n", limit), "hello", 0)
-	}
-	wantForeign(t, "Refund", limiter.Refund(background, d, 1))
-	release()
-	if log.Count("could not be given back", "choose a Prefix") != 1 {
-		t.Errorf("the log does not say what to do: %s", log.String())
-	}
-	for _, limit := range []core.Limit{limit, core.InFlight(1)} {
-		if got := client.Get(background, core.CounterKey("accesslimit", "s", "n", limit)).Val(); got != "hello" {
-			t.Errorf("somebody else's value is %q", got)
-		}
 	}
 }

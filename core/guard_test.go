@@ -17,46 +17,6 @@ func TestMustGuardPanicsClearly(t *testing.T) {
 	limiter.MustGuard(core.Rule{Seconds: 1})
 }
 
-// A named rule on two routes has one counter, and so has a direct call with that name and limit.
-func TestNamedRulesAndDirectCallsShareCounters(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "reply", Seconds: 3600, MaxCount: 3}
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)
-		wantStatus(t, newGuard(t, limiter, rule), newView("POST", "/b"), 200)
-		if d, err := limiter.MustCounter("reply", core.PerHour(3)).Allow(background, "ip:192.0.2.1"); err != nil || d.Remaining != 0 {
-			t.Errorf("the direct call: %+v, %v", d, err)
-		}
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 429)
-		if _, err := resetOf(limiter, background, "reply", "ip:192.0.2.1", core.PerHour(3)); err != nil {
-			t.Fatal(err)
-		}
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/a"), 200)
-
-		post := newGuard(t, limiter, core.Rule{Name: "post", Seconds: 3600, NeedLogin: true})
-		wantStatus(t, post, newView("POST", "/").as("alice"), 200)
-		wantLeft(t, limiter, "post", "user:alice", core.PerHour(5), 4)
-
-		unnamed := newGuard(t, limiter, core.Rule{Seconds: 3600})
-		wantStatus(t, unnamed, newView("GET", "/users/:id"), 200)
-		wantLeft(t, limiter, "GET /users/:id", "ip:192.0.2.1", core.PerHour(5), 4)
-	})
-}
-
-func TestCheckInAHandler(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	rule := core.Rule{Name: "login", Seconds: 3600, MaxCount: 1}
-	for i, test := range []struct {
-		subject string
-		want    int
-	}{{"account:a", 200}, {"account:a", 429}, {"account:b", 200}, {"", 200}, {"", 429}, {"ip:192.0.2.1", 429}} {
-		if got := status(checkRule(limiter, newView("POST", "/login"), rule, test.subject)); got != test.want {
-			t.Errorf("call %d, %q: %d, want %d", i, test.subject, got, test.want)
-		}
-	}
-}
-
 // An adapter reports the outcome of a call only for rules that may give something back, and now and
 // then for another call, by which the limiter finds mistakes.
 func TestFinalAnswers(t *testing.T) {
@@ -173,30 +133,6 @@ func TestGuardReset(t *testing.T) {
 			wantRuleError(t, err, "n", "subject", subject)
 		}
 	})
-}
-
-func TestCheckReset(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		check := limiter.MustCheck(core.Rule{Name: "n", Seconds: 3600, MaxCount: 1}, core.Rule{Name: "m", Limit: core.PerDay(1).Log()})
-		for range 2 {
-			for _, want := range []int{200, 429} {
-				if got := status(check.Allow(newView("GET", "/"), "s")); got != want {
-					t.Errorf("status %d, want %d", got, want)
-				}
-			}
-			if changed, err := check.Reset(background, "s"); err != nil || !changed {
-				t.Error(changed, err)
-			}
-		}
-	})
-	down := newLimiter(t, deadRedis(t))
-	if changed, err := down.MustCheck(core.Rule{Name: "n", Seconds: 3600}).Reset(background, "s"); changed || !errors.Is(err, core.ErrStore) {
-		t.Errorf("without Redis: %v, %v", changed, err)
-	}
-	if changed, err := down.MustGuard(core.Rule{Seconds: 3600}).Reset(background, "s"); changed || err != nil {
-		t.Errorf("of a rule that was never called: %v, %v", changed, err)
-	}
 }
 
 // However many limits a Reset forgets, it asks Redis once, so that it ends by Timeout.

@@ -73,26 +73,6 @@ func headersOf(t *testing.T, options core.Options, rules []core.Rule, verdicts .
 
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
-// Limiters that stack each have their entry. So does a limit in the handler.
-func TestStackedLimitersAddUp(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	v := newView("GET", "/")
-	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60, MaxCount: 9}), v, 200)
-	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 60, MaxCount: 5}), v, 200)
-	if got := status(checkRule(limiter, v, core.Rule{Name: "own", Seconds: 60, MaxCount: 3}, "a")); got != 200 {
-		t.Fatal(got)
-	}
-	if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"outer", 9, 60}, {"inner", 5, 60}, {"own", 3, 60}}) {
-		t.Errorf("RateLimit-Policy %v", got)
-	}
-	got := parseEntries(t, v.response["Ratelimit"], "r", "t")
-	for i, want := range []entry{{"outer", 8, 0}, {"inner", 4, 0}, {"own", 2, 0}} {
-		if len(got) != 3 || got[i].name != want.name || got[i].a != want.a {
-			t.Fatalf("RateLimit %v", got)
-		}
-	}
-}
-
 var (
 	wide   = core.Rule{Name: "wide", Seconds: 3600, MaxCount: 1000}
 	narrow = core.Rule{Name: "narrow", Limit: core.Limit{Max: 5, Window: 1500 * time.Millisecond}}

@@ -41,20 +41,6 @@ func TestNeedLogin(t *testing.T) {
 	})
 }
 
-// With NeedLogin the caller must be known, and Key chooses the subject. A call that costs nothing
-// needs its login all the same.
-func TestNeedLoginWithKeyAndCost(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: whoSays})
-	team := newGuard(t, limiter, core.Rule{Name: "team", Seconds: 3600, NeedLogin: true, Key: key("team:7")})
-	wantStatus(t, team, newView("POST", "/"), 401)
-	wantStatus(t, team, newView("POST", "/").as("alice"), 200)
-	wantLeft(t, limiter, "team", "team:7", core.PerHour(5), 4)
-
-	free := newGuard(t, limiter, core.Rule{Name: "free", Seconds: 3600, NeedLogin: true, Cost: cost(0)})
-	wantStatus(t, free, newView("POST", "/"), 401)
-	wantStatus(t, free, newView("POST", "/").as("alice"), 200)
-}
-
 func TestIdentifyRunsOnceACall(t *testing.T) {
 	asked := 0
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: func(r core.Request) (string, error) {
@@ -398,16 +384,5 @@ func TestContextValueTakesOnlyStrings(t *testing.T) {
 		if user, err := identified(t, whoSays, v); user != "" || err != nil {
 			t.Errorf("%v is %q, %v", value, user, err)
 		}
-	}
-}
-
-// Request.Header finds a header in any spelling. A View need only know the canonical one.
-func TestHeadersAreFoundInAnySpelling(t *testing.T) {
-	v := newView("GET", "/").with("X-Api-Key", "k")
-	user, _ := identified(t, func(r core.Request) (string, error) {
-		return strings.Join(r.Header("x-API-key"), ","), nil
-	}, v)
-	if user != "k" {
-		t.Errorf("Request.Header found %q", user)
 	}
 }

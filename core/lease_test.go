@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -89,34 +88,6 @@ func TestLeasedPlansAndCosts(t *testing.T) {
 	wantLeft(t, limiter, "n", me, plan, 9600-600)
 }
 
-// A refund gives back a leased permit, and so does Count for a call that does not count.
-func TestLeasedCallsAreGivenBack(t *testing.T) {
-	limiter, heard := heardOf(t, redistest.Start(t), "test")
-	guard := newGuard(t, limiter, leaseRule())
-	var leased core.Decision
-	for i := 0; leased.Source != core.FromLease; i++ {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		leased = heard.last(t, i+1)
-	}
-	calls := len(heard.heard)
-	if err := limiter.Refund(background, leased, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := limiter.Refund(background, leased, 1); err == nil {
-		t.Error("refunded twice")
-	}
-	counted := leaseRule()
-	counted.Name, counted.Count = "counted", func(status int) bool { return status == 500 }
-	outcomes := newGuard(t, limiter, counted)
-	for range 50 {
-		wantServed(t, outcomes, newView("GET", "/"), ok, 200)
-	}
-	wantServed(t, outcomes, newView("GET", "/"), 500, 500)
-	limiter.Close()
-	wantLeft(t, limiter, "n", me, core.PerHour(3200), 3200-calls+1)
-	wantLeft(t, limiter, "counted", me, core.PerHour(3200), 3199)
-}
-
 // A Reset in this process drops the lease. All permits of the limit are there again, and no more.
 func TestResetOfALeasedCounter(t *testing.T) {
 	limiter, _ := heardOf(t, redistest.Start(t), "test")
@@ -131,56 +102,4 @@ func TestResetOfALeasedCounter(t *testing.T) {
 		wantStatus(t, guard, newView("GET", "/"), 200)
 	}
 	wantStatus(t, guard, newView("GET", "/"), 429)
-}
-
-// A refused caller who tries again is answered in this process, with the same headers, until
-// something changes.
-func TestRefusalsAreRemembered(t *testing.T) {
-	server := redistest.Start(t)
-	limiter, heard := heardOf(t, server, "test")
-	rules := []core.Rule{
-		{Name: "narrow", Seconds: 3600, MaxCount: 1, Ban: core.Ban{After: 2, For: time.Hour}}, {Name: "wide", Seconds: 3600, MaxCount: 9, Key: core.Global},
-	}
-	guard := newGuard(t, limiter, rules...)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	first, again := newView("GET", "/"), newView("GET", "/")
-	wantStatus(t, guard, first, 429)
-	if d := heard.last(t, 2); d.Source != core.FromRedis {
-		t.Errorf("refused first: %+v", d)
-	}
-	server.Kill() // the rest of the test works without it
-	wantStatus(t, guard, again, 429)
-	if d := heard.last(t, 3); d.Source != core.FromDenyCache || len(d.All) != 2 || d.All[1].Source != core.FromDenyCache {
-		t.Errorf("refused again: %+v", d)
-	}
-	if fmt.Sprint(first.response["Ratelimit-Policy"]) != fmt.Sprint(again.response["Ratelimit-Policy"]) {
-		t.Errorf("%v, and first %v", again.response, first.response)
-	}
-}
-
-// A Reset by another process is seen within a second.
-func TestAResetElsewhereIsSeen(t *testing.T) {
-	t.Parallel() // it waits for real time
-	server := redistest.Start(t)
-	here, _ := heardOf(t, server, "test")
-	there, _ := heardOf(t, server, "test")
-	charge(t, here, "n", "user:a", core.PerHour(1), 1)
-	if d, err := here.MustCounter("n", core.PerHour(1)).Allow(background, "user:a"); err != nil || d.Allowed {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	if _, err := resetOf(there, background, "n", "user:a", core.PerHour(1)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(background, patient)
-	defer cancel()
-	for {
-		d, err := here.MustCounter("n", core.PerHour(1)).Allow(ctx, "user:a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d.Allowed {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -91,41 +89,6 @@ func TestWrongDirectCalls(t *testing.T) {
 	}
 }
 
-func TestAllowNWithWrongNumbers(t *testing.T) {
-	bucket := core.PerHour(5).Bucket(8)
-	for _, test := range []struct {
-		name  string
-		limit core.Limit
-		n     int
-		ok    bool
-	}{
-		{"all of Max", core.PerHour(5), 5, true},
-		{"one more than Max", core.PerHour(5), 6, false},
-		{"the largest number", core.PerHour(5), math.MaxInt, false},
-		{"all of Burst", bucket, 8, true},
-		{"one more than Burst", bucket, 9, false},
-		{"Max over a smaller Burst", core.PerHour(5).Bucket(2), 3, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			limiter := newLimiter(t, core.Options{})
-			d, err := limiter.MustCounter("n", test.limit).AllowN(background, "s", test.n)
-			if test.ok {
-				if err != nil || !d.Allowed {
-					t.Errorf("%+v, %v", d, err)
-				}
-				return
-			}
-			if !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.Reason != "" {
-				t.Errorf("%+v, %v; want the zero Decision and ErrCostExceedsLimit", d, err)
-			}
-		})
-	}
-	for _, n := range []int{-1, math.MinInt} {
-		_, err := newLimiter(t, core.Options{}).MustCounter("n", core.PerHour(5)).AllowN(background, "s", n)
-		wantRuleError(t, err, "n", "n", "-")
-	}
-}
-
 func TestDirectCallsOfAnEndedCaller(t *testing.T) {
 	canceled, cancel := context.WithCancel(background)
 	cancel()
@@ -168,19 +131,5 @@ func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
 	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
 	if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
 		t.Errorf("%+v, %v", d, err)
-	}
-}
-
-func TestLimitsInWords(t *testing.T) {
-	words := []string{
-		core.PerSecond(1).String(), core.PerMinute(2).String(), core.PerHour(3).String(), core.PerDay(4).String(),
-		core.PerSecond(10).Bucket(20).String(), core.Limit{Max: 1, Window: time.Second, Algorithm: core.TokenBucket}.String(),
-		core.SlidingWindow.String(), core.FixedWindow.String(), core.TokenBucket.String(), core.Algorithm(7).String(),
-		core.FailOpen.String(), core.FailClosed.String(),
-	}
-	want := strings.Split("1/s,2/m,3/h,4/24h,10/s burst 20,1/s burst 1,"+
-		"SlidingWindow,FixedWindow,TokenBucket,Algorithm(7),fail_open,fail_closed", ",")
-	if !slices.Equal(words, want) {
-		t.Errorf("%q, want %q", words, want)
 	}
 }

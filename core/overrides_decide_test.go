@@ -425,24 +425,6 @@ func handlesObey(t *testing.T, limiter *core.Limiter) {
 	}
 }
 
-// An earlier version ignores overrides, and counts in the same counters.
-func TestOverridesBesideAnEarlierVersion(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		if source == core.FromMemory { // which no other process shares
-			return
-		}
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		newer, rule := newGuard(t, limiter, byUser("api")), byUser("api")
-		rule.Overrides = false
-		older := newGuard(t, newLimiter(t, options), rule)
-		operator{t, limiter, "api", core.PerHour(2)}.max("user:a", 4)
-		wantServed(t, newer, by("a"), ok, 200)
-		wantServed(t, older, by("a"), ok, 200, 429)
-		wantServed(t, newer, by("a"), ok, 200, 200, 429)
-	})
-}
-
 // A plan that LimitFor computes must have the rule's span and algorithm, or the rule's own limit
 // holds.
 func TestComputedPlansOfARuleWithOverrides(t *testing.T) {

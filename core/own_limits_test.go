@@ -11,7 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // wantOwn asks for the caller's own limits, and compares the names and what remains of each.
@@ -299,22 +298,6 @@ func TestOwnLimitsAfterAPanic(t *testing.T) {
 	if err := panicked(func() { new(core.Guard).OwnLimits(newView("GET", "/")) }); err == nil {
 		t.Error("the zero Guard shows limits")
 	}
-}
-
-// Counters on several servers are asked side by side.
-func TestOwnLimitsOnSeveralServers(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Redis: redistest.StartRing(t, 2).Client(t), Timeout: patient})
-	var rules []core.Rule
-	for _, subject := range []string{"a", "b", "c", "d"} {
-		key := func(core.Request) (string, error) { return subject, nil }
-		rules = append(rules, core.Rule{Name: subject, Seconds: 60, Ban: core.Ban{After: 1, For: time.Hour}, Key: key})
-	}
-	guard, v := newGuard(t, limiter, rules...), newView("GET", "/rate_limit")
-	wantOwn(t, guard, v, "a IIIII of 5/m, b IIIII of 5/m, c IIIII of 5/m, d IIIII of 5/m")
-	for range 5 {
-		wantStatus(t, newGuard(t, limiter, rules[2]), v, 200)
-	}
-	wantOwn(t, guard, v, "a IIIII of 5/m, b IIIII of 5/m, c  of 5/m, d IIIII of 5/m")
 }
 
 // A call after a caller's look at their limits keeps notes, as any other.

@@ -28,27 +28,6 @@ func wantTurn(t testing.TB, limiter *core.Limiter, limit core.Limit, want time.D
 	return d
 }
 
-func TestReserveMoreThanCanEverCome(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		for limit, most := range map[core.Limit]int{core.PerHour(3).Bucket(5): 30, core.PerHour(3).Bucket(500): 500} {
-			for _, call := range waits(limiter) {
-				d, err := call(background, "n", "s", limit, most+1)
-				if !errors.Is(err, core.ErrCostExceedsLimit) || d.Allowed || d.Reason != "" {
-					t.Errorf("%d of %v: %+v, %v", most+1, limit, d, err)
-				}
-				wantLeft(t, limiter, "n", "s", limit, limit.Burst)
-			}
-			if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", most); err != nil || !d.Allowed {
-				t.Errorf("%d of %v: %+v, %v", most, limit, d, err)
-			}
-			if _, err := resetOf(limiter, background, "n", "s", limit); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 type waiting = func(ctx context.Context, name, subject string, limit core.Limit, n int) (core.Decision, error)
 
 // waits returns every kind of call that takes a turn.
@@ -157,47 +136,6 @@ func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
 	})
 }
 
-// A caller who leaves while waiting gives back only the permits that nobody has reserved after it,
-// because the waits of later callers are fixed.
-func TestLeavingAcquireGivesBack(t *testing.T) {
-	for name, test := range map[string]struct {
-		behind int           // permits that are reserved behind five of who leaves
-		next   time.Duration // when the turn after that is, half a second later
-	}{
-		"nobody behind":  {0, 500 * time.Millisecond},
-		"a few behind":   {2, 4500 * time.Millisecond}, // three of the five are given back
-		"as many behind": {5, 10500 * time.Millisecond},
-		"more behind":    {7, 12500 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
-				wantTurn(t, limiter, slowly, 0)
-				ctx, cancel := context.WithCancel(background)
-				left := make(chan error)
-				go func() {
-					d, err := limiter.MustPacer("n", slowly).Acquire(ctx, "s", 5)
-					if d.Allowed || d.Reason != "" {
-						t.Errorf("beside the error: %+v", d)
-					}
-					left <- err
-				}()
-				synctest.Wait()
-				if test.behind > 0 {
-					if _, err := limiter.MustPacer("n", slowly).Reserve(background, "s", test.behind); err != nil {
-						t.Error(err)
-					}
-				}
-				time.Sleep(500 * time.Millisecond)
-				cancel()
-				if err := <-left; !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
-					t.Errorf("%v, want the context's error", err)
-				}
-				wantTurn(t, limiter, slowly, test.next)
-			})
-		})
-	}
-}
-
 // A turn that was counted locally is given back too, though it took less than was asked for.
 func TestLeavingAcquireGivesBackALocalTurn(t *testing.T) {
 	mails := newLimiter(t, deadRedis(t)).MustPacer("n", core.PerMinute(2).Bucket(4)).WithStorePolicy(core.CountLocally(0.5))
@@ -244,26 +182,6 @@ func TestLeavingAcquireInRealTime(t *testing.T) {
 		d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
 		if err != nil || d.Wait > 30*time.Minute || d.Wait < 30*time.Minute-patient {
 			t.Errorf("%+v, %v; want the turn that was left", d, err)
-		}
-	})
-}
-
-// A bucket can be overdrawn only while the next turn lies within a year. A later turn takes no
-// permits.
-func TestReserveBeyondAYear(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		limit := core.Limit{Max: 1, Window: 100 * 24 * time.Hour, Algorithm: core.TokenBucket}
-		for i := range 4 {
-			if d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1); err != nil || !d.Allowed || d.Wait > time.Duration(i)*limit.Window {
-				t.Fatalf("%+v, %v", d, err)
-			}
-		}
-		for range 2 {
-			d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
-			if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 34*24*time.Hour {
-				t.Errorf("%+v, %v", d, err)
-			}
 		}
 	})
 }

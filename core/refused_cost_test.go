@@ -106,34 +106,6 @@ var reasonOf = map[int]core.Reason{
 	http.StatusTooManyRequests: core.Blocked, http.StatusBadRequest: core.CostTooHigh, http.StatusRequestEntityTooLarge: core.CostTooHigh,
 }
 
-// While Redis does not answer, a known block goes before the cost, too. Of others, the cost is what
-// is known.
-func TestCostsInAnOutage(t *testing.T) {
-	onEveryOutage(t, func(t *testing.T, o *outage) {
-		limiters, guards := make(map[string]*core.Limiter), make(map[string]*core.Guard)
-		for name := range banningPolicies {
-			limiter := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
-			limiters[name], guards[name] = limiter, attach(t, limiter, plainRule, banningRule(name))
-			overrides, err := operate.New(limiter).Overrides(name)
-			if err = errors.Join(err, overrides.Set(background, "blocked", operate.Override{Blocked: true})); err != nil {
-				t.Fatal(err)
-			}
-		}
-		o.begin()
-		for name, guard := range guards {
-			for subject, want := range map[string]int{"blocked": 429, "somebody": 400} {
-				if name == "dry" || name == "soft" {
-					want = 400
-				}
-				x, _ := operate.New(limiters[name]).ExplainView(of(subject))
-				if got := status(guard.Check(of(subject))); got != want || x.Reason != reasonOf[want] {
-					t.Errorf("%s by %s: status %d, explained as %s; want %d", subject, name, got, x.Reason, want)
-				}
-			}
-		}
-	})
-}
-
 // A block on a server that is down goes before a cost on another one.
 func TestABlockOnAShardThatIsDown(t *testing.T) {
 	ring := redistest.StartRing(t, 2)

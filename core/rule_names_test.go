@@ -1,8 +1,6 @@
 package core_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -74,15 +72,4 @@ func TestARefusedGuardTakesNoNames(t *testing.T) {
 		t.Fatal("a rule without a span was taken")
 	}
 	newGuard(t, limiter, core.Rule{Name: "a", Seconds: 2}, core.Rule{Name: "b", Seconds: 1})
-}
-
-// Direct calls may bring a limit of their own each time, more of them than are kept compiled.
-func TestManyLimitsInDirectCalls(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for n := 1; n <= 1100; n++ {
-		d, err := limiter.MustCounter("plan", core.PerHour(n)).Allow(context.Background(), "user:"+fmt.Sprint(n))
-		if err != nil || d.Remaining != n-1 {
-			t.Fatalf("limit %d: %+v, %v", n, d, err)
-		}
-	}
 }

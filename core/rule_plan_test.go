@@ -1,19 +1,15 @@
 package core_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // planned returns a rule of two calls an hour, or of the limit that the caller's plan has.
@@ -188,109 +184,6 @@ func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
 	}
 }
 
-// Plans are found by the name that Plan returns; for no name, an unknown one, or an error, the
-// rule's own limit holds.
-func TestNamedPlans(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		for name, test := range map[string]struct {
-			err    error
-			passes int
-			told   string
-		}{
-			"pro":     {nil, 4, ""},
-			"ours":    {nil, 9, ""},
-			"day":     {nil, 3, ""},
-			"":        {nil, 2, ""},
-			"unknown": {nil, 2, "no plan"},
-			"error":   {errVerify, 2, errVerify.Error()},
-		} {
-			t.Run(name, func(t *testing.T) {
-				var log logtest.Log
-				options.Logger, options.Identify = log.Logger(), whoSays
-				limiter := newLimiter(t, options)
-				rule := core.Rule{
-					Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerHour(100).Log()}, NeedLogin: true,
-					Plan: func(r core.Request) (string, error) {
-						user, _ := r.User()
-						return user, test.err
-					},
-					Plans: map[string]core.Limit{"pro": core.PerHour(4), "ours": core.Unlimited, "day": core.PerCalendarDay(3, "Asia/Tokyo")},
-				}
-				guard := newGuard(t, limiter, rule)
-				want := append(slices.Repeat([]int{200}, test.passes), 429)
-				if name == "ours" {
-					want = want[:test.passes]
-				}
-				route := "/" + name
-				v := newView("GET", route).as(name)
-				if name == "" {
-					v.as("nobody's plan")
-					rule.Plan = planOf("")
-					guard = newGuard(t, limiter, rule)
-				}
-				wantServed(t, guard, v, ok, want...)
-				if other := newView("POST", route).as(name); name != "" {
-					// An unnamed rule counts each route by itself.
-					wantServed(t, guard, other, ok, want...)
-				}
-				if got := log.Count("plan could not be found"); got > 0 != (test.told != "") || log.Count(test.told) == 0 {
-					t.Errorf("%d warnings: %s", got, log.String())
-				}
-			})
-		}
-	})
-}
-
-// A plan leases as the rule says, refuses nobody in DryRun, and does not lift a ban.
-func TestNamedPlansBesideOtherFields(t *testing.T) {
-	var heard decisions
-	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient, OnDecision: heard.note})
-	rule := core.Rule{Seconds: 3600, MaxCount: 2, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.PerHour(3200), "ours": core.Unlimited}}
-	leased, dry, banned := rule, rule, rule
-	leased.Name, leased.Lease, leased.MaxCount = "leased", 100, 200
-	guard := newGuard(t, limiter, leased)
-	for i := 1; i < 20; i++ {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-	}
-	if d := heard.last(t, 19); d.Source != core.FromLease || d.Limit != core.PerHour(3200) {
-		t.Errorf("%+v, want a leased permit of the plan", d)
-	}
-	dry.Name, dry.Mode, dry.Plans = "dry", core.DryRun, map[string]core.Limit{"pro": core.PerHour(1)}
-	wantServed(t, newGuard(t, limiter, dry), newView("GET", "/"), ok, 200, 200, 200)
-	if !slices.ContainsFunc(heard.heard, func(d core.Decision) bool { return d.Reason == core.DryRunExceeded && d.Limit == core.PerHour(1) }) {
-		t.Errorf("%+v, want one that DryRun would have refused by the plan", heard.heard)
-	}
-	banned.Name, banned.Ban, banned.Plan = "n", core.Ban{ByHand: true}, planOf("ours")
-	guard = newGuard(t, limiter, banned)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	banFor(t, limiter, me, time.Hour)
-	wantStatus(t, guard, newView("GET", "/"), 429)
-}
-
-// A ban holds for callers whose plan has no limit, too. They have no counter that could report it.
-func TestBanAppliesToUnlimitedCallers(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{
-			Name: "api", Seconds: 60, Ban: core.Ban{ByHand: true},
-			LimitFor: func(core.Request) (core.Limit, error) { return core.Unlimited, nil },
-		})
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		if _, err := operate.New(limiter).Ban(context.Background(), "api", "ip:192.0.2.1", time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		call := newView("GET", "/")
-		d := wantStatus(t, guard, call, 429).Refusal.Decision
-		if d.Reason != core.Banned || d.RetryAfter <= 59*time.Second || d.RetryAfter > time.Minute {
-			t.Errorf("the decision is %+v", d)
-		}
-		if got := call.response.Get("Ratelimit"); got != `"api";r=0;t=60` {
-			t.Errorf("RateLimit is %s", got)
-		}
-		wantStatus(t, guard, newView("GET", "/").from("192.0.2.2"), 200)
-	})
-}
-
 func TestUnlimitedDirectCalls(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -317,16 +210,6 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 		_, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", -1)
 		wantRuleError(t, err, "n", "n", "-1")
 	})
-}
-
-// The Decision beside an error is the zero one, also for a caller without a limit.
-func TestUnlimitedOfAnEndedCaller(t *testing.T) {
-	v, leave := leaving(newView("GET", "/"))
-	leave()
-	d, err := newLimiter(t, core.Options{}).MustCounter("n", core.Unlimited).Allow(v.ctx, "s")
-	if err == nil || d.Allowed || d.Reason != "" || d.Rule != "" {
-		t.Errorf("%+v, %v", d, err)
-	}
 }
 
 // Every kind of direct call accepts a plan without a limit.

@@ -2,8 +2,6 @@ package core_test
 
 import (
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -102,54 +100,6 @@ func TestMadeUpRoutesStayBounded(t *testing.T) {
 	}
 }
 
-// A name that is too long for any real route is not kept: gRPC takes method names of megabytes.
-func TestLongRoutesAreNotKept(t *testing.T) {
-	real, made := "/"+strings.Repeat("r", 255), "/"+strings.Repeat("m", 10_000)
-	if name := countedAs(t, "", real); name != real {
-		t.Errorf("a route of 256 bytes is counted as %q", name)
-	}
-	if name := countedAs(t, "", made); name != "(no route)" {
-		t.Errorf("a route of 10,000 bytes is counted as a name of %d", len(name))
-	}
-}
-
-// Anybody can make up methods and call paths that do not exist. That must not use up the room for
-// real routes.
-func TestMadeUpMethodsTakeNoRoomForRoutes(t *testing.T) {
-	var heard decisions
-	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
-	calls := 0
-	for i := range mostRoutes {
-		for _, route := range []string{"", "/any"} {
-			wantStatus(t, guard, newView(fmt.Sprint("MADE", i), route), 200)
-			calls++
-		}
-	}
-	wantStatus(t, guard, newView("GET", "/real"), 200)
-	if d := heard.last(t, calls+1); d.Rule != "GET /real" {
-		t.Errorf("a real route is counted as %q", d.Rule)
-	}
-}
-
-// A name is in every response. One made of a route or of patterns must not be longer than proxies
-// accept.
-func TestHeadersStayShort(t *testing.T) {
-	patterns := make([]string, 200)
-	for i := range patterns {
-		patterns[i] = fmt.Sprintf("/a/quite/ordinary/path/%d/**", i)
-	}
-	long := "/" + strings.Repeat("long", 10_000)
-	for name, rule := range map[string]core.Rule{"route": {Seconds: 1}, "patterns": {Seconds: 1, Paths: append(patterns, "/long*")}} {
-		v := newView("", long)
-		wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule), v, 200)
-		for header, values := range v.response {
-			if n := len(strings.Join(values, "")); n > 1000 {
-				t.Errorf("%s: %s has %d bytes", name, header, n)
-			}
-		}
-	}
-}
-
 func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {
 	var log logtest.Log
 	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
@@ -183,22 +133,5 @@ func TestHeadersOfRulesWithOneName(t *testing.T) {
 	}
 	if len(seen) != 3 || !seen["api"] || !seen["api-10s"] {
 		t.Errorf("the names of three limits: %v", seen)
-	}
-}
-
-func TestNewRoutesUnderManyCallers(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1000})
-	var callers sync.WaitGroup
-	for range 8 {
-		callers.Go(func() {
-			for i := range 50 {
-				guard.Check(newView("GET", fmt.Sprint("/", i)))
-			}
-		})
-	}
-	callers.Wait()
-	for i := range 50 {
-		wantLeft(t, limiter, fmt.Sprint("GET /", i), "ip:192.0.2.1", core.PerHour(1000), 992)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -102,30 +101,6 @@ func TestSlotsAcrossVersions(t *testing.T) {
 		})
 		wantLeft(t, limiter, "n", me, inFlight(1, time.Minute).Limit, 1)
 		wantLeft(t, limiter, "n", me, inFlight(1, time.Hour).Limit, 1)
-	})
-}
-
-// A call in flight renews its slot where it took it, though the rule has another window now.
-func TestRenewalsAcrossVersions(t *testing.T) {
-	const window = 1500 * time.Millisecond
-	inside := func(t *testing.T, limiter *core.Limiter) {
-		set := newRuleSet(t, limiter, inFlight(1, window))
-		guard := set.MustGuard("n")
-		serveInside(t, guard, func() {
-			mustReplace(t, set, inFlight(1, time.Hour))
-			for end := time.Now().Add(window * 3 / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				wantLeft(t, limiter, "n", me, inFlight(1, window).Limit, 0)
-			}
-			wantLeft(t, limiter, "n", me, inFlight(1, time.Hour).Limit, 1)
-		})
-		wantLeft(t, limiter, "n", me, inFlight(1, window).Limit, 1)
-	}
-	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { inside(t, newLimiter(t, core.Options{})) })
-	})
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel() // it waits for real time
-		inside(t, newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}))
 	})
 }
 

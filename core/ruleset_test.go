@@ -248,29 +248,6 @@ func wantPlaces(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A ban by hand needs a rule with Ban, as the rules are now.
-func TestBansFollowTheSet(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	with, without := named("api", core.PerHour(9)), named("api", core.PerHour(9))
-	with.Ban = core.Ban{ByHand: true}
-	set := newRuleSet(t, limiter, without)
-	guard := set.MustGuard("api")
-	if _, err := operate.New(limiter).Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err == nil {
-		t.Error("a ban that nobody sees was accepted")
-	}
-	if err := set.Replace("2", with); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := operate.New(limiter).Ban(t.Context(), "api", "ip:192.0.2.1", time.Hour); err != nil {
-		t.Error(err)
-	}
-	wantStatus(t, guard, newView("GET", "/"), 429)
-	if err := set.Replace("3", without); err != nil {
-		t.Fatal(err)
-	}
-	wantStatus(t, guard, newView("GET", "/"), 200)
-}
-
 // Overrides hold as the rules are now: for a rule that has Overrides, and the window that they were
 // made for.
 func TestOverridesFollowTheSet(t *testing.T) {

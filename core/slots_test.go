@@ -62,22 +62,6 @@ func TestHoldWithoutAnAnswer(t *testing.T) {
 	release()
 }
 
-// The context is only for taking the slot. The slot outlives it.
-func TestHoldOutlivesItsContext(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		ctx, cancel := context.WithCancel(background)
-		release, _, err := limiter.MustSlots("n", 1).Hold(ctx, "s")
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		wantLeft(t, limiter, "n", "s", core.InFlight(1), 0)
-		release()
-		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
-	})
-}
-
 // A slot that may or may not have been taken is given back twice: a call that is still on its way
 // may take it after the first time.
 func TestASlotThatIsTakenLate(t *testing.T) {
@@ -116,20 +100,6 @@ func TestReleaseWithoutRedis(t *testing.T) {
 	release()
 	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
 		t.Errorf("want one line with the cause, got: %s", log.String())
-	}
-}
-
-// The second release does not ask Redis.
-func TestASecondReleaseDoesNothing(t *testing.T) {
-	var log logtest.Log
-	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient / 20, Logger: log.Logger()})
-	release := hold(t, limiter, "s", core.InFlight(1))
-	release()
-	server.Kill()
-	release()
-	if log.Count("level=WARN") != 0 {
-		t.Errorf("logged: %s", log.String())
 	}
 }
 

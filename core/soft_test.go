@@ -2,10 +2,7 @@ package core_test
 
 import (
 	"errors"
-	"net/http"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
@@ -61,66 +58,6 @@ func TestSoftTellsTheHandler(t *testing.T) {
 	})
 }
 
-// The user is in the context of a call only if Expose is set.
-func TestSoftExposesOnlyTheDecision(t *testing.T) {
-	for _, expose := range []bool{false, true} {
-		guard := newGuard(t, newLimiter(t, core.Options{Identify: whoSays, Expose: expose}), core.Rule{Name: "soft", Seconds: 60, MaxCount: 1, Mode: core.Soft, Key: core.ByUser})
-		wantStatus(t, guard, by("alice"), 200)
-		answer := wantStatus(t, guard, by("alice"), 200)
-		if d, _ := core.DecisionFrom(answer.Context); d.Reason != core.SoftExceeded || d.Key != "user:alice" {
-			t.Errorf("the handler finds %+v", d)
-		}
-		if user, ok := core.UserFrom(answer.Context); ok != expose || expose && user != "alice" {
-			t.Errorf("Expose %t: the handler finds the user %q", expose, user)
-		}
-	}
-}
-
-// A soft rule does not keep another rule from being charged. A call that another rule refuses gets
-// the Reason of that rule.
-func TestSoftBesideOtherRules(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		global := gentle
-		global.Key, global.MaxCount = key("all"), 2 // elsewhere on a ring and a cluster
-		guard := newGuard(t, limiter, global, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 4})
-		for i, reason := range []core.Reason{core.Allowed, core.Allowed, core.SoftExceeded, core.SoftExceeded, core.LimitExceeded, core.LimitExceeded} {
-			v := newView("GET", "/")
-			answer := guard.Check(v)
-			d := heard.last(t, i+1)
-			if d.Reason != reason || d.Allowed != (answer.Refusal == nil) || len(d.All) != 2 {
-				t.Fatalf("call %d: %+v, want %s", i, d, reason)
-			}
-			if rule := map[bool]string{true: "soft", false: "hard"}[reason == core.SoftExceeded]; d.Rule != rule {
-				t.Errorf("call %d: the rule is %s, want %s", i, d.Rule, rule)
-			}
-			if names := titlesOf(t, v.response); !slices.Equal(names, []string{"hard"}) {
-				t.Errorf("call %d: the headers show %v", i, names)
-			}
-			if answer.Refusal != nil && !slices.Equal(answer.Refusal.Violated, []string{"hard"}) {
-				t.Errorf("call %d: violated are %v", i, answer.Refusal.Violated)
-			}
-			wantLeft(t, limiter, "hard", me, core.PerHour(4), max(0, 3-i))
-		}
-		reset, err := limiter.MustCounter("soft", core.PerHour(2)).Reset(background, "all")
-		if err != nil || !reset {
-			t.Fatal(err)
-		}
-		wantStatus(t, guard, newView("GET", "/"), 429)
-		wantLeft(t, limiter, "soft", "all", core.PerHour(2), 2)
-	})
-}
-
-func titlesOf(t *testing.T, headers http.Header) (names []string) {
-	t.Helper()
-	for _, e := range parseEntries(t, headers["Ratelimit-Policy"], "q", "w") {
-		names = append(names, e.name)
-	}
-	return names
-}
-
 // A charge that was not made cannot be given back, neither by hand nor by the outcome.
 func TestSoftRefunds(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -161,93 +98,6 @@ func TestSoftWithErrorsRefusesNobody(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Callers who are not logged in are neither asked to nor counted.
-func TestSoftOfALogin(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: whoSays})
-	rule := gentle
-	rule.NeedLogin = true
-	guard := newGuard(t, limiter, rule)
-	for i := range 4 {
-		wantSoft(t, guard, newView("GET", "/"), "")
-		reason := core.SoftExceeded
-		if i < 2 {
-			reason = ""
-		}
-		wantSoft(t, guard, by("alice"), reason)
-	}
-	if status := newGuard(t, limiter, rule, core.Rule{Name: "login", Seconds: 60, NeedLogin: true}).Check(newView("GET", "/")).Refusal.Status; status != 401 {
-		t.Errorf("a rule beside the soft one asks for a login with %d", status)
-	}
-}
-
-// A cost that never fits is marked, and charged to none of the rule's limits.
-func TestSoftOfACostThatNeverFits(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		for name, overrides := range map[string]bool{"plain": false, "overridable": true} {
-			limiter := newLimiter(t, options)
-			rule := core.Rule{
-				Name: name, Seconds: 3600, MaxCount: 10, Also: []core.Limit{core.PerDay(2)}, Mode: core.Soft, Overrides: overrides,
-				Cost: func(r core.Request) int { return int(r.Size()) },
-			}
-			guard := newGuard(t, limiter, rule, core.Rule{Name: name + " hard", Seconds: 3600})
-			v := newView("GET", "/")
-			v.size = 3
-			if d := wantSoft(t, guard, v, core.SoftExceeded); d.Rule != name || d.Key != me || d.Source != source {
-				t.Errorf("%+v", d)
-			}
-			wantLeft(t, limiter, name, me, core.PerHour(10), 10)
-			wantLeft(t, limiter, name, me, core.PerDay(2), 2)
-			wantLeft(t, limiter, name+" hard", me, core.PerHour(5), 4)
-			v.size = 2
-			wantSoft(t, guard, v, "")
-			wantLeft(t, limiter, name, me, core.PerHour(10), 8)
-		}
-	})
-}
-
-// An operator's override holds for a soft rule too. A subject that is blocked is marked.
-func TestSoftOverrides(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		rule := gentle
-		rule.Overrides, rule.Also = true, []core.Limit{core.PerDay(99)}
-		guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 100})
-		o := operator{t, limiter, "soft", core.PerHour(2)}
-		o.block(me, time.Time{})
-		if d := wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded); d.Rule != "soft" || d.ResetAfter != 0 {
-			t.Errorf("%+v", d)
-		}
-		wantLeft(t, limiter, "hard", me, core.PerHour(100), 99)
-		o.max(me, 3)
-		for _, reason := range []core.Reason{"", "", "", core.SoftExceeded} {
-			wantSoft(t, guard, newView("GET", "/"), reason)
-		}
-		o.lift(me)
-		wantSoft(t, guard, newView("GET", "/"), "")
-		wantLeft(t, limiter, "soft", me, core.PerDay(99), 96)
-		wantLeft(t, limiter, "hard", me, core.PerHour(100), 94)
-	})
-}
-
-// If the store does not answer, a soft rule lets the call pass uncounted, or counts here.
-func TestSoftWithoutAStore(t *testing.T) {
-	locally := gentle
-	locally.Name, locally.OnStoreError = "local", core.CountLocally(1)
-	locally.Also = []core.Limit{core.PerDay(9)}
-	limiter := newLimiter(t, deadRedis(t))
-	guard := newGuard(t, limiter, gentle, locally)
-	for i := range 4 {
-		answer := wantStatus(t, guard, newView("GET", "/"), 200)
-		if (answer.Context != nil) != (i >= 2) {
-			t.Errorf("call %d: the context is %v", i, answer.Context)
-		}
-	}
-	closed := core.Rule{Name: "closed", Seconds: 60, OnStoreError: core.FailClosed}
-	wantStatus(t, newGuard(t, limiter, locally, closed), newView("GET", "/"), 503)
 }
 
 // A soft rule that has the name which an unnamed rule takes from its route has the counter of that
@@ -310,19 +160,6 @@ func TestSoftInOlderHeaders(t *testing.T) {
 	wantStatus(t, inner, v, 200)
 	if got := v.response.Get("X-RateLimit-Limit"); got != "1" || v.response.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("alone: the headers are %v", v.response)
-	}
-}
-
-// A caller's own limits include the soft ones.
-func TestSoftInOwnLimits(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, gentle, core.Rule{Name: "hard", Seconds: 3600})
-	for range 3 {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-	}
-	own := guard.OwnLimits(newView("GET", "/"))
-	if len(own.Limits) != 2 || own.Limits[0].Rule != "soft" || own.Limits[0].Reason != core.SoftExceeded || own.Limits[0].Remaining != 0 || own.Limits[1].Remaining != 2 {
-		t.Errorf("%+v", own)
 	}
 }
 

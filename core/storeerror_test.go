@@ -1,13 +1,10 @@
 package core_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,25 +154,6 @@ func (s sending) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// The error of a dial that takes too long looks like the end of a context. It is a failure of the
-// store all the same, because the caller's context has not ended.
-func TestADialThatTakesTooLong(t *testing.T) {
-	_, late := (&net.Dialer{Deadline: time.Unix(1, 0)}).Dial("tcp", "127.0.0.1:1")
-	client := redis.NewClient(&redis.Options{
-		DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, late },
-	})
-	defer func() { _ = client.Close() }()
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	_, err := limiter.MustCounter("a", core.PerHour(5)).Allow(t.Context(), "b")
-	var failed *core.StoreError
-	if !errors.As(err, &failed) || failed.Class != core.StoreUnreachable || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%T %v", err, err)
-	}
-	if counted := limiter.Stats().StoreErrors; len(counted) != 1 || counted[core.StoreUnreachable] != 1 {
-		t.Errorf("%+v", counted)
-	}
-}
-
 // A refusal by the store was taken for a failure, and the call was repeated where nothing was
 // counted: every limit could be passed.
 func TestDenialIsNeverRoutedToTheFallback(t *testing.T) {
@@ -238,132 +216,4 @@ func TestStoreErrorIsNot429(t *testing.T) {
 			}
 		})
 	}
-}
-
-// wire counts the dials of a client, and the script calls, but for those on lists, which are made in
-// the background.
-type wire struct{ dials, scripts atomic.Int32 }
-
-func (w *wire) watch(o *redis.Options) {
-	o.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		w.dials.Add(1)
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		return watchedConn{conn, w}, err
-	}
-}
-
-type watchedConn struct {
-	net.Conn
-	wire *wire
-}
-
-func (c watchedConn) Write(b []byte) (int, error) {
-	if !bytes.Contains(b, []byte(":{%")) {
-		c.wire.scripts.Add(int32(bytes.Count(b, []byte("evalsha"))))
-	}
-	return c.Conn.Write(b)
-}
-
-// manyLimits is a rule that asks four counters at once.
-func manyLimits() core.Rule {
-	return core.Rule{
-		Name: "n", Seconds: 3600, MaxCount: 20, Also: []core.Limit{core.PerDay(20), core.PerHour(20).Bucket(20)},
-		Ban: core.Ban{After: 3, For: time.Hour},
-	}
-}
-
-// A call waited for a hanging store once for each limit and each retry. The retries were carried
-// out when the store was back, and each charged the call again.
-func TestHangingStoreGetsOneRequest(t *testing.T) {
-	server, w := redistest.Start(t), new(wire)
-	client := server.Client(t, w.watch) // with go-redis's own retries
-	unhurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())
-	hurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second}), manyLimits())
-	// This opens the connections.
-	atOnceBy(8, func(int) bool { return status(unhurried.Check(newView("GET", "/"))) == 200 })
-	sent := w.scripts.Load()
-	server.Stop()
-	wantStatus(t, hurried, newView("GET", "/"), 200)
-	server.Continue()
-	v := newView("GET", "/")
-	wantStatus(t, unhurried, v, 200)
-	if got := w.scripts.Load() - sent; got != 2 {
-		t.Errorf("%d scripts were sent for two calls", got)
-	}
-	if told := v.response.Get("RateLimit"); !strings.HasPrefix(told, `"n";r=10;`) && !strings.HasPrefix(told, `"n";r=11;`) {
-		t.Errorf("after ten calls of twenty, of which one may be lost: %s", told)
-	}
-}
-
-// A client queued charges during an outage and sent them later, into a window that they did not
-// belong to. Or the limiter stayed open when the store was back.
-func TestOutageIsNotCountedAfterwards(t *testing.T) {
-	server := redistest.Start(t)
-	rule, client := core.Rule{Name: "n", Seconds: 3600, MaxCount: 3}, server.Client(t)
-	guard := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), rule)
-	hurried := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: 20 * time.Millisecond}), rule)
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	server.Kill()
-	for range 10 {
-		wantStatus(t, hurried, newView("GET", "/"), 200)
-	}
-	server.Restart()
-	for _, want := range []int{200, 200, 200, 429} {
-		wantStatus(t, guard, newView("GET", "/"), want)
-	}
-}
-
-// A refund was carried out, but its answer was lost. It was tried again, and gave back twice.
-func TestRefundThatTimedOutIsNotRepeated(t *testing.T) {
-	server := redistest.Start(t)
-	client := server.Client(t)
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second})
-	unhurried := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	limit := core.PerHour(10)
-	took(t, unhurried, limit, 5)
-	d := took(t, limiter, limit, 2)
-	server.Stop()
-	if err := limiter.Refund(background, d, 2); !errors.Is(err, core.ErrStore) {
-		t.Errorf("a refund to a Redis that hangs: %v", err)
-	}
-	server.Continue()
-	var wrong *core.RuleError
-	if err := limiter.Refund(background, d, 2); !errors.As(err, &wrong) {
-		t.Errorf("the same refund again: %v", err)
-	}
-	if left, err := peek(unhurried, background, "n", "user:a", limit); err != nil || left.Remaining > 5 {
-		t.Errorf("%+v, %v; five are used", left, err)
-	}
-}
-
-// A check of every idle connection reported an error when there was none, so each call dialled
-// anew.
-func TestConnectionsAreKept(t *testing.T) {
-	w := new(wire)
-	client := redistest.Start(t).Client(t, w.watch)
-	guard := newGuard(t, newLimiter(t, core.Options{Redis: client, Timeout: patient}), manyLimits())
-	for range 9 {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-	}
-	if dials := w.dials.Load(); dials > 2 { // one is the watch of the server in the background
-		t.Errorf("%d connections for nine calls one after the other", dials)
-	}
-}
-
-// atOnceBy runs a function in so many goroutines at once and returns how often it returned true.
-func atOnceBy(callers int, do func(caller int) bool) (yes int) {
-	var all sync.WaitGroup
-	var said atomic.Int32
-	begin := make(chan struct{})
-	for caller := range callers {
-		all.Go(func() {
-			<-begin
-			if do(caller) {
-				said.Add(1)
-			}
-		})
-	}
-	close(begin)
-	all.Wait()
-	return int(said.Load())
 }

@@ -93,27 +93,6 @@ func TestThresholds(t *testing.T) {
 	})
 }
 
-// A threshold is a fraction of Max rounded up, and of the burst of a bucket.
-func TestThresholdIsRoundedUp(t *testing.T) {
-	for _, test := range []struct {
-		limit    core.Limit
-		fraction float64
-		used     int
-	}{
-		{core.PerHour(1), 0.1, 1}, {core.PerHour(3), 0.5, 2}, {core.PerHour(30), 0.1, 3}, {core.PerHour(10), 0.8, 8}, {core.PerHour(10), 0.81, 9},
-		{core.PerHour(1).Bucket(10), 0.5, 5}, {core.PerHour(100).Bucket(10), 1, 10},
-	} {
-		options, heard := warning(core.Options{})
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: test.limit, Warn: []float64{test.fraction}})
-		for range test.limit.Max + 10 {
-			guard.Check(newView("GET", "/"))
-		}
-		limiter.Close()
-		wantReports(t, heard.all(), fmt.Sprintf("n %s %v: %v, %d used", me, test.limit, test.fraction, test.used))
-	}
-}
-
 // Every limit of a rule is reported by itself: further ones, those of plans and overrides. A call of
 // a high cost reaches several thresholds. Rules without Warn report nothing.
 func TestThresholdsOfEveryLimit(t *testing.T) {
@@ -225,35 +204,6 @@ func TestThresholdsOnceInAFleet(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Use that moves up and down is reported once in a window, also if every process sees it.
-func TestTeeteringThreshold(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options, heard := warning(options)
-		rules := []core.Rule{
-			{Name: "refunded", Limit: core.PerHour(4).Fixed(), Warn: []float64{0.5, 1}, Count: is(200)},
-			{Name: "slots", Limit: core.InFlight(4).LostAfter(time.Hour), Warn: []float64{0.5}},
-		}
-		limiter := newLimiter(t, options)
-		for round := range 4 {
-			if options.Redis != nil && round > 0 { // a process that has not seen the use before
-				limiter = newLimiter(t, options)
-			}
-			guard := newGuard(t, limiter, rules...)
-			for range 3 {
-				first, second := wantStatus(t, guard, newView("GET", "/"), 200), wantStatus(t, guard, newView("GET", "/"), 200)
-				second.Run(func() int { return 500 })
-				first.Run(func() int { return 500 })
-			}
-			heard.await(t, 2)
-			if options.Redis != nil {
-				limiter.Close()
-			}
-		}
-		limiter.Close()
-		wantReports(t, heard.all(), "refunded "+me+" 4/h fixed: 0.5, 2 used", "slots "+me+" 4 at once lost after 1h: 0.5, 2 used")
-	})
 }
 
 // The next window is reported again. That of a fixed or calendar window begins when the window

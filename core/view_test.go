@@ -101,10 +101,4 @@ var whoSays = core.ContextValue("user")
 
 func by(user string) *fakeView { return newView("GET", "/").as(user) }
 
-// leaving returns the same call by a caller who leaves when leave is called.
-func leaving(v *fakeView) (_ *fakeView, leave func()) {
-	v.ctx, leave = context.WithCancel(background)
-	return v, leave
-}
-
 const me = "ip:192.0.2.1" // who calls in newView
