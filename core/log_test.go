@@ -2,8 +2,6 @@ package core_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -139,53 +137,6 @@ func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	copy(path, "what another caller sent")
 	if got := notes(t, limiter, me, log3); !slices.Equal(got, []string{strings.Repeat("x", 256), "xxxxxxxxxx"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestWrongRecords(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	long := log3
-	long.Max = 10_001
-	for _, test := range []struct {
-		name, counter, subject string
-		limit                  core.Limit
-		rule, field, value     string
-	}{
-		{"no name", "", "s", log3, "", "name", ""},
-		{"no subject", "n", "", log3, "n", "subject", ""},
-		{"another algorithm", "n", "s", core.PerHour(3), "n", "Limit", "3/h"},
-		{"too long", "n", "s", long, "n", "Max", "10001"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			log, err := limiter.Log(test.counter, test.limit)
-			if err != nil {
-				wantRuleError(t, err, test.rule, test.field, test.value)
-				return
-			}
-			_, err = log.Records(background, test.subject)
-			wantRuleError(t, err, test.rule, test.field, test.value)
-			_, err = log.AllowN(background, test.subject, 1, "x")
-			wantRuleError(t, err, test.rule, test.field, test.value)
-		})
-	}
-	_, err := limiter.MustLog("n", log3).AllowN(background, "s", -1, "x")
-	wantRuleError(t, err, "n", "n", "-1")
-	if _, err := limiter.MustLog("n", log3).AllowN(background, "s", 4, "x"); !errors.Is(err, core.ErrCostExceedsLimit) {
-		t.Errorf("%v, want ErrCostExceedsLimit", err)
-	}
-}
-
-func TestRecordsWithoutAnAnswer(t *testing.T) {
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		got, err := newLimiter(t, options).MustLog("n", log3).Records(ended, "s")
-		if got != nil || !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
-			t.Errorf("%v, %v", got, err)
-		}
-	})
-	if got, err := newLimiter(t, deadRedis(t)).MustLog("n", log3).Records(background, "s"); got != nil || !errors.Is(err, core.ErrStore) {
-		t.Errorf("%v, %v; want ErrStore", got, err)
 	}
 }
 

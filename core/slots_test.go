@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"testing"
@@ -11,56 +10,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-func TestWrongHolds(t *testing.T) {
-	one := core.InFlight(1)
-	short := core.Limit{Max: 1, Window: time.Second - time.Microsecond, Algorithm: core.Concurrency}
-	for _, test := range []struct {
-		name                      string
-		counter, subject          string
-		limit                     core.Limit
-		ruleOfError, field, value string
-	}{
-		{"no name", "", "s", one, "", "name", ""},
-		{"no subject", "n", "", one, "n", "subject", ""},
-		{"no slots", "n", "s", core.InFlight(0), "n", "Max", "0"},
-		{"too many slots", "n", "s", core.InFlight(10_001), "n", "Max", "10001"},
-		{"too short to be renewed", "n", "s", short, "n", "Window", "999.999ms"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			slots, err := newLimiter(t, core.Options{}).Slots(test.counter, test.limit.Max)
-			if err != nil {
-				wantRuleError(t, err, test.ruleOfError, test.field, test.value)
-				return
-			}
-			release, d, err := slots.LostAfter(test.limit.Window).Hold(background, test.subject)
-			wantRuleError(t, err, test.ruleOfError, test.field, test.value)
-			if d.Allowed || d.Reason != "" {
-				t.Errorf("beside the error: %+v", d)
-			}
-			release()
-		})
-	}
-}
-
-func TestHoldWithoutAnAnswer(t *testing.T) {
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		release, _, err := limiter.MustSlots("n", 1).Hold(ended, "s")
-		if !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
-			t.Errorf("%v, want the context's error", err)
-		}
-		release()
-		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
-	})
-	release, d, err := newLimiter(t, deadRedis(t)).MustSlots("n", 1).Hold(background, "s")
-	if !errors.Is(err, core.ErrStore) || d.Allowed {
-		t.Errorf("%+v, %v; want ErrStore", d, err)
-	}
-	release()
-}
 
 // A slot that may or may not have been taken is given back twice: a call that is still on its way
 // may take it after the first time.

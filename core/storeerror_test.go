@@ -217,3 +217,12 @@ func TestStoreErrorIsNot429(t *testing.T) {
 		})
 	}
 }
+
+// A context that ends while the store is asked is an end of the caller's context, too.
+func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
+	if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
