@@ -1,6 +1,7 @@
 package core
 
 import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
@@ -105,7 +106,7 @@ func (c *call) addRule(a *appliedRule, subject string) error {
 		return a.err
 	}
 	if in := &a.counted; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
-		in.Note = cutNote(a.rule.Note(c))
+		in.Note = algorithm.CutNote(a.rule.Note(c))
 	}
 	c.Add(&a.counted)
 	return nil

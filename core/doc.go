@@ -103,8 +103,8 @@
 //	  applyRules            decide_rules.go             the rules that apply: internal/pathmatch, Rule.Skip
 //	  rule                  decide.go                   decides, and answers nobody
 //	    refusedForEveryone  decide_shared.go            repeats a refusal that is the same for all
-//	    User                call_request.go             runs Identify
-//	    addRules            decide_rules.go             subject, cost and plan: cost.go, rule_plan.go
+//	    User                call.go                     runs Identify
+//	    addRules            decide_rules.go             subject, cost and plan: rule_plan.go
 //	      Call.Add          internal/engine/add.go      limits and bans become counters
 //	    ask                 decide.go                   asks for a verdict on each counter
 //	      Call.Decide       internal/engine/decide.go   charges all counters or none
@@ -119,7 +119,7 @@
 //	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided   call_observer.go            is that observer
 //	    fillDecision        call_observer.go            the Decision, if somebody reads it
-//	    answer              decide_answer.go            OnDecision (event.go), Refusal (refusal.go)
+//	    answer              decide_answer.go            OnDecision (request.go), Refusal (refusal.go)
 //	    completion          outcome.go                  what is given back after the handler
 //	Answer.Run              guard.go                    runs the handler
 //	  Completion.Run        internal/inflight           gives back slots, and calls that do not count
@@ -128,11 +128,11 @@
 // internal/redisstore the round trip.
 //
 // A [Limiter] is a defined type over internal/limiter.Limiter, which has the parts that do not know
-// what a rule is: the store, the engine, the lists. New (new.go) makes it, and its front (front.go),
+// what a rule is: the store, the engine, the lists. New (limiter.go) makes it, and its front,
 // which has the rest. Guards and handles reach both through the front. The calls of both embed a
-// decider (call_decider.go), which is an engine.Call and the parts that it uses (call_parts.go).
+// decider (call_decider.go), which is an engine.Call and the parts that it uses.
 //
-// A Guard of a [RuleSet] takes the same path. attachment.bound (attached.go) reads the rules in
+// A Guard of a [RuleSet] takes the same path. attachment.bound (registry.go) reads the rules in
 // force, once for each call, and everything after it works with those. The rules get there from top
 // to bottom:
 //
@@ -140,7 +140,7 @@
 //	  RuleSet.bind          ruleset.go                  prepares them for each Guard
 //	  Table.Replace         internal/rulenames          claims their names, or refuses them all
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
-//	  followedRules         attached.go                 each Guard gets its rules
+//	  followedRules         registry.go                 each Guard gets its rules
 //	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_replace.go          if that failed: log and Stats
 //
@@ -166,7 +166,7 @@
 // A handle is a rule without functions. A call of it takes this path:
 //
 //	Counter.Allow           counter.go                  or Pacer, Log, Slots: pacer.go, log.go, slots.go
-//	handle.chargeHere       handle_here.go              decides all, if one limit counts without Redis
+//	handle.chargeHere       counter.go                  decides all, if one limit counts without Redis
 //	handleCall.ask          handle.go                   otherwise: checks the call, and reports it
 //	  directCall.process    handle_decide.go            all steps, in order:
 //	    directCall.add      handle_decide.go            Call.Add, as above

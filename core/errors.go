@@ -107,3 +107,11 @@ func checkSubject(name, subject string) error {
 func noSubject(name string) error {
 	return &RuleError{Rule: name, Field: "subject", Value: "", Why: "must say who is limited, as in user:alice"}
 }
+
+// orPanic returns what was made, or panics with the error.
+func orPanic[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
+}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/audit"
+	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -112,6 +112,26 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	return &changed
 }
 
+// withOverrides returns the handle with overrides.
+func (h *handle) withOverrides() *handle {
+	if h == nil {
+		return nil
+	}
+	changed := *h
+	changed.single = nil // the path for one counter does not ask for overrides
+	own := h.limits[0].limit
+	switch {
+	case own == Unlimited:
+		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
+	case !h.front.registry.names.ClaimHandle(h.named.name, own, codeplace.OfCaller):
+		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own, Why: notOverridable}
+	default:
+		changed.counted.OverrideKey = rediskey.OverrideTail(h.named.name)
+		h.front.BanWatch.Start()
+	}
+	return &changed
+}
+
 // handleCall is one call of a handle.
 type handleCall struct {
 	*handle
@@ -205,24 +225,4 @@ func (q *handleCall) fillUnlimited(d *Decision) {
 // key returns the key of the counter at i.
 func (q *handleCall) key(i int) []byte {
 	return rediskey.AppendLimit(nil, q.keyHead, q.subject, q.named.name, false, q.countedAt(i).counted.Compiled)
-}
-
-// reset forgets the subject's use of all limits of the handle.
-func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
-	if q.handle == nil {
-		return false, errZeroHandle
-	}
-	if err := checkSubject(q.named.name, q.subject); err != nil {
-		return false, err
-	}
-	if err := q.check(ctx); err != nil {
-		return false, err
-	}
-	var keys [][]byte
-	for i := range q.limits {
-		if !q.countedAt(i).limit.unlimited() {
-			keys = append(keys, q.key(i))
-		}
-	}
-	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.failures.errorOf, keys...)
 }

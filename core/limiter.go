@@ -1,6 +1,18 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/limiter"
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/reference"
+	"github.com/accesslimit/accesslimit/core/internal/rulenames"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+	"github.com/accesslimit/accesslimit/core/internal/thresholds"
+)
 
 // Limiter decides whether calls may go on. Make one for a service with [New] and share it. It is
 // safe for concurrent use.
@@ -8,3 +20,185 @@ import "github.com/accesslimit/accesslimit/core/internal/limiter"
 // The adapters attach rules to routes; [Limiter.Guard] and [Limiter.Check] prepare rules. Without a
 // framework, make a [Counter], [Pacer], [Log] or [Slots] once and call it often.
 type Limiter limiter.Limiter[Rule]
+
+// New returns a Limiter. It does not connect, so a service starts while its Redis is down. The
+// error is a *[RuleError].
+func New(options Options) (*Limiter, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ips, err := options.ClientIP.compile()
+	if err != nil {
+		return nil, err
+	}
+	if client := reflect.ValueOf(options.Redis); client.Kind() == reflect.Pointer && client.IsNil() {
+		return nil, &RuleError{Field: "Options.Redis", Value: fmt.Sprintf("(%T)(nil)", options.Redis), Why: "must be a client, or unset"}
+	}
+	f := new(front)
+	l := limiter.New[Rule](limiter.Config{
+		Client: options.Redis, Prefix: options.Prefix, Timeout: options.Timeout, OneKeyPerScript: options.OneKeyPerScript,
+		MaxKeys: options.MaxKeys, Logger: options.Logger, ClientIPs: ips, References: reference.New(options.ReferenceKeys),
+	}, f)
+	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
+	f.Parts, f.options = l.Parts(), options
+	f.assemble()
+	f.logEngine()
+	return (*Limiter)(l), nil
+}
+
+// assemble makes what the front adds to its parts.
+func (f *front) assemble() {
+	f.takeParts()
+	f.calls.New = func() any { return newCall(&f.callParts) }
+	f.directs.New = func() any { return newDirectCall(&f.callParts) }
+	r := &f.registry
+	r.names = rulenames.New(Limit.sharesCounter)
+	r.tallies, r.log, r.options = f.tallies, f.Log, &f.options
+	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
+}
+
+// takeParts makes the parts for calls.
+func (f *front) takeParts() {
+	p := f.Parts
+	f.callParts = callParts{
+		engine: &p.Engine, ids: &p.CallIDs, source: FromMemory, options: f.options, log: p.Log, failures: &storeFailures{&p.Failures, p.Log},
+		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, references: p.References,
+		inFlight: p.InFlight,
+	}
+	if p.Redis != nil {
+		f.source = FromRedis
+	}
+	f.tallies = tally.New(string(Allowed), string(f.source), p.Tops)
+	if report := thresholdReports(f.options.OnThreshold); report != nil {
+		f.thresholds = thresholds.New(p.Board, p.KeyHead, p.Log, report)
+	}
+}
+
+// logEngine logs where counts are kept, because a service that was given no Redis by mistake seems
+// to work.
+func (f *front) logEngine() {
+	if f.source == FromMemory {
+		f.Logger.Info("accesslimit: no Redis here: counts stay in this process")
+	} else {
+		f.Logger.Info("accesslimit: counts are in Redis", slog.String("prefix", f.Prefix))
+	}
+}
+
+// Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
+// calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
+// Top, for at most Timeout each. The Redis client stays open. Call Close when no call is
+// in flight any more. Slots that are held then, or taken later, are free after their Window, though
+// their calls go on.
+func (l *Limiter) Close() {
+	f := l.mustFront()
+	f.thresholds.Close(f.Timeout)
+	f.Parts.Close()
+}
+
+// IPSubject returns the subject by which this Limiter's rules count an address: ip:203.0.113.7,
+// ip:2001:db8::/64, or ip:unknown for the zero Addr. Operators pass it to Ban of package operate, or to
+// [Guard.Reset]. A [KeyFunc] uses it for an address from elsewhere; [ByIP] counts by the client's.
+// IPv6 addresses are grouped by ClientIP.IPv6Prefix, /64 unless it is set.
+func (l *Limiter) IPSubject(addr netip.Addr) string {
+	return l.mustFront().ClientIPs.Subject(addr)
+}
+
+// front is what a limiter has in the terms of this package. The rest of the limiter is in its
+// limiter.Parts, which the packages beside this one reach, too.
+type front struct {
+	*limiter.Parts
+	callParts
+	calls    callPool
+	directs  directPool
+	registry registry
+}
+
+// front returns the front of a limiter, or nil if New did not make it.
+func (l *Limiter) front() *front {
+	f, _ := (*limiter.Limiter[Rule])(l).Front().(*front)
+	return f
+}
+
+// mustFront returns the front of a limiter. It panics if New did not make it.
+func (l *Limiter) mustFront() *front {
+	f := l.front()
+	if f == nil {
+		panic(errNoLimiter)
+	}
+	return f
+}
+
+// Obeying implements limiter.Front.
+func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.Obeying() }
+
+// Attached implements limiter.Front.
+func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
+	guards, notListed := f.registry.attached.All()
+	for _, g := range guards {
+		bound, version, place := g.inForce()
+		for _, b := range bound {
+			name := b.displayName()
+			of := limiter.AttachedRule[Rule]{Rule: b.Rule.clone(), Place: place(name), Version: version, Key: g.writtenKey(name), InHandler: b.inHandler}
+			of.Rule.Limit = b.Rule.limit()
+			for _, named := range b.namedRules() {
+				of.Names = append(of.Names, named.name)
+			}
+			rules = append(rules, of)
+		}
+	}
+	return rules, notListed
+}
+
+// CheckSubject implements limiter.Front.
+func (f *front) CheckSubject(name, subject string) error { return checkSubject(name, subject) }
+
+// Failed implements limiter.Front.
+func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
+
+// IgnoresBans implements limiter.Front.
+func (f *front) IgnoresBans(name string) bool { return f.registry.names.IgnoresBans(name) }
+
+// BanAfter implements limiter.Front.
+func (f *front) BanAfter(name string) int { return f.registry.names.BanAfter(name) }
+
+// Overridable implements limiter.Front.
+func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {
+	limit, err := f.overridable(name)
+	if err != nil {
+		return nil, err
+	}
+	return &prepare(limit).compiled, nil
+}
+
+// overridable returns the rule's own limit.
+func (f *front) overridable(name string) (own Limit, err error) {
+	own, ok := f.registry.names.Overridable(name)
+	if !ok {
+		return Limit{}, &RuleError{
+			Rule: name, Field: "Overrides", Value: false,
+			Why: "must be set in a rule of this name that is attached to this Limiter, or by WithOverrides of a handle",
+		}
+	}
+	return own, nil
+}
+
+// Override implements limiter.Front.
+func (f *front) Override(name string, permits, burst int) (algorithm.Override, error) {
+	own, err := f.overridable(name)
+	if err != nil {
+		return algorithm.Override{}, err
+	}
+	compiled := &prepare(own).compiled
+	own.Max, own.Burst = permits, burst
+	if _, err := own.compile(); err != nil {
+		wrong := *err.(*RuleError)
+		wrong.Rule, wrong.Field = name, "Override."+wrong.Field
+		return algorithm.Override{}, &wrong
+	}
+	stored, err := compiled.Override(int64(permits), int64(burst))
+	if err != nil {
+		return stored, &RuleError{Rule: name, Field: "Override.Max", Value: permits, Why: err.Error()}
+	}
+	return stored, nil
+}

@@ -2,9 +2,9 @@ package core
 
 import (
 	"context"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // Log counts by [SlidingLog], keeps a note with each call that it admits, and lists these calls.
@@ -46,7 +46,7 @@ func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) 
 
 // AllowN is like Allow for n permits, all or none.
 func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d Decision, err error) {
-	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, note: cutNote(note)}
+	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, note: algorithm.CutNote(note)}
 	err = q.ask(ctx, &d)
 	return d, err
 }
@@ -85,26 +85,4 @@ type Record struct {
 	Cost int
 	// Note is the note that was kept with it. See [Rule].Note and [Log.Allow].
 	Note string
-}
-
-// maxNote bounds a note, because Redis keeps up to 10,000 of them for a subject.
-const maxNote = 256
-
-// cutNote returns the part of a note that is kept, as valid UTF-8. It is a copy, because a
-// framework may have lent the text for one call. Replacing invalid bytes can make it longer, so it
-// is cut again.
-func cutNote(note string) string {
-	return strings.Clone(cut(strings.ToValidUTF8(cut(note), "\uFFFD")))
-}
-
-// cut returns the part of a note that is kept, in whole characters.
-func cut(note string) string {
-	if len(note) <= maxNote {
-		return note
-	}
-	end := maxNote
-	for end > maxNote-utf8.UTFMax && !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end]
 }

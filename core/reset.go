@@ -31,6 +31,11 @@ func (g *Guard) Reset(ctx context.Context, subject string) (changed bool, err er
 	return g.front.reset(ctx, name, subject, forget)
 }
 
+// Reset does what [Guard.Reset] does for the check's rules.
+func (c *Check) Reset(ctx context.Context, subject string) (changed bool, err error) {
+	return c.madeGuard().Reset(ctx, subject)
+}
+
 // ResetRules implements limiter.Front.
 func (f *front) ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error) {
 	forget, known := f.registry.forget(f.KeyHead, name, subject)
@@ -88,4 +93,24 @@ func (f *front) reset(ctx context.Context, name, subject string, forget forgotte
 	slices.SortFunc(keys, bytes.Compare) // rules that many routes share have the same keys
 	keys = slices.CompactFunc(keys, bytes.Equal)
 	return f.Reset(ctx, audit.Act{What: audit.Reset, Rule: name, Subject: subject}, f.failures.errorOf, keys...)
+}
+
+// reset forgets the subject's use of all limits of the handle.
+func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
+	if q.handle == nil {
+		return false, errZeroHandle
+	}
+	if err := checkSubject(q.named.name, q.subject); err != nil {
+		return false, err
+	}
+	if err := q.check(ctx); err != nil {
+		return false, err
+	}
+	var keys [][]byte
+	for i := range q.limits {
+		if !q.countedAt(i).limit.unlimited() {
+			keys = append(keys, q.key(i))
+		}
+	}
+	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.failures.errorOf, keys...)
 }

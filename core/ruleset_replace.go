@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/actor"
+	"github.com/accesslimit/accesslimit/core/internal/rulenames"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
 
@@ -161,7 +162,7 @@ func (s *ruleSet) missing(attached map[string]string, rules map[string]Rule) (wr
 		if _, ok := rules[name]; !ok {
 			wrong = append(wrong, &RuleError{
 				Rule: name, Field: "Name", Code: "name_attached", Value: name,
-				Why: "is attached" + inBrackets(attached[name]) + ", and is missing in the new rules",
+				Why: "is attached" + rulenames.At(attached[name]) + ", and is missing in the new rules",
 			})
 		}
 	}

@@ -149,7 +149,7 @@ type RuleSetStats struct {
 
 // OtherNames is the Rule under which Stats counts all names beyond its bounds together. Without
 // bounds, callers who choose names could fill the memory, or a metrics server.
-const OtherNames = "(other names)"
+const OtherNames = tally.OtherNames
 
 // keyCounter is a store that keeps its counters in this process.
 type keyCounter interface {

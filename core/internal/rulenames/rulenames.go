@@ -19,8 +19,14 @@ import (
 // compared.
 const maxNames = 10_000
 
+// Limit is the type of limits, which is core.Limit.
+type Limit interface {
+	comparable
+	String() string
+}
+
 // Table holds the claims to names, with limits in the form L. It is safe for concurrent use.
-type Table[L comparable] struct {
+type Table[L Limit] struct {
 	// sharesCounter reports whether two limits that differ only in their numbers have one counter.
 	sharesCounter func(a, b L) bool
 
@@ -32,7 +38,7 @@ type Table[L comparable] struct {
 
 // New returns an empty table. sharesCounter reports whether an override that is made for one limit
 // suits another.
-func New[L comparable](sharesCounter func(a, b L) bool) *Table[L] {
+func New[L Limit](sharesCounter func(a, b L) bool) *Table[L] {
 	return &Table[L]{sharesCounter: sharesCounter, claims: make(map[string][]claimed[L]), handles: make(map[string]Claim[L])}
 }
 
@@ -44,7 +50,7 @@ type Owner struct {
 
 // Claim is what a name stands for in the rules of one owner. All rules of a name agree in Limits,
 // Overrides and Mode.
-type Claim[L comparable] struct {
+type Claim[L Limit] struct {
 	Name      string // or the key tail of a rule that does not share the counters of its name
 	Rule      string
 	Limits    []L
@@ -56,13 +62,10 @@ type Claim[L comparable] struct {
 }
 
 // claimed is a claim in the table.
-type claimed[L comparable] struct {
+type claimed[L Limit] struct {
 	Claim[L]
 	owner *Owner
 }
-
-// Conflict is a claim to a name that stands for something else already.
-type Conflict[L comparable] struct{ Taken, Own Claim[L] }
 
 // Claim takes the names of rules. If one of them stands for something else, it takes none and
 // returns the conflict. place returns where a rule stands.

@@ -5,13 +5,18 @@ import (
 	"testing"
 )
 
+// text is a limit.
+type text string
+
+func (t text) String() string { return string(t) }
+
 // A set that is replaced again and again keeps the names of its present version only, and those of
 // others stay.
 func TestReplacedNamesAreForgotten(t *testing.T) {
-	names := New(func(a, b string) bool { return a == b })
+	names := New(func(a, b text) bool { return a == b })
 	var set Owner
 	nowhere := func(string) string { return "" }
-	named := func(name string) []Claim[string] { return []Claim[string]{{Name: name, Limits: []string{"5/s"}}} }
+	named := func(name string) []Claim[text] { return []Claim[text]{{Name: name, Limits: []text{"5/s"}}} }
 	if conflict := names.Claim(nil, named("api"), nowhere); conflict != nil {
 		t.Fatal(conflict)
 	}

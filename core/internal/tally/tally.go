@@ -41,15 +41,17 @@ type Table struct {
 	tops                     *toplist.Table
 }
 
-// New returns an empty table. Names beyond the bounds are counted under the name others. Decisions
-// with the usual reason and source can be counted by [Tally.CountUsual]. tops is the table of
-// [Tally.Top].
-func New(others, usualReason, usualSource string, tops *toplist.Table) *Table {
+// OtherNames is the name under which those beyond the bounds are counted.
+const OtherNames = "(other names)"
+
+// New returns an empty table. Decisions with the usual reason and source can be counted by
+// [Tally.CountUsual]. tops is the table of [Tally.Top].
+func New(usualReason, usualSource string, tops *toplist.Table) *Table {
 	t := &Table{
 		stripes:     1 << bits.Len(uint(min(4*runtime.GOMAXPROCS(0), maxStripes)-1)),
 		usualReason: usualReason, usualSource: usualSource, tops: tops,
 	}
-	t.others = t.newTally(others)
+	t.others = t.newTally(OtherNames)
 	return t
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Callers may choose names. Names beyond a bound are counted together, and no decision is lost.
 func TestNamesAreBounded(t *testing.T) {
-	table := New("others", "allowed", "memory", nil)
+	table := New("allowed", "memory", nil)
 	const n = 4 * MaxHandles
 	var goroutines sync.WaitGroup
 	for g := range 4 {
@@ -30,7 +30,7 @@ func TestNamesAreBounded(t *testing.T) {
 	if len(entries) != MaxHandles+2 {
 		t.Errorf("%d entries", len(entries))
 	}
-	if !slices.Contains(entries, Entry{"others", "allowed", "memory", n - MaxHandles, n - MaxHandles, 0}) {
+	if !slices.Contains(entries, Entry{OtherNames, "allowed", "memory", n - MaxHandles, n - MaxHandles, 0}) {
 		t.Error("some of the names beyond the bound were lost")
 	}
 	if !slices.Contains(entries, Entry{"late", "allowed", "memory", 1, 1, 0}) {
@@ -40,7 +40,7 @@ func TestNamesAreBounded(t *testing.T) {
 
 // Metrics servers reject a name that is no UTF-8, and a scrape with two equal names.
 func TestNamesAreLabels(t *testing.T) {
-	table, at := New("others", "allowed", "memory", nil), Place{}
+	table, at := New("allowed", "memory", nil), Place{}
 	long := strings.Repeat("ü", 150)
 	for _, name := range []string{"plain", "a\xff", "a\xfe", long + "1", long + "2"} {
 		table.OfRule(name).CountUsual(Bound, &at)
@@ -58,7 +58,7 @@ func TestNamesAreLabels(t *testing.T) {
 
 // Entries are sorted, so that two snapshots can be compared.
 func TestSnapshotIsInOrder(t *testing.T) {
-	table := New("others", "allowed", "memory", nil)
+	table := New("allowed", "memory", nil)
 	for i := range 40 {
 		reason, source, name := fmt.Sprint("reason", i%8), fmt.Sprint("source", i%5), []string{"b", "a"}[i%2]
 		table.OfRule(name).Count(reason, source, Bound, &Place{uint32(i)})
@@ -77,7 +77,7 @@ func TestSnapshotIsInOrder(t *testing.T) {
 
 // If several goroutines count at one place, no decision is lost.
 func TestOnePlaceForSeveral(t *testing.T) {
-	table := New("others", "allowed", "memory", nil)
+	table := New("allowed", "memory", nil)
 	of := table.OfRule("rule")
 	var goroutines sync.WaitGroup
 	for range 4 {
@@ -97,7 +97,7 @@ func TestOnePlaceForSeveral(t *testing.T) {
 // A name that sets of rules held is removed with the last Release, unless a rule in Go has it too.
 // The counts until then are forgotten.
 func TestNamesAreReleased(t *testing.T) {
-	table := New("others", "allowed", "memory", nil)
+	table := New("allowed", "memory", nil)
 	count := func(of *Tally) { of.CountUsual(Bound, new(Place)) }
 	first, second := table.Hold("set"), table.Hold("set")
 	if first != second {

@@ -1,0 +1,57 @@
+package rulenames
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// Conflict is a claim to a name that stands for something else already.
+type Conflict[L Limit] struct{ Taken, Own Claim[L] }
+
+// Why returns what the name stands for already. here is where the rule is being attached, or "" if the
+// reader knows that.
+func (c *Conflict[L]) Why(here string) string {
+	taken, own, why := limitsText(c.Taken.Limits), limitsText(c.Own.Limits), "one name, one limit"
+	switch {
+	case c.Taken.Mode != c.Own.Mode:
+		taken, own = softText(c.Taken.Mode), softText(c.Own.Mode)
+		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
+	case slices.Equal(c.Taken.Limits, c.Own.Limits):
+		taken, own = overridesText(c.Taken.Overrides), overridesText(c.Own.Overrides)
+		why = "rules of one name share their overrides"
+	}
+	return fmt.Sprintf("stands for %s on this Limiter already%s, and here%s for %s: %s", taken, At(c.Taken.Place), At(here), own, why)
+}
+
+// At returns a place in brackets with a space before it, or "" for none.
+func At(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
+}
+
+func softText(mode engine.Mode) string {
+	if mode == engine.Soft {
+		return "a soft rule"
+	}
+	return "a rule that refuses calls"
+}
+
+func overridesText(overrides bool) string {
+	if overrides {
+		return "a rule with overrides"
+	}
+	return "a rule without overrides"
+}
+
+func limitsText[L Limit](limits []L) string {
+	texts := make([]string, len(limits))
+	for i, limit := range limits {
+		texts[i] = limit.String()
+	}
+	return strings.Join(texts, " and ")
+}
