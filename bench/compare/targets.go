@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// target is a row of the table of targets. Its figure is a ratio of paired rounds, or one that does
+// target is a figure that we want to reach. It is a ratio of paired rounds, or one that does
 // not depend on the speed of the machine.
 type target struct {
 	row     string
@@ -19,10 +19,10 @@ type target struct {
 
 // The results that a target can have.
 const (
-	met         = "yes"
-	missed      = "**no**"
-	undecided   = "undecided"
-	notMeasured = "not measured"
+	met         = "Met"
+	missed      = "Missed"
+	undecided   = "Undecided"
+	notMeasured = "Not measured"
 )
 
 // result returns whether the target is reached. A target within the spread of the rounds is not
@@ -40,12 +40,13 @@ func (t target) result() string {
 	}
 }
 
-func (t target) cells() []any {
+// String returns the target and what was reached, such as "one hot key, to ulule: 6.23 (≥12.0)".
+func (t target) String() string {
 	sign := "≥"
 	if t.atMost {
 		sign = "≤"
 	}
-	return []any{t.row, sign + harness.Number(t.want), harness.Number(t.reached.Median), t.result()}
+	return fmt.Sprintf("%s: %s (%s%s)", t.row, harness.Number(t.reached.Median), sign, harness.Number(t.want))
 }
 
 func (b *bench) targets() (all []target) {

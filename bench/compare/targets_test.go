@@ -49,7 +49,7 @@ func TestTargetsAreOfTheRun(t *testing.T) {
 		}
 	}
 	if floor := found["in process, 100k keys, CPU time to "+rivals.Floor]; floor.result() != notMeasured {
-		t.Errorf("a floor that was not measured: %v", floor.cells())
+		t.Errorf("a floor that was not measured: %v", floor)
 	}
 }
 

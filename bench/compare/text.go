@@ -13,7 +13,7 @@ import (
 func (r *results) text() string {
 	var t strings.Builder
 	r.head(&t)
-	section(&t, "Targets", fmt.Sprintf("On Redis with %d goroutines, unless the row says otherwise.\n\n", crowd), r.targetTable())
+	r.targetText(&t)
 	r.redisText(&t)
 	r.localText(&t)
 	r.serverText(&t)
@@ -39,12 +39,21 @@ func (r *results) head(t *strings.Builder) {
 	t.WriteString("\n")
 }
 
-func (r *results) targetTable() *harness.Table {
-	table := harness.NewTable("row", "target", "reached", "met")
-	for _, t := range r.targets() {
-		table.Row(t.cells()...)
+// targetText lists the targets, those that were missed first.
+func (r *results) targetText(t *strings.Builder) {
+	fmt.Fprintf(t, "## Targets\n\nOn Redis with %d goroutines, unless the line says otherwise.\n", crowd)
+	for _, result := range []string{missed, undecided, met, notMeasured} {
+		lines := ""
+		for _, target := range r.targets() {
+			if target.result() == result {
+				lines += "- " + target.String() + "\n"
+			}
+		}
+		if lines != "" {
+			t.WriteString("\n" + result + ":\n\n" + lines)
+		}
 	}
-	return table
+	t.WriteString("\n")
 }
 
 // targets returns the targets, with what the run reached.

@@ -17,7 +17,7 @@ var chartNames = []string{"hot", "uniform", "process", "middleware"}
 func TestWriting(t *testing.T) {
 	r, dir := madeUp().results("7.0"), t.TempDir()
 	text := r.text()
-	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis", "not measured", "0.50"} {
+	for _, want := range []string{"redis-server 7.0", "## Targets", "## On Redis", notMeasured, "one hot key, to ulule: 2.00 (≥12.0)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the results do not say %q", want)
 		}
