@@ -33,10 +33,7 @@ func (r *results) head(t *strings.Builder) {
 	for _, line := range r.about[1:] {
 		t.WriteString("- " + line + "\n")
 	}
-	for _, left := range rivals.Left {
-		fmt.Fprintf(t, "- not measured: %s\n", left)
-	}
-	t.WriteString("\n")
+	t.WriteString("- not measured: " + strings.Join(rivals.Left, "; ") + "\n\n")
 }
 
 // targetText lists the targets, those that were missed first.

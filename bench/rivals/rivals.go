@@ -172,9 +172,9 @@ var Middlewares = slices.Concat(
 
 // Left lists limiters that were tried and are not measured, with the reasons.
 var Left = []string{
-	"rueidislimiter, which could not be fetched; rueidis itself is measured, with a token bucket's script",
-	"fiber's own limiter in process, whose store cannot be called without its middleware",
-	"mennanov/limiters, which has one object for each key and needs another 118 packages",
+	"rueidislimiter, which could not be fetched",
+	"fiber's own limiter in process, whose store needs its middleware",
+	"mennanov/limiters, which needs another 118 packages",
 }
 
 // background is the context of calls where only the limiter is measured.
