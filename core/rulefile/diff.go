@@ -48,20 +48,6 @@ func (c Change) String() string {
 	return fmt.Sprintf("rule %s: %s %s becomes %s: %s", quote(c.Rule), c.Field, c.Before, c.After, use)
 }
 
-// Diff returns what would change for callers if the rules of next took the place of this Set's, in
-// order of the rules' names. It applies nothing:
-//
-//	next, err := rulefile.Load(limiter, functions, "limits.yaml")
-//	...
-//	for _, change := range set.Diff(next) {
-//		fmt.Println(change)
-//	}
-//	err = set.Reload()
-//
-// A counter that would start empty may still hold the use of an even earlier version that had the
-// same counter, until its window is over.
-func (s *Set) Diff(next *Set) []Change { return s.present.Load().diff(next.present.Load()) }
-
 func texts(changes []Change) (texts []string) {
 	for _, change := range changes {
 		texts = append(texts, change.String())

@@ -241,14 +241,6 @@ func (f *follower) missing(next *loaded) error {
 	return missing.join()
 }
 
-// The errors if Redis does not have the document: before the first version, after it was lost, and
-// after the latest version was.
-var (
-	errNoDocument = errors.New("rulefile: there is no document of this prefix in Redis yet: publish one by Document.Write")
-	errLost       = errors.New("rulefile: Redis has lost the document: publish it again")
-	errOlder      = errors.New("it lost the latest writes, or was restored; publish again")
-)
-
 // replaceBy replaces the rules by those of a version.
 func (s *Set) replaceBy(next *loaded) error {
 	s.mu.Lock()

@@ -5,54 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/accesslimit/accesslimit/core"
 )
-
-// Load reads the rules of files and folders, for this Limiter. A folder stands for the files
-// *.yaml, *.yml and *.json directly in it, except hidden ones.
-//
-// If anything is wrong, there is no Set. The error joins an [*Error] for each mistake, at most 100,
-// sorted by place. Nothing is claimed on the Limiter until [Set.Guard].
-func Load(limiter *core.Limiter, functions Functions, paths ...string) (*Set, error) {
-	return loadFirst(limiter, functions, paths, func(wrong *problems) []source { return readAll(paths, wrong) })
-}
-
-// loadFirst makes a Set of what read returns.
-func loadFirst(limiter *core.Limiter, functions Functions, paths []string, read func(*problems) []source) (*Set, error) {
-	if err := functions.check(); err != nil {
-		return nil, err
-	}
-	if len(paths) == 0 {
-		return nil, errors.New("rulefile: no file and no folder is named")
-	}
-	first, err := loadSources(limiter, functions, read)
-	if err != nil {
-		return nil, err
-	}
-	return newSet(limiter, functions, paths, first)
-}
-
-// newSet returns a Set with its first rules, or without any yet if first is nil.
-func newSet(limiter *core.Limiter, functions Functions, paths []string, first *loaded) (*Set, error) {
-	rules, err := limiter.RuleSet()
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{limiter: limiter, functions: functions.clone(), paths: slices.Clone(paths), rules: rules, closed: make(chan struct{})}
-	s.present.Store(&loaded{})
-	if first == nil {
-		return s, nil
-	}
-	defer s.logs.write()
-	if err := s.replace(first); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
 
 // loadSources loads the rules of all that read returns. read adds to the problems what it cannot
 // read.

@@ -2,8 +2,6 @@ package rulefile
 
 import (
 	"sync"
-
-	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // logs holds lines that are still to be logged. They are logged when no lock is held, because the
@@ -35,19 +33,5 @@ func (l *logs) write() {
 	l.mu.Unlock()
 	for _, line := range lines {
 		line()
-	}
-}
-
-// inBackground runs a function that writes into the log. Goroutines that Close waits for use it,
-// because the handler of the log may call Close. It waits for the function until the Set is closed.
-func (s *Set) inBackground(write func()) {
-	written := make(chan struct{})
-	go panics.Guard(func() {
-		defer close(written)
-		write()
-	}, s.panicked)()
-	select {
-	case <-written:
-	case <-s.closed:
 	}
 }

@@ -36,3 +36,11 @@ func isUnread(err error) bool {
 	}
 	return true
 }
+
+// The errors if Redis does not have the document: before the first version, after it was lost, and
+// after the latest version was.
+var (
+	errNoDocument = errors.New("rulefile: there is no document of this prefix in Redis yet: publish one by Document.Write")
+	errLost       = errors.New("rulefile: Redis has lost the document: publish it again")
+	errOlder      = errors.New("it lost the latest writes, or was restored; publish again")
+)

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -197,4 +198,36 @@ func placeOf(file string, data []byte, offset int) Place {
 	before := data[:min(offset, len(data))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return Place{file, bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1}
+}
+
+// reading is what files held when they were read.
+type reading struct {
+	sources []source
+	wrong   problems // of reading them
+}
+
+func readNow(paths []string) *reading {
+	r := new(reading)
+	r.sources = readAll(paths, &r.wrong)
+	return r
+}
+
+// replay returns what was read, as readAll does.
+func (r *reading) replay(wrong *problems) []source {
+	*wrong = r.wrong
+	wrong.found = slices.Clone(r.wrong.found) // the loader adds to them
+	return r.sources
+}
+
+// digest returns a digest of the files' names and contents, and of what kept them from being read.
+func (r *reading) digest() string {
+	all := sha256.New()
+	for _, from := range r.sources {
+		fmt.Fprintf(all, "%q %d ", from.name, len(from.data))
+		all.Write(from.data)
+	}
+	for _, e := range r.wrong.found {
+		fmt.Fprintf(all, "%q ", e.Error())
+	}
+	return string(all.Sum(nil))
 }

@@ -3,13 +3,12 @@ package rulefile
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 	"github.com/accesslimit/accesslimit/core/internal/ruleorigin"
 )
@@ -33,34 +32,50 @@ type Set struct {
 	closing   sync.Once
 }
 
-// loaded is one version of the rules.
-type loaded struct {
-	rules   map[string]placedRule
-	version string // a hash of the content, or the version of the document
-	digest  string // the same for the same content
-
-	document fleetrules.Doc // if they are from one
+// Load reads the rules of files and folders, for this Limiter. A folder stands for the files
+// *.yaml, *.yml and *.json directly in it, except hidden ones.
+//
+// If anything is wrong, there is no Set. The error joins an [*Error] for each mistake, at most 100,
+// sorted by place. Nothing is claimed on the Limiter until [Set.Guard].
+func Load(limiter *core.Limiter, functions Functions, paths ...string) (*Set, error) {
+	return loadFirst(limiter, functions, paths, func(wrong *problems) []source { return readAll(paths, wrong) })
 }
 
-// placedRule is a rule and where it stands.
-type placedRule struct {
-	core.Rule
-	place Place
-	texts map[string]string // the fields as they are in the file; nil for a rule in Go
+// loadFirst makes a Set of what read returns.
+func loadFirst(limiter *core.Limiter, functions Functions, paths []string, read func(*problems) []source) (*Set, error) {
+	if err := functions.check(); err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, errors.New("rulefile: no file and no folder is named")
+	}
+	first, err := loadSources(limiter, functions, read)
+	if err != nil {
+		return nil, err
+	}
+	return newSet(limiter, functions, paths, first)
+}
+
+// newSet returns a Set with its first rules, or without any yet if first is nil.
+func newSet(limiter *core.Limiter, functions Functions, paths []string, first *loaded) (*Set, error) {
+	rules, err := limiter.RuleSet()
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{limiter: limiter, functions: functions.clone(), paths: slices.Clone(paths), rules: rules, closed: make(chan struct{})}
+	s.present.Store(&loaded{})
+	if first == nil {
+		return s, nil
+	}
+	defer s.logs.write()
+	if err := s.replace(first); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Names returns the names of the rules, sorted.
 func (s *Set) Names() []string { return s.present.Load().names() }
-
-func (l *loaded) names() []string { return slices.Sorted(maps.Keys(l.rules)) }
-
-// source says where the rules are from.
-func (l *loaded) source() string {
-	if l.document.Number > 0 {
-		return fmt.Sprintf("version %d of the document", l.document.Number)
-	}
-	return "the files"
-}
 
 // Version returns the version in force. For files it is the beginning of a hash of their contents,
 // so files with the same contents in the same order have the same version in every process. For a
@@ -120,6 +135,20 @@ func orPanic[T any](of T, err error) T {
 	}
 	return of
 }
+
+// Diff returns what would change for callers if the rules of next took the place of this Set's, in
+// order of the rules' names. It applies nothing:
+//
+//	next, err := rulefile.Load(limiter, functions, "limits.yaml")
+//	...
+//	for _, change := range set.Diff(next) {
+//		fmt.Println(change)
+//	}
+//	err = set.Reload()
+//
+// A counter that would start empty may still hold the use of an even earlier version that had the
+// same counter, until its window is over.
+func (s *Set) Diff(next *Set) []Change { return s.present.Load().diff(next.present.Load()) }
 
 // Reload reads the files again, or the document that the Set follows. If all is well, the guards of
 // the Set use the rules that are there now: see [core.RuleSet.Replace] for what becomes of the
@@ -201,29 +230,16 @@ func (s *Set) replace(next *loaded) error {
 	return nil
 }
 
-// placed returns errors of core with the places of the rules that they are about. A rule that is
-// missing has the place where it was before.
-func (l *loaded) placed(err error, before *loaded) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var errs []error
-		for _, one := range joined.Unwrap() {
-			errs = append(errs, l.placed(one, before))
-		}
-		return errors.Join(errs...)
-	}
-	var wrong *core.RuleError
-	if !errors.As(err, &wrong) {
-		return err
-	}
-	rule, ok := l.rules[wrong.Rule]
-	if !ok && before != nil {
-		rule, ok = before.rules[wrong.Rule]
-	}
-	if !ok {
-		return err
-	}
-	return &Error{
-		Place: rule.place, Rule: wrong.Rule, within: "rule " + quote(wrong.Rule),
-		Err: &fieldError{fieldOf(wrong.Field).String() + ": " + sentence(wrong), wrong},
+// inBackground runs a function that writes into the log. Goroutines that Close waits for use it,
+// because the handler of the log may call Close. It waits for the function until the Set is closed.
+func (s *Set) inBackground(write func()) {
+	written := make(chan struct{})
+	go panics.Guard(func() {
+		defer close(written)
+		write()
+	}, s.panicked)()
+	select {
+	case <-written:
+	case <-s.closed:
 	}
 }

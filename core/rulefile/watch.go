@@ -1,10 +1,6 @@
 package rulefile
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"slices"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
 )
@@ -75,36 +71,4 @@ func (s *Set) useSeen(seen string) bool {
 	}
 	_ = s.use(now) // reports the error
 	return true
-}
-
-// reading is what files held when they were read.
-type reading struct {
-	sources []source
-	wrong   problems // of reading them
-}
-
-func readNow(paths []string) *reading {
-	r := new(reading)
-	r.sources = readAll(paths, &r.wrong)
-	return r
-}
-
-// replay returns what was read, as readAll does.
-func (r *reading) replay(wrong *problems) []source {
-	*wrong = r.wrong
-	wrong.found = slices.Clone(r.wrong.found) // the loader adds to them
-	return r.sources
-}
-
-// digest returns a digest of the files' names and contents, and of what kept them from being read.
-func (r *reading) digest() string {
-	all := sha256.New()
-	for _, from := range r.sources {
-		fmt.Fprintf(all, "%q %d ", from.name, len(from.data))
-		all.Write(from.data)
-	}
-	for _, e := range r.wrong.found {
-		fmt.Fprintf(all, "%q ", e.Error())
-	}
-	return string(all.Sum(nil))
 }
