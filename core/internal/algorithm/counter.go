@@ -25,10 +25,10 @@ type Counter struct {
 	Personal bool
 	// Override asks for what an operator may have set in place of the limits of the counter's rule;
 	// nil: nothing can be set. Own says then that the counter's limit is the rule's own, rather than a
-	// further one, and Spared that it counts only if an override limits the subject, whose plan is
+	// further one, and CountsIfOverridden that it counts only if an override limits the subject, whose plan is
 	// unlimited.
-	Override    *OverrideQuery
-	Own, Spared bool
+	Override                *OverrideQuery
+	Own, CountsIfOverridden bool
 	// Lease is how many calls of this cost may be charged in one trip, to be used by this process;
 	// 0: each call asks the store. It is used only if the counter is alone on its call.
 	Lease int64

@@ -116,9 +116,9 @@ func Passes(counters []Counter, verdicts []Verdict) bool {
 	return true
 }
 
-// Withhold marks the verdicts on counters that are not charged, even if the call passes, because the
-// cost does not fit into another counter of their Group.
-func Withhold(counters []Counter, verdicts []Verdict) {
+// MarkUncharged marks the verdicts on counters that are not charged, even if the call passes,
+// because the cost does not fit into another counter of their Group.
+func MarkUncharged(counters []Counter, verdicts []Verdict) {
 	for i := range counters {
 		group := counters[i].Group
 		if group == 0 || verdicts[i].RetryAfter == 0 {

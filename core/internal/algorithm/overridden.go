@@ -150,13 +150,13 @@ func (c *Counter) SameOverride(other *Counter) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return c.Own == other.Own && c.Spared == other.Spared && bytes.Equal(a.Key, b.Key) && a.Limit.Equal(b.Limit)
+	return c.Own == other.Own && c.CountsIfOverridden == other.CountsIfOverridden && bytes.Equal(a.Key, b.Key) && a.Limit.Equal(b.Limit)
 }
 
 // InForce reports whether overrides let the counter take part in the decision.
 func (c *Counter) InForce() bool {
 	q := c.Override
-	return q == nil || !q.lifts() && (!c.Spared || q.Found.What == OverrideLimit)
+	return q == nil || !q.lifts() && (!c.CountsIfOverridden || q.Found.What == OverrideLimit)
 }
 
 // Request is what a call asks of its counters.
@@ -270,9 +270,9 @@ func Overrule(counters []Counter, verdicts []Verdict) {
 	}
 }
 
-// settle replaces the verdicts on the counters that did not take part in the decision. It reports
+// answerSkipped replaces the verdicts on the counters that did not take part in the decision. It reports
 // whether the call passes though no counter did.
-func settle(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {
+func answerSkipped(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {
 	if !MayHaveOverrides(counters) {
 		return false
 	}

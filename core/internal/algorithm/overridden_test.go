@@ -155,7 +155,7 @@ func (o *operator) counters() (all []algorithm.Counter) {
 		}
 		add := func(l *algorithm.Limit, own bool) {
 			c := algorithm.Counter{
-				Key: fmt.Appendf(nil, "{s}:%s:%t:%s", r.name, r.dry, l.Span()), Limit: l, Cost: cost, Lenient: r.dry, Override: q, Own: own, Spared: r.spared,
+				Key: fmt.Appendf(nil, "{s}:%s:%t:%s", r.name, r.dry, l.Span()), Limit: l, Cost: cost, Lenient: r.dry, Override: q, Own: own, CountsIfOverridden: r.spared,
 			}
 			if l.Properties().Slots {
 				o.holders++

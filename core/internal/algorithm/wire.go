@@ -51,7 +51,7 @@ func appendOverrides(argv []any, counters []Counter) []any {
 	}
 	for i := range counters {
 		c := &counters[i]
-		argv = append(argv, int64(slices.Index(queries, c.Override)+1), boxed(c.Own), boxed(c.Spared))
+		argv = append(argv, int64(slices.Index(queries, c.Override)+1), boxed(c.Own), boxed(c.CountsIfOverridden))
 	}
 	return argv
 }
@@ -143,9 +143,9 @@ func (n *numbers) next() (number int64) {
 	return number
 }
 
-// Untimely returns Redis's time if a script that decides asks to be called again with it, because
+// RepeatAt returns Redis's time if a script that decides asks to be called again with it, because
 // the arguments of a calendar were those of another time; otherwise 0.
-func Untimely(reply []any) (now int64) {
+func RepeatAt(reply []any) (now int64) {
 	if len(reply) == 1 {
 		now, _ = reply[0].(int64)
 	}
@@ -170,14 +170,14 @@ func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdic
 	if n.wrong {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
-	Withhold(counters, verdicts)
+	MarkUncharged(counters, verdicts)
 	Obey(counters) // the costs are known only now
 	if charge && Passes(counters, verdicts) {
 		for i := range counters {
 			verdicts[i].Taken = counters[i].takes(&verdicts[i])
 		}
 	}
-	settle(counters, verdicts, now, ToDecide)
+	answerSkipped(counters, verdicts, now, ToDecide)
 	return nil
 }
 
@@ -215,7 +215,7 @@ func ReadUpTo(reply []any, counters []Counter, verdicts []Verdict) (granted int6
 	for i := range verdicts {
 		verdicts[i].Taken = granted
 	}
-	if settle(counters, verdicts, now, ToChargeUp) {
+	if answerSkipped(counters, verdicts, now, ToChargeUp) {
 		granted = counters[0].Cost
 	}
 	return granted, nil
@@ -262,7 +262,7 @@ func ReadReserved(reply []any, c *Counter) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("the script replied %.200v for a reservation", reply)
 	}
 	verdicts[0].Taken = c.takes(&verdicts[0])
-	settle(counters[:], verdicts[:], verdicts[0].At, ToReserve)
+	answerSkipped(counters[:], verdicts[:], verdicts[0].At, ToReserve)
 	*c = counters[0]
 	return verdicts[0], nil
 }

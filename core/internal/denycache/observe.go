@@ -67,14 +67,14 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 // out. Bans among the other counters have to be asked in each of their windows.
 func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var places []int
-	span, alone := maxAge, true
+	span, sharedOnly := maxAge, true
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		switch {
 		case !counter.Personal:
 			places = append(places, i)
 		case v.RetryAfter > 0:
-			alone = false
+			sharedOnly = false
 		case counter.Limit.Properties().Watches:
 			span = min(span, counter.Limit.Steady(v, counter.Cost))
 		}
@@ -83,7 +83,7 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 		return
 	}
 	forAll, shared, answers := c.part(q, counters, verdicts, places)
-	if alone {
+	if sharedOnly {
 		c.remember(&forAll, shared, answers, sent, span)
 	} else {
 		c.forget(&forAll, shared)

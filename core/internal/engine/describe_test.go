@@ -35,7 +35,7 @@ func (c *call) counters() string {
 			{counter.Mark != "", "mark " + counter.Mark}, {a.Costly, "costly"},
 			{counter.Watched != nil, fmt.Sprint("watches ", counter.Watched)},
 			{counter.Override != nil, "obeys"}, {counter.Override != nil && counter.Own, "own"},
-			{counter.Override != nil && counter.Spared, "spared"},
+			{counter.Override != nil && counter.CountsIfOverridden, "spared"},
 		} {
 			if part.set {
 				text += ", " + part.text

@@ -40,7 +40,7 @@ func (c *Call) applyLenience(at int, l lenience) lenience {
 		l.group = counter.Group
 	}
 	if l.costly = l.costly || c.limits[at].Costly; l.costly {
-		c.spare(at)
+		c.lookOnlyAt(at)
 	}
 	return l
 }
@@ -54,9 +54,9 @@ func (c *Call) unite(from, to uint16) {
 	}
 }
 
-// spare makes the store look at the counter at a place and at those of its group, without charging
+// lookOnlyAt makes the store look at the counter at a place and at those of its group, without charging
 // them.
-func (c *Call) spare(at int) {
+func (c *Call) lookOnlyAt(at int) {
 	c.hasCostly = true
 	for i := range c.counters {
 		if group := c.counters[i].Group; i == at || group > 0 && group == c.counters[at].Group {

@@ -37,12 +37,12 @@ func (c *Call) forgetOverrides() {
 
 // obeyLater makes the counter at a place obey the override. If an earlier rule has the same
 // counter, both rules have one name, and so the same override.
-func (c *Call) obeyLater(at int, q *algorithm.OverrideQuery, own, spared bool) {
+func (c *Call) obeyLater(at int, q *algorithm.OverrideQuery, own, planUnlimited bool) {
 	counter := &c.counters[at]
 	if counter.Override == nil {
-		counter.Override, counter.Own, counter.Spared = q, own, spared
+		counter.Override, counter.Own, counter.CountsIfOverridden = q, own, planUnlimited
 	} else {
-		counter.Spared = counter.Spared && spared
+		counter.CountsIfOverridden = counter.CountsIfOverridden && planUnlimited
 	}
 }
 

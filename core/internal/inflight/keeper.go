@@ -68,8 +68,8 @@ func (k *Keeper) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algo
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		err := v.Failure()
-		doubtful := v.Ended != nil || err != nil && failure.ClassOf(err).MayHaveCharged()
-		if counter.Limit.Properties().Slots && doubtful {
+		mayHaveCharged := v.Ended != nil || err != nil && failure.ClassOf(err).MayHaveCharged()
+		if counter.Limit.Properties().Slots && mayHaveCharged {
 			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it
 // does not end with the context of any of them. A lease has at most one fetch under way.
 type fetch struct {
-	ctx     context.Context // with the values of the first caller's context
-	counter algorithm.Counter
-	waiting []*waiter
-	early   int // how many callers waited before it was sent
-	permits int64
-	done    chan struct{} // closed when it has come back; nil if nobody waits for that
+	ctx           context.Context // with the values of the first caller's context
+	counter       algorithm.Counter
+	waiting       []*waiter
+	waitingAtSend int // how many callers waited before it was sent
+	permits       int64
+	done          chan struct{} // closed when it has come back; nil if nobody waits for that
 }
 
 // Fetch answers a call with permits that it fetches, or that come with the fetch under way. It
@@ -44,7 +44,7 @@ func (l *Leases) Fetch(ctx context.Context, c *algorithm.Counter, v *algorithm.V
 		return false
 	}
 	*v = l.wait(e, w)
-	return !w.asksAlone
+	return !w.askStore
 }
 
 // join makes callers wait for the fetch under way, or begins one. It reports whether there is a
@@ -72,7 +72,7 @@ func (l *Leases) begin(e *lease, waiting []*waiter) bool {
 	}
 	e.fetch = &fetch{
 		ctx: context.WithoutCancel(waiting[0].ctx), counter: algorithm.Counter{Key: e.key, Limit: e.limit, Cost: 1},
-		waiting: waiting, early: len(waiting), permits: e.wanted(waiting),
+		waiting: waiting, waitingAtSend: len(waiting), permits: e.wanted(waiting),
 	}
 	f := e.fetch
 	go panics.Guard(func() { l.run(e, f) }, func(err error) { l.abort(e, f, err) })()

@@ -13,8 +13,8 @@ type waiter struct {
 	cost      int64
 	answered  chan struct{} // closed when there is an answer
 	verdict   algorithm.Verdict
-	asksAlone bool // no fetch answers it
-	gone      bool // it waits no more
+	askStore  bool // no fetch answers it
+	abandoned bool // it waits no more
 }
 
 func (w *waiter) answer(v algorithm.Verdict) {
@@ -36,7 +36,7 @@ func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 		return w.verdict
 	default:
 	}
-	w.gone = true
+	w.abandoned = true
 	if ended := failure.CallersEnd(w.ctx); ended != nil {
 		return algorithm.Verdict{Ended: ended}
 	}
@@ -49,8 +49,8 @@ func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 	for i, w := range f.waiting {
 		switch left := b.permits.Load() - w.cost; {
-		case w.gone:
-		case left < 0 || i >= f.early && now >= b.expires:
+		case w.abandoned:
+		case left < 0 || i >= f.waitingAtSend && now >= b.expires:
 			unserved = append(unserved, w)
 		default:
 			b.permits.Store(left)
@@ -72,7 +72,7 @@ func (e *lease) refuse(f *fetch, v *algorithm.Verdict, now int64) {
 	for _, w := range f.waiting {
 		var taken algorithm.Verdict
 		switch {
-		case w.gone:
+		case w.abandoned:
 		case b != nil && b.take(now, w.cost, &taken):
 			w.answer(taken)
 		case w.cost == 1 || v.Err != nil || v.Ended != nil:
@@ -86,7 +86,7 @@ func (e *lease) refuse(f *fetch, v *algorithm.Verdict, now int64) {
 // askAlone makes callers ask the store by themselves.
 func askAlone(waiting []*waiter) {
 	for _, w := range waiting {
-		w.asksAlone = true
+		w.askStore = true
 		w.answer(algorithm.Verdict{})
 	}
 }

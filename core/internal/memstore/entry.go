@@ -27,8 +27,8 @@ type entry struct {
 }
 
 func (e *entry) setCalled() {
-	if !e.called { // a write would take the cache line from other processors
-		e.called = true
+	if !e.referenced { // a write would take the cache line from other processors
+		e.referenced = true
 	}
 }
 
@@ -47,9 +47,9 @@ type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
-	// called is set by each call on the entry, and cleared when the hand passes it (see victim). It
+	// referenced is set by each call on the entry, and cleared when the clock hand passes it (see victim). It
 	// stands here, not in entry, where it would take eight bytes.
-	called bool
+	referenced bool
 }
 
 // tail is the part of a name after its head, in 48 bytes. Only a tail without a rest is shared.

@@ -49,15 +49,15 @@ func (s *Store) hasRoom(shard *shard) bool {
 // must not be empty.
 func (s *shard) victim(now int64, own ownKeys) (place int) {
 	for range 2 * len(s.entries) { // the second round finds none that was asked for
-		if s.hand >= len(s.entries) {
-			s.hand = 0
+		if s.clockHand >= len(s.entries) {
+			s.clockHand = 0
 		}
-		e := &s.entries[s.hand]
-		if (!e.called || e.freshAt <= now) && (own == nil || !own(&e.name)) {
-			return s.hand
+		e := &s.entries[s.clockHand]
+		if (!e.referenced || e.freshAt <= now) && (own == nil || !own(&e.name)) {
+			return s.clockHand
 		}
-		e.called = false
-		s.hand++
+		e.referenced = false
+		s.clockHand++
 	}
 	return -1
 }
@@ -69,7 +69,7 @@ func (s *shard) replace(place int, n name, hash uint16, now int64) *entry {
 	}
 	s.emptySlot(s.slotAt(place, s.tagOf(place)))
 	s.insert(slotValue(place, hash))
-	s.hand = place + 1
+	s.clockHand = place + 1
 	e := &s.entries[place]
 	*e = entry{name: n}
 	return e

@@ -24,10 +24,10 @@ type shardFields struct {
 	mu     sync.Mutex
 	newest int64 // the latest instant.awake that was used under the lock
 	table
-	hand    int              // where the search for an entry to evict goes on
-	evicted uint64           // how many keys were evicted while they still counted
-	blank   *algorithm.State // for a key without an entry, during a call; made once to save an allocation
-	open    *cell            // nil while every counter is in the table
+	clockHand int              // where the search for an entry to evict goes on
+	evicted   uint64           // how many keys were evicted while they still counted
+	blank     *algorithm.State // for a key without an entry, during a call; made once to save an allocation
+	open      *cell            // nil while every counter is in the table
 	// waitedFor is the place of the entry that was last charged by a call that had waited for the
 	// lock.
 	waitedFor int

@@ -190,7 +190,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		}
 	}
 	if groups != 0 {
-		algorithm.Withhold(counters, verdicts)
+		algorithm.MarkUncharged(counters, verdicts)
 	}
 	if !charge {
 		return

@@ -44,8 +44,8 @@ func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm
 func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Counter, parts []*shardPart) {
 	start := time.Now()
 	held := holdStrikes(counters, parts)
-	if doubtful := s.findDoubtful(parts); doubtful != nil {
-		s.decideDoubtfulFirst(caller, ctx, start, doubtful, parts)
+	if likelyRefuser := s.findLikelyRefuser(parts); likelyRefuser != nil {
+		s.decideLikelyRefuserFirst(caller, ctx, start, likelyRefuser, parts)
 	} else {
 		s.decideParts(caller, ctx, parts, true)
 	}
@@ -129,10 +129,10 @@ func (s *Store) sideBySide(n int, do func(i int) error) (failed []error) {
 	return failed
 }
 
-// decideDoubtfulFirst charges one part first, and the others when it has let the call pass. It does
+// decideLikelyRefuserFirst charges one part first, and the others when it has let the call pass. It does
 // not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
 // others have to be asked in time.
-func (s *Store) decideDoubtfulFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
+func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
 	answered := make(chan struct{})
 	go panics.Guard(func() {
 		defer close(answered)

@@ -41,9 +41,9 @@ type forecast struct {
 // manyCalls is so many calls that they need not be counted: no more are ever on their way at once.
 const manyCalls = 1 << 20
 
-// findDoubtful returns the part that will probably refuse the call, or nil if all will probably let
+// findLikelyRefuser returns the part that will probably refuse the call, or nil if all will probably let
 // it pass.
-func (s *Store) findDoubtful(parts []*shardPart) *shardPart {
+func (s *Store) findLikelyRefuser(parts []*shardPart) *shardPart {
 	now := time.Since(s.forecasts.start)
 	for _, p := range parts {
 		p.hash = s.hashKeys(p.counters)

@@ -178,7 +178,7 @@ func (c *scriptCall) isUnproved(err error) bool {
 // server has.
 func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
 	values, _ := c.cmd.Val().([]any)
-	now := algorithm.Untimely(values)
+	now := algorithm.RepeatAt(values)
 	switch {
 	case now == 0:
 		return false, nil
