@@ -10,23 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-func TestAPanicReleasesItsSlot(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		answer := wantStatus(t, newGuard(t, limiter, atOnce(1)), newView("GET", "/"), 200)
-		wantPanic(t, "of the handler", func() {
-			answer.Run(func() int {
-				wantLeft(t, limiter, "n", me, slots(1), 0)
-				panic("of the handler")
-			})
-		})
-		wantLeft(t, limiter, "n", me, slots(1), 1)
-	})
-}
 
 func TestNoSlotsInsideAHandler(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
@@ -43,18 +28,6 @@ func TestNoSlotsInsideAHandler(t *testing.T) {
 	rule := core.Rule{Name: "n", Seconds: 60, Count: func(int) bool { return true }}
 	_, err := limiter.Check(core.Rule{Name: "sound", Seconds: 1}, rule)
 	wantRuleError(t, err, "n", "Count", "a function")
-}
-
-func TestSlotsWithoutRedis(t *testing.T) {
-	var log logtest.Log
-	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Logger: log.Logger()})
-	guard := newGuard(t, limiter, atOnce(1))
-	serveInside(t, guard, server.Kill)
-	if log.Count("level=WARN", "could not be given back", "error=") != 1 {
-		t.Errorf("want one line with the cause, got: %s", log.String())
-	}
-	wantServed(t, guard, newView("GET", "/"), ok, 200, 200) // FailOpen
 }
 
 // sickRing is a ring of two servers, of which the test can stop the second, and a subject on each.

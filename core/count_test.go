@@ -125,14 +125,3 @@ func TestCountWithoutRedis(t *testing.T) {
 		t.Error("there is nothing to give back of what nobody counted")
 	}
 }
-
-// A panic of Count goes to the service, and the slots are given back all the same.
-func TestAPanicOfCount(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	rule := atOnce(1)
-	rule.Count = nil
-	guard := newGuard(t, limiter, rule, core.Rule{Name: "c", Seconds: 60, Count: func(int) bool { panic("of Count") }})
-	answer := wantStatus(t, guard, newView("GET", "/"), 200)
-	wantPanic(t, "of Count", func() { answer.Run(func() int { return 200 }) })
-	wantLeft(t, limiter, "n", me, slots(1), 1)
-}

@@ -1,60 +1,17 @@
 package core_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/logtest"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-func TestCounterOfSeveralLimits(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		replies := limiter.MustCounter("reply", core.PerMinute(3), core.PerHour(5).Bucket(4), core.PerDay(100).Log())
-		d, err := replies.AllowN(background, "s", 2)
-		if err != nil || !d.Allowed || d.Remaining != 1 || d.Limit != core.PerMinute(3) || len(d.All) != 3 {
-			t.Fatalf("%+v, %v", d, err)
-		}
-		if d, err = replies.AllowN(background, "s", 2); err != nil || d.Allowed || d.Limit != core.PerMinute(3) || d.RetryAfter == 0 {
-			t.Errorf("%+v, %v", d, err)
-		}
-		wantLeft(t, limiter, "reply", "s", core.PerHour(5).Bucket(4), 2) // the refused call changed nothing
-		if d, err = replies.Peek(background, "s"); err != nil || !d.Allowed || d.Remaining != 1 {
-			t.Errorf("Peek: %+v, %v", d, err)
-		}
-		if _, err = replies.AllowN(background, "s", 4); !errors.Is(err, core.ErrCostExceedsLimit) {
-			t.Errorf("more than the smallest Max: %v", err)
-		}
-		if d, err = replies.Allow(background, "s"); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
-		}
-		if err := limiter.Refund(background, d, 1); err != nil {
-			t.Error(err)
-		}
-		for _, limit := range []core.Limit{core.PerMinute(3), core.PerDay(100).Log()} {
-			wantLeft(t, limiter, "reply", "s", limit, limit.Max-2)
-		}
-		for _, want := range []bool{true, false} {
-			if changed, err := replies.Reset(background, "s"); err != nil || changed != want {
-				t.Errorf("Reset: %v, %v; want %v", changed, err, want)
-			}
-		}
-		wantLeft(t, limiter, "reply", "s", core.PerDay(100).Log(), 100)
-	})
-}
 
 // A call to a single limit that is counted in this process takes a shorter path than other calls.
 // It is decided, counted, reported and given back like them.
@@ -146,23 +103,6 @@ func TestZeroHandles(t *testing.T) {
 	}
 }
 
-func TestWithWrongLimits(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	replies := limiter.MustCounter("reply", core.PerHour(9))
-	for range 2 {
-		for _, limit := range []core.Limit{{}, core.PerHour(0), core.PerHour(-7), core.PerCalendarDay(1, "Nowhere"), {Max: 1, Window: time.Hour, Burst: 1}, core.InFlight(1)} {
-			d, err := replies.With(limit).Allow(background, "user:alice")
-			wrong, ok := err.(*core.RuleError)
-			if !ok || wrong.Rule != "reply" || d.Allowed {
-				t.Errorf("%v: %+v, %v", limit, d, err)
-			}
-		}
-	}
-	if d, err := replies.With(core.Unlimited).AllowN(background, "user:alice", math.MaxInt); err != nil || !d.Allowed || d.Limit != core.Unlimited {
-		t.Errorf("%+v, %v", d, err)
-	}
-}
-
 // A limit of With that has the counter of a further limit would be charged twice.
 func TestWithTheCounterOfAnotherLimit(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -221,26 +161,6 @@ func TestCounterWithStorePolicy(t *testing.T) {
 	}
 }
 
-// After an error, nothing of it is left in the memory that the next call uses.
-func TestCounterAfterErrors(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	reply := limiter.MustCounter("reply", core.PerHour(3))
-	for _, bad := range []func() (core.Decision, error){
-		func() (core.Decision, error) { return reply.Allow(background, "") },
-		func() (core.Decision, error) { return reply.AllowN(background, "user:alice", -1) },
-		func() (core.Decision, error) { return reply.AllowN(background, "user:alice", 4) },
-		func() (core.Decision, error) {
-			return reply.With(core.Limit{}).Allow(background, strings.Repeat("x", 99))
-		},
-	} {
-		if d, err := bad(); err == nil || d.Allowed || d.Rule != "" {
-			t.Errorf("%+v, %v", d, err)
-		}
-		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(3), 3)
-		wantLeft(t, limiter, "reply", fmt.Sprint("user:", 1), core.PerHour(3), 3)
-	}
-}
-
 // The notes of a log go to the store that counts the calls. Slots are renewed and released in the
 // store that took them.
 func TestLogAndSlotsWithStorePolicy(t *testing.T) {
@@ -288,33 +208,6 @@ func TestLogAndSlotsWithStorePolicy(t *testing.T) {
 			t.Errorf("without a policy: %v", err)
 		}
 	}
-}
-
-// A slot that is counted in this process is renewed in this process.
-func TestLocalSlotsAreRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dead := redis.NewClient(&redis.Options{
-			Addr:   "127.0.0.1:1", // a name would be looked up, and Go's resolver must not start in a bubble
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return nil, errVerify }, DialerRetries: 1,
-		})
-		defer dead.Close()
-		var log logtest.Log
-		limiter := newLimiter(t, core.Options{Redis: dead, Logger: log.Logger()})
-		defer limiter.Close()
-		slots := limiter.MustSlots("slots", 1).LostAfter(3 * time.Second).WithStorePolicy(core.CountLocally(1))
-		release, d, err := slots.Hold(background, "s")
-		if err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
-		}
-		time.Sleep(10 * time.Second)
-		if d, err := slots.Peek(background, "s"); err != nil || d.Allowed {
-			t.Errorf("%+v, %v after ten seconds", d, err)
-		}
-		release()
-		if d, err := slots.Peek(background, "s"); err != nil || !d.Allowed || log.Count("renew") > 0 {
-			t.Errorf("%+v, %v after the release; %s", d, err, log.String())
-		}
-	})
 }
 
 // AllowUpTo takes what the smallest limit has left, in one step; a refund gives back no more.
@@ -374,48 +267,6 @@ func TestWrongAllowUpTo(t *testing.T) {
 		t.Error(granted, d, err)
 	}
 	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
-}
-
-// The deny cache repeats the refusal, also to Allow, and a refund ends it. Without Redis, each
-// store policy answers.
-func TestAllowUpToBeyondTheStore(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
-	c := limiter.MustCounter("n", core.PerHour(3))
-	_, taken, _ := c.AllowUpTo(background, "s", 9)
-	for i, source := range []core.Source{core.FromRedis, core.FromDenyCache, core.FromDenyCache} {
-		if granted, d, err := c.AllowUpTo(background, "s", i+1); granted != 0 || d.Allowed || err != nil || d.Source != source {
-			t.Errorf("%d, %+v, %v; want it from %s", granted, d, err, source)
-		}
-	}
-	if d, err := c.Allow(background, "s"); err != nil || d.Source != core.FromDenyCache {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if err := limiter.Refund(background, taken, 2); err != nil {
-		t.Fatal(err)
-	}
-	if granted, _, err := c.AllowUpTo(background, "s", 9); granted != 2 || err != nil {
-		t.Error(granted, err)
-	}
-
-	down := newLimiter(t, deadRedis(t)).MustCounter("n", core.PerHour(10), core.PerDay(20).Log())
-	if granted, d, err := down.AllowUpTo(background, "s", 9); granted != 0 || d.Allowed || !errors.Is(err, core.ErrStore) {
-		t.Errorf("%d, %+v, %v", granted, d, err)
-	}
-	for _, test := range []struct {
-		policy  core.StorePolicy
-		granted []int
-	}{{core.FailOpen, []int{9, 9}}, {core.FailClosed, []int{0, 0}}, {core.CountLocally(0.5), []int{3, 2, 0}}} {
-		down := down.WithStorePolicy(test.policy)
-		for i, want := range test.granted {
-			granted, d, err := down.AllowUpTo(background, "s", 3+6*min(i, 1))
-			if test.policy == core.FailOpen && i == 0 {
-				want = 3
-			}
-			if err != nil || granted != want || d.Allowed != (want > 0) {
-				t.Errorf("%v: %d, %+v, %v; want %d", test.policy, granted, d, err, want)
-			}
-		}
-	}
 }
 
 // The error of a cost names the limit that it is above.

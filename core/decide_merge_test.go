@@ -63,25 +63,6 @@ func (e *endsLater) Err() error {
 	return e.Context.Err()
 }
 
-// A refused caller is shown the limit that makes them wait longest.
-func TestTheLongestWaitBinds(t *testing.T) {
-	limiter, clock := atTestTime(t, core.Options{})
-	rule := core.Rule{Name: "n", Seconds: 1, MaxCount: 1, Also: []core.Limit{{Max: 2, Window: time.Minute}, core.PerHour(100)}}
-	guard := newGuard(t, limiter, rule)
-	wantServed(t, guard, newView("GET", "/"), ok, 200)
-	answer := wantStatus(t, guard, newView("GET", "/"), 429)
-	if d := answer.Refusal.Decision; d.Limit != core.PerSecond(1) || len(answer.Refusal.Violated) != 1 || answer.Refusal.Violated[0] != "n" {
-		t.Errorf("%+v, violated %q", d, answer.Refusal.Violated)
-	}
-	clock.add(2 * time.Second)
-	wantServed(t, guard, newView("GET", "/"), ok, 200)
-	answer = wantStatus(t, guard, newView("GET", "/"), 429)
-	d, names := answer.Refusal.Decision, answer.Refusal.Violated
-	if d.Limit != rule.Also[0] || d.RetryAfter < 50*time.Second || len(names) != 2 || names[0] != "n" || names[1] != "n-1m" {
-		t.Errorf("%+v, violated %q", d, names)
-	}
-}
-
 func TestHeadersOfSeveralLimits(t *testing.T) {
 	rule := core.Rule{
 		Name: "api", Seconds: 1, MaxCount: 10,

@@ -58,17 +58,6 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestANegativeCostIsLoggedOnce(t *testing.T) {
-	var log logtest.Log
-	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "weighed", Seconds: 1, MaxCount: 100, Cost: cost(-2)})
-	for range 10 {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-	}
-	if log.Count("level=WARN", "rule=weighed", "cost=-2") != 1 || log.Count("Cost is negative") != 1 {
-		t.Errorf("want one line with rule and cost, got: %s", log.String())
-	}
-}
-
 // A cost by size that can never fit gets a refusal that says so. A unit below one byte is refused
 // when the rule is made.
 func TestCostBySize(t *testing.T) {

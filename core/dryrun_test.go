@@ -2,10 +2,8 @@ package core_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // tried is a rule in DryRun that allows one call an hour.
@@ -128,59 +126,4 @@ func TestDryRunWithErrorsRefusesNobody(t *testing.T) {
 	if d := heard.heard[0]; d.Reason != core.StoreFailOpen || !d.Allowed {
 		t.Errorf("the tried rule without a store: %+v", d)
 	}
-}
-
-// The ban of a rule in DryRun refuses nobody, and a ban by hand does not reach the rule.
-func TestDryRunOfABan(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		rule := tried
-		rule.MaxCount, rule.Ban = 2, core.Ban{After: 1, For: 30 * time.Hour}
-		live := rule
-		live.Mode = core.Enforce
-		guard := newGuard(t, limiter, rule)
-		wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 200, 200)
-		for i, reason := range []core.Reason{core.Allowed, core.Allowed, core.DryRunExceeded, core.DryRunExceeded} {
-			if d := heard.heard[2*i]; d.Reason != reason {
-				t.Errorf("call %d: %+v", i, d)
-			}
-		}
-		other := newView("GET", "/").from("192.0.2.2")
-		if _, err := operate.New(limiter).Ban(background, "n", "ip:192.0.2.2", time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		heard.last(t, 8)
-		wantStatus(t, guard, other, 200)
-		if d := heard.heard[8]; d.Reason != core.Allowed {
-			t.Errorf("a ban by hand reached a rule that is tried: %+v", d)
-		}
-		wantServed(t, newGuard(t, limiter, live), newView("GET", "/"), ok, 200, 200)
-		wantServed(t, newGuard(t, limiter, live), other, ok, 429)
-	})
-}
-
-func TestDryRunOfCountAndSlots(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		counting, inFlight := tried, atOnce(1)
-		counting.Count = is(401)
-		inFlight.Name, inFlight.Mode = "slots", core.DryRun
-		guard := newGuard(t, limiter, counting, inFlight)
-		wantServed(t, guard, newView("GET", "/"), 200, 200, 200)
-		for i, d := range heard.heard {
-			if d.Reason != core.Allowed {
-				t.Errorf("decision %d: %+v; want what was given back to be there again", i, d)
-			}
-		}
-		serveInside(t, guard, func() { wantServed(t, guard, newView("GET", "/"), ok, 200) })
-		for _, d := range heard.heard[9:11] {
-			if d.Reason != core.DryRunExceeded {
-				t.Errorf("%+v", d)
-			}
-		}
-	})
 }

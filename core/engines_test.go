@@ -46,11 +46,6 @@ func keysBesideMark(server redis.Cmdable) []string {
 	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.HasSuffix(key, ":{%mark0}:mk1") })
 }
 
-// counterKeys returns the keys of a server, except those of the audit and of lists, which stay.
-func counterKeys(server redis.Cmdable) []string {
-	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.Contains(key, ":{%") })
-}
-
 var background = context.Background()
 
 // lasting are limits whose counters do not change by themselves while a test runs.

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,32 +92,6 @@ func TestFallBackLocalAndBack(t *testing.T) {
 	}
 }
 
-// Each rule's own policy answers for its part. If one refuses, the call is refused, and nothing is
-// charged here.
-func TestFallBackLocalBesideOthers(t *testing.T) {
-	local := fallBack(1, 1)
-	for _, test := range []struct {
-		name  string
-		other core.Rule
-		want  []int
-	}{
-		{"open", open, []int{200, 429}},
-		{"closed", closed, []int{503, 503}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			limiter := newLimiter(t, deadRedis(t))
-			both := newGuard(t, limiter, local, test.other)
-			for _, want := range test.want {
-				wantStatus(t, both, newView("GET", "/"), want)
-			}
-			if test.name == "closed" {
-				// The refused calls were not charged.
-				wantStatus(t, newGuard(t, limiter, local), newView("GET", "/"), 200)
-			}
-		})
-	}
-}
-
 // A lasting problem is logged once a minute, with the number of times, even if it ends before the
 // minute does.
 func TestRepeatedMessagesAreCounted(t *testing.T) {
@@ -152,33 +125,4 @@ func TestRepeatedMessagesAreCounted(t *testing.T) {
 			t.Errorf("%d more lines from calls that went on after Close", n-4)
 		}
 	})
-}
-
-// A rule counts here also after a call by a rule with overrides for a caller whose plan is unlimited,
-// which left its counters to be used again.
-func TestFallBackCountsAfterAnUnlimitedPlan(t *testing.T) {
-	limiter := newLimiter(t, deadRedis(t))
-	unlimited := core.Rule{
-		Name: "unlimited", Limit: core.PerDay(1), OnStoreError: core.CountLocally(1), Overrides: true,
-		Plans: map[string]core.Limit{"internal": core.Unlimited}, Plan: planOf("internal"),
-	}
-	beside, guard := newGuard(t, limiter, unlimited), newGuard(t, limiter, fallBack(1, 1))
-	handle := limiter.MustCounter("handle", core.PerDay(1)).WithStorePolicy(core.CountLocally(1))
-	lifted := limiter.MustCounter("lifted", core.PerDay(1)).With(core.Unlimited).WithOverrides().WithStorePolicy(core.CountLocally(1))
-	for i := range 3 {
-		want := http.StatusOK
-		if i > 0 {
-			want = http.StatusTooManyRequests
-		}
-		wantStatus(t, beside, newView("GET", "/"), http.StatusOK)
-		if got := status(guard.Check(newView("GET", "/"))); got != want {
-			t.Errorf("call %d: status %d, want %d", i, got, want)
-		}
-		if d, err := lifted.Allow(background, me); err != nil || !d.Allowed {
-			t.Errorf("call %d of a handle without a limit: %+v, %v", i, d, err)
-		}
-		if d, err := handle.Allow(background, me); err != nil || d.Allowed != (i == 0) {
-			t.Errorf("call %d of a handle: %+v, %v", i, d, err)
-		}
-	}
 }

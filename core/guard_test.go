@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -40,29 +39,6 @@ func TestFinalAnswers(t *testing.T) {
 			t.Errorf("%s: %d of 300 answers are final", name, final)
 		}
 	}
-}
-
-// A panic in a rule's function reaches the framework, and the next call works.
-func TestAPanicInAFunctionOfARule(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	angry := true
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, Key: func(core.Request) (string, error) {
-		if angry {
-			panic(errors.New("angry"))
-		}
-		return "k", nil
-	}})
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was swallowed")
-			}
-		}()
-		guard.Check(newView("GET", "/"))
-	}()
-	angry = false
-	wantStatus(t, guard, newView("GET", "/"), 200)
-	wantLeft(t, limiter, "n", "k", core.PerHour(5), 4)
 }
 
 // Rules returns copies: changing them changes no guard.
@@ -182,22 +158,6 @@ func TestSkip(t *testing.T) {
 		wantServed(t, beside, skipped(), ok, 200, 200, 429)
 		wantLeft(t, limiter, "n", me, core.PerHour(1), 1)
 	})
-}
-
-// Skip runs before anything is charged, so a panic in it leaves nothing behind.
-func TestAPanicOfSkip(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	broken := true
-	guard := newGuard(t, limiter, core.Rule{Name: "first", Seconds: 3600, MaxCount: 2}, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Skip: func(core.Request) bool {
-		if broken {
-			panic("of Skip")
-		}
-		return false
-	}})
-	wantPanic(t, "of Skip", func() { guard.Check(newView("GET", "/")) })
-	broken = false
-	wantLeft(t, limiter, "first", me, core.PerHour(2), 2)
-	wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
 }
 
 // An Event describes the call of its Decision. For a direct call, it has no description.

@@ -376,13 +376,3 @@ func TestIdentify(t *testing.T) {
 		})
 	}
 }
-
-func TestContextValueTakesOnlyStrings(t *testing.T) {
-	for _, value := range []any{42, []byte("alice"), errVerify, nil} {
-		v := newView("GET", "/")
-		v.values["user"] = value
-		if user, err := identified(t, whoSays, v); user != "" || err != nil {
-			t.Errorf("%v is %q, %v", value, user, err)
-		}
-	}
-}

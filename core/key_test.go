@@ -269,15 +269,6 @@ func TestValuesAreNotReadFromHeaders(t *testing.T) {
 	wantStatus(t, guard, newView("GET", "/").with("Plan", "b").with("plan", "b"), 429)
 }
 
-// A client that used one address after another of its own network was a new client each time.
-func TestRotatingThroughA64IsOneClient(t *testing.T) {
-	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Name: "n", Seconds: 3600, MaxCount: 2})
-	for i, want := range []int{200, 200, 429, 429} {
-		wantStatus(t, guard, newView("GET", "/").from(fmt.Sprintf("2001:db8:1:2:%x::%x", 4096*i, i)), want)
-	}
-	wantStatus(t, guard, newView("GET", "/").from("2001:db8:1:3::1"), 200)
-}
-
 // wantApart checks that of two callers with one call each, neither is charged for the other's.
 func wantApart(t *testing.T, guard *core.Guard, one, other adapter.View) {
 	t.Helper()

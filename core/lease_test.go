@@ -20,24 +20,6 @@ func heardOf(t *testing.T, server *redistest.Server, prefix string) (*core.Limit
 	return newLimiter(t, core.Options{Redis: server.Client(t), Prefix: prefix, Timeout: patient, OnDecision: heard.note}), heard
 }
 
-// A leased permit has the source FromLease, and Remaining counts down. Unused permits are back in
-// Redis after Close.
-func TestLeasedCalls(t *testing.T) {
-	limiter, heard := heardOf(t, redistest.Start(t), "test")
-	guard := newGuard(t, limiter, leaseRule())
-	for i := range 300 {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		if d := heard.last(t, i+1); d.Remaining != 3199-i || d.ResetAfter <= 0 || d.RetryAfter != 0 {
-			t.Fatalf("call %d: %+v", i, d)
-		}
-	}
-	if sources := heard.bySource(); sources[core.FromLease] < 200 || sources[core.FromRedis] == 0 {
-		t.Errorf("300 calls were decided by %v", sources)
-	}
-	limiter.Close()
-	wantLeft(t, limiter, "n", me, core.PerHour(3200), 2900)
-}
-
 // These rules ask Redis each time, with or without a Lease.
 func TestRulesThatAreNotLeased(t *testing.T) {
 	server := redistest.Start(t)

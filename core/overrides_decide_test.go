@@ -182,40 +182,6 @@ func TestOrderOfOverridesAndPlans(t *testing.T) {
 	})
 }
 
-// A cost that never fits is one above the limit in force.
-func TestCostsUnderOverrides(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Identify = whoSays
-		limiter := newLimiter(t, options)
-		rule := byUser("api")
-		rule.Cost = func(r core.Request) int { return len(r.Path()) }
-		rule.Ban = core.Ban{After: 1, For: time.Hour}
-		guard := newGuard(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(50), Key: core.Global}, rule)
-		o := operator{t, limiter, "api", core.PerHour(2)}
-		call := func(cost int) *fakeView {
-			v := by("a")
-			v.path = strings.Repeat("/", cost)
-			return v
-		}
-		wantStatus(t, guard, call(3), 400)
-		o.max("user:a", 4)
-		wantStatus(t, guard, call(3), 200)
-		wantStatus(t, guard, call(5), 400)
-		o.lift("user:a")
-		wantStatus(t, guard, call(100), 200)
-		o.max("user:a", 1) // neither the further limit nor a ban has counted what was refused
-		wantStatus(t, guard, call(2), 400)
-		o.max("user:a", 4)
-		wantStatus(t, guard, call(1), 200)
-		wantLeft(t, limiter, "all", "all", core.PerHour(50), 50-3)
-		o.block("user:a", time.Time{})
-		wantStatus(t, guard, call(0), 429)
-		wantStatus(t, guard, call(9), 429)
-		o.remove("user:a")
-		wantStatus(t, guard, call(0), 200)
-	})
-}
-
 // A call that costs nothing is refused while Redis does not answer, if the rule says so: its subject
 // may be blocked.
 func TestFailClosedOfACallThatCostsNothing(t *testing.T) {

@@ -214,20 +214,6 @@ func TestOwnLimitsWithOverrides(t *testing.T) {
 	})
 }
 
-// A guard that follows a set shows the rules that are in force.
-func TestOwnLimitsOfASet(t *testing.T) {
-	set, err := newLimiter(t, core.Options{}).RuleSet(core.Rule{Name: "api", Seconds: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard, v := set.MustGuard("api"), newView("GET", "/rate_limit")
-	wantOwn(t, guard, v, "api IIIII of 5/m")
-	if err := set.Replace("2", core.Rule{Name: "api", Seconds: 60, MaxCount: 3}); err != nil {
-		t.Fatal(err)
-	}
-	wantOwn(t, guard, v, "api III of 3/m")
-}
-
 // Nobody is told limits that are not known.
 func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 	identified, dead := newLimiter(t, core.Options{Identify: whoSays}), deadRedis(t)

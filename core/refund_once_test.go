@@ -64,23 +64,6 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 	refund(t, one, mine, 1)
 }
 
-// A banned caller is refused whatever the call costs, even if it costs nothing.
-func TestBanAppliesToCallsThatCostNothing(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{
-			Name: "n", Seconds: 3600, Ban: core.Ban{ByHand: true}, Cost: func(r core.Request) int { return int(r.Size()) },
-		})
-		free := newView("GET", "/")
-		free.size = 0
-		wantStatus(t, guard, free, 200)
-		if _, err := operate.New(limiter).Ban(background, "n", me, time.Hour); err != nil {
-			t.Fatal(err)
-		}
-		wantStatus(t, guard, free, 429)
-	})
-}
-
 // A short ban by hand does not help the subject: earlier bans are still remembered.
 func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 	clock := int64(3_000_000_000_000_000)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,47 +132,16 @@ func TestABlockOnAShardThatIsDown(t *testing.T) {
 	}
 }
 
-// A caller who cannot be identified learns of a block that is the same for all, also beside a cost.
-func TestBlocksForAllBesideACost(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		options.Identify = func(core.Request) (string, error) { return "", errVerify }
-		for name, want := range map[string]struct {
-			shared core.Rule
-			status int
-			reason core.Reason
-		}{"block": {blockedRule, 429, core.Blocked}, "none": {freeRule, 503, core.IdentifyFailed}} {
-			options.Prefix = name
-			limiter := newLimiter(t, options)
-			operator{t, limiter, "blocked", blockedRule.Limit}.block("blocked", time.Time{})
-			own := core.Rule{Name: "own", Limit: core.PerDay(3), NeedLogin: true}
-			guard := attach(t, limiter, own, plainRule, want.shared)
-			x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-			if got := status(guard.Check(newView("GET", "/"))); err != nil || got != want.status || x.Reason != want.reason {
-				t.Errorf("%s: status %d, explained as %s, %v; want %d", name, got, x.Reason, err, want.status)
-			}
-		}
-	})
-}
-
-// Handles and OwnLimits say of a block that it holds, whatever the cost.
-func TestBlocksElsewhereBesideACost(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		limit, bucket := core.PerDay(3), core.PerDay(3).Bucket(3)
-		counter, pacer := limiter.MustCounter("blocked", limit).WithOverrides(), limiter.MustPacer("pacer", bucket).WithOverrides()
-		operator{t, limiter, "blocked", limit}.block("blocked", time.Time{})
-		operator{t, limiter, "pacer", bucket}.block("blocked", time.Time{})
-		d, err := counter.AllowN(background, "blocked", 99)
-		turn, turnErr := pacer.Reserve(background, "blocked", 99)
-		if err = errors.Join(err, turnErr); err != nil || d.Reason != core.Blocked || turn.Reason != core.Blocked {
-			t.Errorf("%+v, %+v, %v", d, turn, err)
-		}
-		if _, err := limiter.MustCounter("single", limit).AllowN(background, "blocked", 99); !errors.Is(err, core.ErrCostExceedsLimit) {
-			t.Errorf("%v from a counter that knows no blocks", err)
-		}
-		own := newGuard(t, limiter, plainRule, costlyRule, blockedRule).OwnLimits(newView("GET", "/"))
-		if own.Refusal != nil || len(own.Limits) != 1 || own.Limits[0].Reason != core.Blocked {
-			t.Errorf("%+v", own)
-		}
-	})
+// isBanned reports whether a rule bans a subject. One of the Guards with the rule must be in use,
+// because Inspect does not show those of others.
+func isBanned(t *testing.T, limiter *core.Limiter, subject string) bool {
+	t.Helper()
+	x, err := operate.New(limiter).Inspect(background, subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Rules) == 0 {
+		t.Fatal("no rule is attached")
+	}
+	return slices.ContainsFunc(x.Rules, func(r operate.ExplainedRule) bool { return !r.BannedUntil.IsZero() })
 }

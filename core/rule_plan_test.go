@@ -50,27 +50,6 @@ func TestPlansByUser(t *testing.T) {
 	})
 }
 
-// A caller without a limit is counted by none of the rule's limits, and receives no headers.
-func TestUnlimitedPassesUncounted(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		rule := plans(map[string]core.Limit{"vip": core.Unlimited})
-		rule.Also = []core.Limit{core.PerDay(1)}
-		guard := newGuard(t, limiter, rule)
-		v := by("vip")
-		wantServed(t, guard, v, ok, 200, 200, 200)
-		if len(v.response)+len(heard.heard) > 0 {
-			t.Errorf("an uncounted call: %v, %+v", v.response, heard.heard)
-		}
-		wantLeft(t, limiter, "n", "user:vip", core.PerHour(2), 2)
-		wantLeft(t, limiter, "n", "user:vip", core.PerDay(1), 1)
-		beside := newGuard(t, limiter, rule, core.Rule{Name: "all", Seconds: 3600, MaxCount: 1})
-		wantServed(t, beside, by("vip"), ok, 200, 429)
-	})
-}
-
 // If a plan is wrong, the rule's own limit takes its place, and that is logged once.
 func TestInvalidPlans(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -122,21 +101,6 @@ func TestAPlanOfSlotsInsideAHandler(t *testing.T) {
 	serveInside(t, newGuard(t, limiter, rule), func() { wantLeft(t, limiter, "n", me, core.InFlight(9), 8) })
 }
 
-// A panic goes to the service, and does not affect the next call.
-func TestAPanicOfLimitFor(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: whoSays})
-	broken := true
-	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) {
-		if broken {
-			panic("of LimitFor")
-		}
-		return core.PerHour(2), nil
-	}))
-	wantPanic(t, "of LimitFor", func() { guard.Check(by("a")) })
-	broken = false
-	wantServed(t, guard, by("a"), ok, 200, 200, 429)
-}
-
 // If a service makes up a limit for each call, limits beyond a number are prepared anew each time,
 // and take no memory.
 func TestManyPlansTakeNoMemory(t *testing.T) {
@@ -166,24 +130,6 @@ func TestManyPlansTakeNoMemory(t *testing.T) {
 	runtime.KeepAlive(guard)
 }
 
-// The zero limit means that the caller has no plan: the rule's own limit holds, and nothing is
-// logged.
-func TestWithoutAPlanTheRulesLimitHolds(t *testing.T) {
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: whoSays})
-	guard := newGuard(t, limiter, planned(func(core.Request) (core.Limit, error) { return core.Limit{}, nil }))
-	call := newView("GET", "/").as("alice")
-	wantStatus(t, guard, call, 200)
-	own := newView("GET", "/").as("alice")
-	wantStatus(t, newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), planned(nil)), own, 200)
-	if got, want := call.response.Get("Ratelimit-Policy"), own.response.Get("Ratelimit-Policy"); got != want || got == "" {
-		t.Errorf("the limit is %s, want %s", got, want)
-	}
-	if log.Count("LimitFor") != 0 {
-		t.Error("it is logged")
-	}
-}
-
 func TestUnlimitedDirectCalls(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var heard decisions
@@ -210,30 +156,4 @@ func TestUnlimitedDirectCalls(t *testing.T) {
 		_, err := limiter.MustCounter("n", core.Unlimited).AllowN(background, "s", -1)
 		wantRuleError(t, err, "n", "n", "-1")
 	})
-}
-
-// Every kind of direct call accepts a plan without a limit.
-func TestUnlimitedTurnsAndRecords(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for range 3 {
-		d, err := limiter.MustPacer("n", core.Unlimited).Acquire(background, "s", 1000)
-		if err != nil || !d.Allowed || d.Wait != 0 {
-			t.Errorf("Acquire: %+v, %v", d, err)
-		}
-		if d, err := limiter.MustPacer("n", core.Unlimited).Reserve(background, "s", 1000); err != nil || !d.Allowed || d.Wait != 0 {
-			t.Errorf("Reserve: %+v, %v", d, err)
-		}
-		if d, err := limiter.MustLog("n", core.Unlimited).AllowN(background, "s", 1, "note"); err != nil || !d.Allowed {
-			t.Errorf("AllowNoted: %+v, %v", d, err)
-		}
-	}
-	if records, err := limiter.MustLog("n", core.Unlimited).Records(background, "s"); err != nil || records != nil {
-		t.Errorf("Records: %v, %v", records, err)
-	}
-	if _, err := resetOf(limiter, background, "n", "s", core.Unlimited); err != nil {
-		t.Errorf("Reset: %v", err)
-	}
-	if _, err := resetOf(limiter, background, "n", "", core.Unlimited); err == nil {
-		t.Error("no error for Reset of an empty subject")
-	}
 }

@@ -49,18 +49,3 @@ func TestScopes(t *testing.T) {
 		}
 	}
 }
-
-// Each rule of a guard is matched by itself, against the readings of this call and of no earlier
-// one.
-func TestRulesOfOneGuardApplyEachForItself(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter,
-		core.Rule{Name: "a", Seconds: 3600, Paths: []string{"/a/**"}}, core.Rule{Name: "b", Seconds: 3600, Paths: []string{"/b/**"}},
-		core.Rule{Name: "all", Seconds: 3600, Except: []string{"/b/**"}})
-	for _, path := range []string{"/a/x", "/b/x", "/b/y", "/c"} {
-		wantStatus(t, guard, at("", path), 200)
-	}
-	for name, left := range map[string]int{"a": 4, "b": 3, "all": 3} {
-		wantLeft(t, limiter, name, "ip:192.0.2.1", core.PerHour(5), left)
-	}
-}

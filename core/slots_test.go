@@ -28,18 +28,6 @@ func TestASlotThatIsTakenLate(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterClose(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		release := hold(t, limiter, "s", core.InFlight(1))
-		limiter.Close()
-		wantLeft(t, limiter, "n", "s", core.InFlight(1), 0)
-		release()
-		release()
-		wantLeft(t, limiter, "n", "s", core.InFlight(1), 1)
-	})
-}
-
 func TestReleaseWithoutRedis(t *testing.T) {
 	var log logtest.Log
 	server := redistest.Start(t)

@@ -58,26 +58,6 @@ func TestSoftTellsTheHandler(t *testing.T) {
 	})
 }
 
-// A charge that was not made cannot be given back, neither by hand nor by the outcome.
-func TestSoftRefunds(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		soft := gentle
-		soft.Also = []core.Limit{core.PerDay(9)}
-		soft.Count = is(401)
-		guard := newGuard(t, limiter, soft, core.Rule{Name: "hard", Seconds: 3600})
-		wantServed(t, guard, newView("GET", "/"), 401, 401, 401)
-		wantServed(t, guard, newView("GET", "/"), 200, 200)
-		wantLeft(t, limiter, "soft", me, core.PerDay(9), 7)
-		wantLeft(t, limiter, "hard", me, core.PerHour(5), 2)
-		d := wantSoft(t, guard, newView("GET", "/"), core.SoftExceeded)
-		refund(t, limiter, d, 1)
-		wantLeft(t, limiter, "hard", me, core.PerHour(5), 2)
-		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0)
-		wantLeft(t, limiter, "soft", me, core.PerDay(9), 7)
-	})
-}
-
 // A soft rule whose subject cannot be determined does not count the call, and logs that.
 func TestSoftWithErrorsRefusesNobody(t *testing.T) {
 	failing, login := gentle, gentle
@@ -118,16 +98,6 @@ func TestSoftNamedLikeARoute(t *testing.T) {
 	})
 }
 
-// The override of such a soft rule holds neither for the unnamed rule nor for one behind it.
-func TestSoftOverrideNamedLikeARoute(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	soft := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Mode: core.Soft, Overrides: true}
-	guard := newGuard(t, limiter, soft, core.Rule{Seconds: 3600, MaxCount: 2}, core.Rule{Name: "other", Seconds: 3600})
-	operator{t, limiter, "GET /", core.PerHour(1)}.lift(me)
-	wantServed(t, guard, newView("GET", "/"), ok, 200, 200, 429)
-	wantLeft(t, limiter, "other", me, core.PerHour(5), 3)
-}
-
 // A lenient limit that is used up does not spare callers the login that another rule needs.
 func TestLenientRulesBesideALogin(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -141,26 +111,6 @@ func TestLenientRulesBesideALogin(t *testing.T) {
 			wantServed(t, guard, newView("GET", "/").as("alice"), ok, 200)
 		}
 	})
-}
-
-// The headers with room for one limit keep what an outer middleware wrote, unless that is a soft
-// limit too and this one is not.
-func TestSoftInOlderHeaders(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft7 | core.HeadersXRateLimitDelta})
-	outer, inner := newGuard(t, limiter, core.Rule{Name: "hard", Limit: core.PerHour(9).Fixed()}), newGuard(t, limiter, core.Rule{Name: "soft", Limit: core.PerHour(1).Fixed(), Mode: core.Soft})
-	for i := range int64(3) {
-		v := newView("GET", "/")
-		wantStatus(t, outer, v, 200)
-		wantStatus(t, inner, v, 200)
-		if got := v.response.Get("X-RateLimit-Limit"); got != "9" || v.response.Get("Ratelimit-Policy") != "9;w=3600" {
-			t.Errorf("call %d: the headers are %v", i, v.response)
-		}
-	}
-	v := newView("GET", "/")
-	wantStatus(t, inner, v, 200)
-	if got := v.response.Get("X-RateLimit-Limit"); got != "1" || v.response.Get("X-RateLimit-Remaining") != "0" {
-		t.Errorf("alone: the headers are %v", v.response)
-	}
 }
 
 func TestSoftRulesRefused(t *testing.T) {

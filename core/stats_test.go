@@ -3,15 +3,12 @@ package core_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -159,15 +156,6 @@ func TestStatsOfEachRuleThatTookPart(t *testing.T) {
 	}
 }
 
-// A rule that was not asked, because another one still refuses, took no part.
-func TestStatsOmitRulesThatWereNotDecided(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	core.UseAnswers(limiter, algorithm.Verdict{From: algorithm.FromNobody}, algorithm.Verdict{From: algorithm.FromRefusal, RetryAfter: 1e6})
-	guard := newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 60}, core.Rule{Name: "inner", Seconds: 60})
-	wantStatus(t, guard, newView("GET", "/x"), 429)
-	wantCounts(t, limiter, map[core.DecisionCount]tallied{counted("inner", core.LimitExceeded, core.FromDenyCache): each(1)})
-}
-
 // OnDecision receives the decision that binds, whatever happened. A rule in DryRun never binds.
 func TestStatsEqualTheEvents(t *testing.T) {
 	var heard decisions
@@ -210,25 +198,6 @@ func TestStatsEqualTheEvents(t *testing.T) {
 	wantCounts(t, limiter, want)
 }
 
-// With an override, its Max is the one that counts.
-func TestStatsOfCallsNearAnOverride(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "r", Seconds: 3600, MaxCount: 10, Key: core.Global, Overrides: true})
-	overrides, err := operate.New(limiter).Overrides("r")
-	if err == nil {
-		err = overrides.Set(background, "r", operate.Override{Max: 100})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 81 {
-		guard.Check(newView("GET", "/x"))
-	}
-	if near := near(limiter, "r"); near != 2 {
-		t.Errorf("%d calls near the limit, want 2: %+v", near, limiter.Stats().Decisions)
-	}
-}
-
 func TestStatsOfDirectCallsNearALimit(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	one, two := limiter.MustCounter("one", core.PerHour(10)), limiter.MustCounter("two", core.PerHour(100), core.PerDay(10))
@@ -265,18 +234,6 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	})
 	if s := limiter.Stats(); s.Keys != 0 || s.Evictions != 0 {
 		t.Errorf("%d keys, %d evictions of a limiter that keeps none", s.Keys, s.Evictions)
-	}
-}
-
-func TestStatsOfKeys(t *testing.T) {
-	limiter := newLimiter(t, core.Options{MaxKeys: 100})
-	for i := range 150 {
-		if _, err := limiter.MustCounter("n", core.PerHour(1)).Allow(background, fmt.Sprint("user:", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s := limiter.Stats(); s.Keys > 100 || s.Keys < 50 || s.Keys+int(s.Evictions) != 150 {
-		t.Errorf("%d keys and %d evictions of 150 subjects in 100 places", s.Keys, s.Evictions)
 	}
 }
 

@@ -154,29 +154,6 @@ func (s sending) Write(b []byte) (int, error) {
 	return s.Conn.Write(b)
 }
 
-// A refusal by the store was taken for a failure, and the call was repeated where nothing was
-// counted: every limit could be passed.
-func TestDenialIsNeverRoutedToTheFallback(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		limiter := newLimiter(t, options)
-		if source == core.FromRedis {
-			core.AskRedis(limiter) // so that no refusal is one that is remembered
-		}
-		guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, OnStoreError: core.FailOpen})
-		for i, want := range []int{200, 429, 429, 429} {
-			answer := wantStatus(t, guard, newView("GET", "/"), want)
-			if i > 0 && (answer.Refusal.Decision.Reason != core.LimitExceeded || answer.Refusal.Decision.Source != source) {
-				t.Errorf("%+v", answer.Refusal.Decision)
-			}
-		}
-	})
-	// The same holds if the store fails for another rule of the same call.
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "fails", Seconds: 3600}, core.Rule{Name: "refuses", Seconds: 3600})
-	core.UseAnswers(limiter, algorithm.Verdict{Err: errors.New("gone")}, algorithm.Verdict{RetryAfter: 1})
-	wantStatus(t, guard, newView("GET", "/"), 429)
-}
-
 // illRedis holds ways in which a Redis answers but does not count.
 var illRedis = map[string]struct {
 	args []string
