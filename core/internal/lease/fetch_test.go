@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
 // Callers who come at once share one fetch, which asks for all of them, however few may be taken
@@ -145,6 +146,34 @@ func TestCloseDuringAFetch(t *testing.T) {
 		synctest.Wait()
 		if got := shared.Left(c); got != most-used {
 			t.Errorf("%d left after %d calls, want %d", got, used, most-used)
+		}
+	})
+}
+
+// Permits of two sub-windows are not merged. Each is given back to the sub-window in which it was
+// charged, even if the store's clock jumps.
+func TestPermitsOfTwoSubWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most, window = 6400, 320 * Second
+		var ahead int64
+		shared := NewShared(t, 100)
+		shared.Store = memstore.New(100, func() int64 { return time.Now().UnixMicro() + ahead })
+		p, limit := NewProcess(t, shared), Windowed(algorithm.SlidingWindow, most, window)
+		used := int64(0)
+		for shared.LeasedCalls.Load() < 64 {
+			p.MustTake(t, Leased("user:a", limit, 1, 100))
+			used++
+		}
+		ahead = window / 32
+		p.MustTake(t, Leased("user:a", limit, 80, 100))
+		used += 80
+		p.Close()
+		if got := shared.Left(Counter("user:a", limit, 1)); got != most-used {
+			t.Errorf("%d left after %d permits, want %d", got, used, most-used)
+		}
+		ahead += window // when all that was used in the first sub-window is back, and in the second is not
+		if got := shared.Left(Counter("user:a", limit, 1)); got != most-80 {
+			t.Errorf("%d left a window later, want %d", got, most-80)
 		}
 	})
 }
