@@ -27,7 +27,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-const exampleFault = "as many calls as the machine gives, for 5 minutes, through an example whose Redis restarts twice"
+const exampleFault = "5 minutes of load on an example whose Redis restarts twice"
 
 // debug is added to the example's package, so that the test can ask the process what it holds.
 const debug = `package main

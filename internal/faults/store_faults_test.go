@@ -51,22 +51,22 @@ var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+
 
 var storeFaults = []storeFault{
 	{
-		fault:   "READONLY: the server has become a replica",
+		fault:   "READONLY",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, tells: "connect to the master",
 		inject: do([]any{"replicaof", "127.0.0.1", "1"}), end: do([]any{"replicaof", "no", "one"}),
 	},
 	{
-		fault:   "MASTERDOWN: the server is a replica without a master",
+		fault:   "MASTERDOWN",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--replica-serve-stale-data", "no"},
 		inject: do([]any{"replicaof", "127.0.0.1", "1"}), end: do([]any{"replicaof", "no", "one"}),
 	},
 	{
-		fault: "LOADING: the server has restarted, and reads its file", classes: []core.StoreErrorClass{core.StoreNotReady},
+		fault: "LOADING", classes: []core.StoreErrorClass{core.StoreNotReady},
 		args:   []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
 		inject: load, end: loaded, forgets: true,
 	},
 	{
-		fault:   "BUSY: somebody's script runs without end",
+		fault:   "BUSY: a script runs without end",
 		classes: []core.StoreErrorClass{core.StoreNotReady}, args: []string{"--busy-reply-threshold", "50"},
 		inject: endless, end: do([]any{"script", "kill"}),
 	},
@@ -74,7 +74,7 @@ var storeFaults = []storeFault{
 		// go-redis ignores the error in reply to its first command on a connection, and goes on
 		// writing to a closed connection. So no connection can be set up, and one set up earlier is
 		// lost.
-		fault:   "max number of clients reached: the server closes each connection",
+		fault:   "max number of clients reached",
 		classes: []core.StoreErrorClass{core.StoreNotReady, core.StoreConnectionLost, core.StoreUnreachable},
 		inject:  do([]any{"config", "set", "maxclients", "1"}, []any{"client", "kill", "user", "default"}),
 		end:     do([]any{"config", "set", "maxclients", "1000"}),
@@ -85,33 +85,33 @@ var storeFaults = []storeFault{
 		inject: hold, end: do([]any{"rpush", "held", "go on"}),
 	},
 	{
-		fault: "OOM: the server's memory is full", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
+		fault: "OOM", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
 		inject: do([]any{"config", "set", "maxmemory", "1"}), end: do([]any{"config", "set", "maxmemory", "0"}),
 	},
 	{
-		fault:   "NOAUTH: a password is set",
+		fault:   "NOAUTH",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
 		inject: do([]any{"acl", "setuser", "default", "resetpass", ">secret"}, []any{"client", "kill", "user", "default"}),
 		end:    do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault:   "WRONGPASS: the password is changed",
+		fault:   "WRONGPASS",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
 		inject: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
 		end:    do([]any{"acl", "setuser", "default", "nopass"}),
 	},
 	{
-		fault:   "NOPERM: the user may not run scripts",
+		fault:   "NOPERM for scripts",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "-evalsha", "-eval"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
 	{
-		fault:   "NOPERM: the user may not touch the keys",
+		fault:   "NOPERM for the keys",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "resetkeys", "~others:*"}), end: do([]any{"acl", "setuser", "default", "allkeys"}),
 	},
 	{
-		fault:   "NOPERM: the user may not run the scripts' commands",
+		fault:   "NOPERM for the scripts' commands",
 		classes: []core.StoreErrorClass{core.StoreRefused}, tells: rightsListed,
 		inject: do([]any{"acl", "setuser", "default", "-set", "-get", "-time"}), end: do([]any{"acl", "setuser", "default", "+@all"}),
 	},
