@@ -104,7 +104,7 @@
 //	  rule                  decide.go                   decides, and answers nobody
 //	    refusedForEveryone  decide_shared.go            repeats a refusal that is the same for all
 //	    User                call.go                     runs Identify
-//	    addRules            decide_rules.go             subject, cost and plan: rule_plan.go
+//	    addRules            decide_rules.go             subject; Cost and Plan: rule_functions.go
 //	      Call.Add          internal/engine/add.go      limits and bans become counters
 //	    ask                 decide.go                   asks for a verdict on each counter
 //	      Call.Decide       internal/engine/decide.go   charges all counters or none
