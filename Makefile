@@ -107,11 +107,13 @@ chaos: redis faketime ## do to real processes whatever can happen to a service, 
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 
-newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/newest.mod)
+newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/*.mod)
 	$(NEWEST) $(TEST) $(addprefix ./,$(ADAPTERS)) ./core/internal/redisstore ./core/rulefile/internal/filewatch
 	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/localfirst
+	@for name in $(basename $(notdir $(wildcard .ci/*limit.mod))); do (set -x; cd "$$name" && \
+	GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/$$name.mod" $(TEST) .) || exit 1; done
 
-newest-update: ## write .ci/newest.mod anew from go.mod and today's newest releases
+newest-update: ## write .ci/*.mod anew from each go.mod and today's newest releases
 	sh .ci/update-newest
 
 pictures: ## draw bench/algorithms/*.svg anew, from real runs (half a minute)

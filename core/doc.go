@@ -1,8 +1,8 @@
 // Package core limits access to Go services. It decides whether a call may go on, by counters in
 // Redis that all processes of a service share, or by counters in the process itself.
 //
-// A [Rule] is the annotation on a route: who may call how often. The packages ginlimit, echolimit,
-// fiberlimit, nethttplimit and grpclimit attach rules, and package adapter is for authors of others:
+// A [Rule] is the annotation on a route: who may call how often. Packages such as ginlimit
+// attach rules to the routes of a framework, and package adapter is for authors of others:
 //
 //	limiter, err := core.New(core.Options{Redis: rdb, Identify: core.BearerToken(verify)})
 //	router.Use(ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 100}))

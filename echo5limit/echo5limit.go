@@ -7,9 +7,8 @@
 // /users/:id". Calls that no route matches share one counter. In Pre, echo knows no route yet, so attach
 // rules by Use, a Group or a route.
 //
-// Count receives the status that the handler sent. If it returns an error instead, that is
-// echo.StatusCode of the error, or 500: echo's own not-found error is a 404. An HTTPErrorHandler of
-// the service that sends another status is not asked.
+// Count receives the status that the handler sent. An error that it returns counts as its
+// echo.StatusCode, or as 500, even if an HTTPErrorHandler of the service sends another status.
 //
 // net/http answers malformed requests and "OPTIONS *" before any middleware. For the hosts given to
 // NewVirtualHostHandler, only the middlewares of their own Echo run.

@@ -98,7 +98,7 @@ func ending(handle echo.HandlerFunc) func(adaptertest.Handling) {
 }
 
 // newLimiter returns a limiter that ends with the test.
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
+func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
 	limiter, err := core.New(options)
 	if err != nil {
@@ -134,6 +134,20 @@ func TestAutoHandleHEAD(t *testing.T) {
 		if outcome := <-outcomes; outcome != http.StatusNotFound {
 			t.Errorf("Count received %d, want 404", outcome)
 		}
+	}
+}
+
+// A reply to the handler's error is whole, though its length is declared and a rule holds slots.
+func TestReplyToAnError(t *testing.T) {
+	e := newEcho(echo.RouterConfig{})
+	e.HTTPErrorHandler = func(c *echo.Context, _ error) {
+		c.Response().Header().Set(echo.HeaderContentLength, "4")
+		_ = c.String(http.StatusNotFound, "none")
+	}
+	slot := core.Rule{Name: "slot", Limit: core.InFlight(1)}
+	e.GET("/none", func(*echo.Context) error { return echo.ErrNotFound }, echo5limit.New(newLimiter(t, core.Options{}), slot))
+	if w := call(e, "GET", "/none"); w.Code != http.StatusNotFound || w.Body.String() != "none" {
+		t.Errorf("status %d, body %q", w.Code, w.Body)
 	}
 }
 

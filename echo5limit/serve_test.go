@@ -76,6 +76,9 @@ func add(e *echo.Echo, limiter *core.Limiter, route adaptertest.Route) {
 		method = route.Method
 	}
 	middlewares := limits(limiter, route.Limits)
+	for _, guard := range route.Guards {
+		middlewares = append(middlewares, echo5limit.With(guard))
+	}
 	if route.Recovers {
 		middlewares = append(middlewares, recovery())
 	}

@@ -37,7 +37,8 @@ type View interface {
 	Context() context.Context
 	// Method returns the HTTP method, or "" for gRPC.
 	Method() string
-	// Path returns the path as the framework routes it, without query, or the full method for gRPC.
+	// Path returns the path as the framework routes it, without query, or the full method for gRPC. It
+	// is not decoded, because the core decodes it.
 	Path() string
 	// Route returns the pattern that the framework matched, without method and host, or "" while it
 	// is not known.
