@@ -24,9 +24,9 @@ type Counter struct {
 	// personal holds for every caller.
 	Personal bool
 	// Override asks for what an operator may have set in place of the limits of the counter's rule;
-	// nil: nothing can be set. Own says then that the counter's limit is the rule's own, rather than a
-	// further one, and CountsIfOverridden that it counts only if an override limits the subject, whose plan is
-	// unlimited.
+	// nil: nothing can be set. Own says then that the counter's limit is the rule's own, rather
+	// than a further one, and CountsIfOverridden that it counts only if an override limits the
+	// subject, whose plan is unlimited.
 	Override                *OverrideQuery
 	Own, CountsIfOverridden bool
 	// Lease is how many calls of this cost may be charged in one trip, to be used by this process;

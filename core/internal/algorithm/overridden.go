@@ -270,8 +270,8 @@ func Overrule(counters []Counter, verdicts []Verdict) {
 	}
 }
 
-// answerSkipped replaces the verdicts on the counters that did not take part in the decision. It reports
-// whether the call passes though no counter did.
+// answerSkipped replaces the verdicts on the counters that did not take part in the decision. It
+// reports whether the call passes though no counter did.
 func answerSkipped(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {
 	if !MayHaveOverrides(counters) {
 		return false

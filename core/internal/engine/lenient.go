@@ -54,8 +54,8 @@ func (c *Call) unite(from, to uint16) {
 	}
 }
 
-// lookOnlyAt makes the store look at the counter at a place and at those of its group, without charging
-// them.
+// lookOnlyAt makes the store look at the counter at a place and at those of its group, without
+// charging them.
 func (c *Call) lookOnlyAt(at int) {
 	c.hasCostly = true
 	for i := range c.counters {

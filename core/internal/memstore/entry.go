@@ -47,8 +47,8 @@ type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
-	// referenced is set by each call on the entry, and cleared when the clock hand passes it (see victim). It
-	// stands here, not in entry, where it would take eight bytes.
+	// referenced is set by each call on the entry, and cleared when the clock hand passes it (see
+	// victim). It stands here, not in entry, where it would take eight bytes.
 	referenced bool
 }
 

@@ -129,8 +129,8 @@ func (s *Store) sideBySide(n int, do func(i int) error) (failed []error) {
 	return failed
 }
 
-// decideLikelyRefuserFirst charges one part first, and the others when it has let the call pass. It does
-// not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
+// decideLikelyRefuserFirst charges one part first, and the others when it has let the call pass. It
+// does not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
 // others have to be asked in time.
 func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
 	answered := make(chan struct{})

@@ -41,8 +41,8 @@ type forecast struct {
 // manyCalls is so many calls that they need not be counted: no more are ever on their way at once.
 const manyCalls = 1 << 20
 
-// findLikelyRefuser returns the part that will probably refuse the call, or nil if all will probably let
-// it pass.
+// findLikelyRefuser returns the part that will probably refuse the call, or nil if all will
+// probably let it pass.
 func (s *Store) findLikelyRefuser(parts []*shardPart) *shardPart {
 	now := time.Since(s.forecasts.start)
 	for _, p := range parts {
