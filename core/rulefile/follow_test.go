@@ -35,7 +35,7 @@ func TestFleet(t *testing.T) {
 		}
 		v = publish(t, d, perHour(limit+1), v)
 	}
-	place := fleet[0].set.Place("api")
+	place := fleet[0].set.present.Load().rules["api"].place
 	if !strings.HasPrefix(place.String(), "document@") || place.Line != 3 {
 		t.Errorf("the rule stands at %v", place)
 	}

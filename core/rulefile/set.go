@@ -83,9 +83,6 @@ func (s *Set) Names() []string { return s.present.Load().names() }
 // a fallback it is "fallback-" and the hash of its files; rules in Go are not part of the hash.
 func (s *Set) Version() string { return s.present.Load().version }
 
-// Place returns where a rule stands, or the zero Place if there is no such rule.
-func (s *Set) Place(name string) Place { return s.present.Load().rules[name].place }
-
 // Rule returns a copy of a rule, for functions that take a [core.Rule], and whether there is one.
 func (s *Set) Rule(name string) (core.Rule, bool) {
 	placed, ok := s.present.Load().rules[name]
