@@ -2,14 +2,18 @@ package operate_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
-	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -42,25 +46,6 @@ func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Gua
 	return guard
 }
 
-// call is a call from 192.0.2.1 that has what the rules of these tests read.
-type call struct {
-	adapter.View
-	request, response http.Header
-}
-
-// about returns a call that names a subject in a header.
-func about(subject string) call {
-	return call{request: http.Header{"Subject": {subject}}, response: http.Header{}}
-}
-
-func (c call) Context() context.Context             { return background }
-func (c call) Method() string                       { return "GET" }
-func (c call) Path() string                         { return "/" }
-func (c call) Route() string                        { return "/" }
-func (c call) RemoteAddr() netip.Addr               { return netip.MustParseAddr("192.0.2.1") }
-func (c call) Header(name string) []string          { return c.request[name] }
-func (c call) ResponseHeader() adapter.HeaderWriter { return c.response }
-
 // bySubject is a key function that takes the subject from the header of the call.
 func bySubject(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
 
@@ -90,3 +75,69 @@ func flushTop(l *core.Limiter) { partsOf(l).Tops.Flush() }
 
 // errorOf returns the error of a call that also reports whether it changed anything.
 func errorOf(_ bool, err error) error { return err }
+
+// attach makes a guard that the service holds, as a router would, until the test ends.
+func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
+	t.Helper()
+	guard := newGuard(t, limiter, rules...)
+	t.Cleanup(func() { runtime.KeepAlive(guard) })
+	return guard
+}
+
+// block blocks a subject of a rule with overrides.
+func block(t *testing.T, l *core.Limiter, name, subject string) {
+	t.Helper()
+	overrides, err := operate.New(l).Overrides(name)
+	if err == nil {
+		err = overrides.Set(background, subject, operate.Override{Blocked: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// putOverride writes an override as it stands in the store, which need not suit the rule.
+func putOverride(l *core.Limiter, name, subject string, o algorithm.Override) error {
+	parts := partsOf(l)
+	key := rediskey.Append(nil, parts.KeyHead, subject, rediskey.OverrideTail(name))
+	if parts.Memory != nil {
+		_, _, err := parts.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, parts.Overrides.Most)
+		return err
+	}
+	text, err := o.Append(nil)
+	if err != nil {
+		return err
+	}
+	return parts.Client.Set(background, string(key), text, 0).Err()
+}
+
+// overrideOf returns the stored form of an override of a limit.
+func overrideOf(t *testing.T, own core.Limit, most int) algorithm.Override {
+	t.Helper()
+	l := newLimiter(t, core.Options{})
+	overridable(t, l, "n", own)
+	o, err := (*limiter.Limiter[core.Rule])(l).Front().Override("n", most, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// cost returns a Cost that is always the same.
+func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
+
+var errVerify = errors.New("the session store is down")
+
+// decisions notes what OnDecision receives.
+type decisions struct{ all []core.Decision }
+
+func (d *decisions) note(_ context.Context, e core.Event) { d.all = append(d.all, e.Decision) }
+
+// last returns the newest of exactly n decisions.
+func (d *decisions) last(t testing.TB, n int) core.Decision {
+	t.Helper()
+	if len(d.all) != n {
+		t.Fatalf("OnDecision was called %d times, want %d", len(d.all), n)
+	}
+	return d.all[n-1]
+}

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 
 // An explanation says what the next call gets, by any rules: the reason, the rule and the wait.
 func TestExplainAgreesWithCheck(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		random := rand.New(rand.NewPCG(14, 2026))
-		var heard decisions
-		options.OnDecision = heard.note
+		var events decisions
+		options.OnDecision = events.note
 		options.Identify = func(r core.Request) (string, error) {
 			user, _ := whoSays(r)
 			if user == "error" {
@@ -36,7 +36,7 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 						treatSomebody(t, random, limiter, r)
 					}
 				}
-				explainThenCheck(t, random, limiter, guard, &heard, seen)
+				explainThenCheck(t, random, limiter, guard, &events, seen)
 			}
 		}
 		for _, reason := range []core.Reason{
@@ -71,8 +71,8 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		"a block beside a cost without overrides":    {[]core.Rule{blocked, plain}, core.Blocked, "blocked"},
 		"a call without a subject":                   {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
 	} {
-		var heard decisions
-		limiter := newLimiter(t, core.Options{OnDecision: heard.note})
+		var events decisions
+		limiter := newLimiter(t, core.Options{OnDecision: events.note})
 		first := test.rules[0]
 		if _, err := limiter.MustCounter(first.Name, first.Limit, first.Also...).Allow(background, me); err != nil { // uses up a limit
 			t.Fatal(err)
@@ -84,64 +84,17 @@ func TestExplainWhatComesFirst(t *testing.T) {
 			}
 		}
 		if first.Overrides {
-			operator{t, limiter, first.Name, first.Limit}.block(me, time.Time{})
+			block(t, limiter, first.Name, me)
 		}
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != test.reason || x.Rule != test.rule {
 			t.Errorf("%s: %v, %v", name, err, x)
 		}
 		guard.Check(newView("GET", "/"))
-		if d := heard.last(t, 2); d.Reason != x.Reason || d.Rule != x.Rule || (d.RetryAfter-x.RetryAfter).Abs() > patient {
+		if d := events.last(t, 2); d.Reason != x.Reason || d.Rule != x.Rule || (d.RetryAfter-x.RetryAfter).Abs() > patient {
 			t.Errorf("%s: got %+v, explained as %v", name, d, x)
 		}
 	}
-}
-
-// Waits are told by the clock that counts, also if nothing but a block decides.
-func TestExplainTellsTheTimeThatCounts(t *testing.T) {
-	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
-		rule := core.Rule{
-			Name: "n", Limit: core.PerDay(1), Overrides: true,
-			Plans: map[string]core.Limit{"free": core.Unlimited}, Plan: planOf("free"),
-		}
-		attach(t, limiter, rule)
-		until := time.UnixMicro(now.Load()).Add(time.Minute).UTC()
-		operator{t, limiter, rule.Name, rule.Limit}.block(me, until)
-		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Minute || x.RetryAfter < time.Minute-patient {
-			t.Errorf("explained at %v as %s for %v, %v; the block ends at %v", x.Time, x.Reason, x.RetryAfter, err, until)
-		}
-		if y, err := operate.New(limiter).Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {
-			t.Errorf("inspected at %v, %v; explained at %v", y.Time, err, x.Time)
-		}
-	})
-}
-
-// A refusal that completes a ban is explained as the ban that the call gets.
-func TestExplainOfTheCallThatCompletesABan(t *testing.T) {
-	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
-		hour := core.PerHour(1).Fixed()
-		for name, ban := range map[string]core.Ban{
-			"first":  {After: 1, For: 4 * time.Hour},
-			"second": {After: 2, For: 4 * time.Hour},
-			"short":  {After: 1, For: time.Minute}, // the limit refuses for longer
-		} {
-			guard := attach(t, limiter, core.Rule{Name: name, Limit: hour, Ban: ban})
-			for window := range 9 {
-				for range 3 {
-					x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-					d := core.Decision{Reason: core.Allowed}
-					if refusal := guard.Check(newView("GET", "/")).Refusal; refusal != nil {
-						d = refusal.Decision
-					}
-					if e := ruleOf(t, x, name); err != nil || e.Reason != d.Reason || e.RetryAfter != d.RetryAfter {
-						t.Errorf("%s, window %d: explained as %s for %v, %v; the call is %s for %v", name, window, e.Reason, e.RetryAfter, err, d.Reason, d.RetryAfter)
-					}
-				}
-				now.pass(time.Hour)
-			}
-		}
-	})
 }
 
 // drawRules returns rules of many kinds. Their windows do not end during the test.
@@ -214,7 +167,7 @@ func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r cor
 }
 
 // explainThenCheck compares the explanation of a call with what it gets.
-func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, guard *core.Guard, heard *decisions, seen map[core.Reason]int) {
+func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, guard *core.Guard, events *decisions, seen map[core.Reason]int) {
 	t.Helper()
 	v := newView("POST", []string{"/a/b", "/c"}[random.IntN(2)])
 	v.route = "" // in front of a router
@@ -227,15 +180,15 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard.heard = nil
+	events.all = nil
 	answer := guard.Check(v)
 	dry := func(d core.Decision) bool {
 		return slices.ContainsFunc(guard.Rules(), func(r core.Rule) bool { return r.Name == d.Rule && r.Mode == core.DryRun })
 	}
-	heard.heard = slices.DeleteFunc(heard.heard, dry)
+	events.all = slices.DeleteFunc(events.all, dry)
 	d := core.Decision{Reason: core.Allowed}
-	if len(heard.heard) > 0 {
-		d = heard.last(t, 1)
+	if len(events.all) > 0 {
+		d = events.last(t, 1)
 	}
 	seen[d.Reason]++
 	name, wait := d.Rule, d.RetryAfter
@@ -244,6 +197,6 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	}
 	if x.Reason != d.Reason || x.Rule != name || (x.RetryAfter-wait).Abs() > patient {
 		t.Fatalf("%s %s by %v: got %+v, refused %t; explained as %s by %q, wait %v:\n%v\n%+v",
-			v.method, v.path, v.values, d, answer.Refusal != nil, x.Reason, x.Rule, x.RetryAfter, x, guard.Rules())
+			v.method, v.path, v.user, d, answer.Refusal != nil, x.Reason, x.Rule, x.RetryAfter, x, guard.Rules())
 	}
 }

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -34,14 +35,6 @@ func inspect(t *testing.T, limiter *core.Limiter, subject string) operate.Explan
 		t.Fatal(err)
 	}
 	return x
-}
-
-// attach makes a guard that the service holds, as a router would, until the test ends.
-func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard := newGuard(t, limiter, rules...)
-	t.Cleanup(func() { runtime.KeepAlive(guard) })
-	return guard
 }
 
 // ruleOf returns what an Explanation says of a rule, which it has once.
@@ -77,7 +70,7 @@ const from1 = "192.0.2.1:4711"
 
 // An explanation says what the next call gets, and charges nothing.
 func TestExplainChargesNothing(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		heard, notes := 0, 0
 		options.OnDecision = func(context.Context, core.Event) { heard++ }
 		limiter := newLimiter(t, options)
@@ -101,7 +94,7 @@ func TestExplainChargesNothing(t *testing.T) {
 				}
 			}
 			after := limiter.Stats()
-			if source == core.FromRedis && after.Trips != before.Trips+5 { // and as many for the ban, which are not counted
+			if options.Redis != nil && after.Trips != before.Trips+5 { // and as many for the ban, which are not counted
 				t.Errorf("5 explanations took %d trips", after.Trips-before.Trips)
 			}
 			if len(after.Decisions) != len(before.Decisions) || heard != used || notes > 0 {
@@ -119,9 +112,11 @@ func TestExplainChargesNothing(t *testing.T) {
 }
 
 // The report can be read, in words and as JSON.
-func TestExplanationInWords(t *testing.T) {
-	limiter, now := newLimiter(t, core.Options{Identify: whoSays}), time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro()
-	core.UseClock(limiter, func() int64 { return now })
+func TestExplanationInWords(t *testing.T) { synctest.Test(t, explanationInWords) }
+
+func explanationInWords(t *testing.T) {
+	time.Sleep(time.Until(time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC)))
+	limiter := newLimiter(t, core.Options{Identify: whoSays})
 	guard := attach(t, limiter,
 		core.Rule{Name: "api", Limit: core.PerMinute(2).Fixed(), Also: []core.Limit{core.PerCalendarDay(9, "UTC")}, Paths: []string{"/api/**"}},
 		core.Rule{Name: "post", Limit: core.PerSecond(1).Bucket(5), Methods: []string{"POST", "PUT"}},
@@ -375,7 +370,7 @@ func TestExplainRuleSet(t *testing.T) {
 		guard.Check(newView("GET", "/"))
 		x := inspect(t, limiter, "ip:192.0.2.1")
 		r := ruleOf(t, x, "api")
-		if r.Version != version || limitsText(r) != fmt.Sprintf("%d/h rule %d+0", 1+i, 1+i) || !strings.Contains(r.Place, "core/explain_test.go:") {
+		if r.Version != version || limitsText(r) != fmt.Sprintf("%d/h rule %d+0", 1+i, 1+i) || !strings.Contains(r.Place, "operate/explain_test.go:") {
 			t.Errorf("%+v", r)
 		}
 		if text := x.String(); strings.Contains(text, `in version "`+version+`"`) != (version != "") {
@@ -387,7 +382,7 @@ func TestExplainRuleSet(t *testing.T) {
 
 // Skip, costs, plans, and limits that are computed.
 func TestExplainLimits(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		daily := core.PerDay(5).Fixed()
 		query := func(r core.Request) (string, error) { return r.Query("plan"), nil }

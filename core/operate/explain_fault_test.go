@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"context"
@@ -94,7 +94,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 
 // A context that has ended is the caller's error, on both engines.
 func TestExplainWhenTheContextEnds(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5)})
 		ctx, cancel := context.WithCancel(background)
@@ -130,7 +130,7 @@ func TestExplainForeignValues(t *testing.T) {
 	)
 	const head = "accesslimit:{ip:192.0.2.1}:"
 	for _, err := range []error{
-		client.HSet(background, core.CounterKey("accesslimit", "ip:192.0.2.1", "counter", limit), "a", "b").Err(),
+		client.HSet(background, head+"counter:sw1:3600000000", "a", "b").Err(),
 		client.Set(background, head+"ban:bn1:0", "somebody's", 0).Err(),
 		client.RPush(background, head+"override:ov1", "a").Err(), client.Set(background, head+"text:ov1", "somebody's", 0).Err(),
 	} {
@@ -280,7 +280,7 @@ func TestExplainAsksTheStore(t *testing.T) {
 
 // Explanations, calls and new rules do not disturb each other.
 func TestExplainWhileRulesChange(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		set, err := limiter.RuleSet(core.Rule{Name: "api", Limit: core.PerHour(1)})
 		if err != nil {

@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"testing"

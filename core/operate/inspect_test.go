@@ -1,10 +1,11 @@
-package core_test
+package operate_test
 
 import (
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -108,7 +109,7 @@ func operated(t *testing.T, limiter *core.Limiter, guard *core.Guard) {
 		}
 	}
 	// It was made for another window, so that the rule's own limit is in force.
-	if err := core.PutOverride(limiter, "overridden", "user:alice", core.StoredOverride(core.PerHour(3), 4, 0, false, false, time.Time{})); err != nil {
+	if err := putOverride(limiter, "overridden", "user:alice", overrideOf(t, core.PerHour(3), 4)); err != nil {
 		t.Fatal(err)
 	}
 	r := ruleOf(t, inspect(t, limiter, "user:alice"), "overridden")
@@ -175,9 +176,10 @@ func TestInspectShowsTheBanOfAnotherRule(t *testing.T) {
 }
 
 // Strikes and bans are those that the next refusal continues.
-func TestInspectShowsStrikes(t *testing.T) {
-	limiter, now := newLimiter(t, core.Options{}), time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC)
-	core.UseClock(limiter, func() int64 { return now.UnixMicro() })
+func TestInspectShowsStrikes(t *testing.T) { synctest.Test(t, inspectStrikes) }
+
+func inspectStrikes(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
 	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(1).Aligned(), Ban: core.Ban{After: 3, For: time.Minute, Max: time.Hour}})
 	for i, want := range []struct{ bans, strikes int }{{0, 1}, {0, 2}, {1, 0}, {1, 1}, {1, 2}} {
 		for range 3 {
@@ -187,13 +189,13 @@ func TestInspectShowsStrikes(t *testing.T) {
 		if banned := i == 2; r.Bans != want.bans || r.Strikes != want.strikes || (r.Reason == core.Banned) != banned || r.BannedUntil.IsZero() == banned {
 			t.Errorf("minute %d: %+v", i, r)
 		}
-		now = now.Add(time.Minute)
+		time.Sleep(time.Minute)
 	}
-	now = now.Add(time.Minute)
+	time.Sleep(time.Minute)
 	if r := ruleOf(t, inspect(t, limiter, "ip:192.0.2.1"), "api"); r.Bans != 1 || r.Strikes != 0 {
 		t.Errorf("strikes in a row are over: %+v", r)
 	}
-	now = now.Add(2 * time.Hour)
+	time.Sleep(2 * time.Hour)
 	if r := ruleOf(t, inspect(t, limiter, "ip:192.0.2.1"), "api"); r.Bans != 0 || r.Strikes != 0 {
 		t.Errorf("the bans are forgotten: %+v", r)
 	}
@@ -201,7 +203,7 @@ func TestInspectShowsStrikes(t *testing.T) {
 
 // A subject may have any bytes, and none of them forges a line of the report.
 func TestInspectAnySubject(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		var subject string
 		guard := attach(t, limiter, core.Rule{

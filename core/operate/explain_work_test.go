@@ -1,4 +1,4 @@
-package core_test
+package operate_test
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func countedCommands(server *redistest.Server) (n int) {
 // limiter sends no commands in the background.
 func newCrowded(t *testing.T, options core.Options) *core.Limiter {
 	limiter := newLimiter(t, options)
-	core.StopReadingBanLists(limiter)
+	partsOf(limiter).BanWatch.Close()
 	for i := range 200 {
 		rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
 		if i%2 == 1 {
