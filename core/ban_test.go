@@ -13,14 +13,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
-// stern bans a caller who is refused in three consecutive minutes for ten minutes, the next time
-// for 20, and then for 25.
-var stern = core.Rule{
-	Name:  "n",
-	Limit: core.PerMinute(1).Aligned(),
-	Ban:   core.Ban{After: 3, For: 10 * time.Minute, Max: 25 * time.Minute},
-}
-
 // wantBan checks that the next call of a guard is refused by a ban that lasts so long.
 func wantBan(t testing.TB, guard *core.Guard, lasts time.Duration) *core.Refusal {
 	t.Helper()

@@ -51,3 +51,11 @@ func slots(n int) core.Limit {
 func byUser(name string) core.Rule {
 	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
 }
+
+// stern bans a caller who is refused in three consecutive minutes for ten minutes, the next time
+// for 20, and then for 25.
+var stern = core.Rule{
+	Name:  "n",
+	Limit: core.PerMinute(1).Aligned(),
+	Ban:   core.Ban{After: 3, For: 10 * time.Minute, Max: 25 * time.Minute},
+}

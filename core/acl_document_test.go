@@ -1,0 +1,115 @@
+package core_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// A document with rules is published and followed with exactly these rights. Without any one of
+// them, the error names it, or the audit stream stays as it is.
+func TestTheACLLinesForADocument(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	open := func(line []string) *rulefile.Document {
+		user, password := userOf(line)
+		document, err := rulefile.NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	limiter := newLimiter(t, core.Options{Redis: admin, Timeout: patient})
+	version, entries := rulefile.Version{}, 0
+	for _, less := range append(rights(acl.publishers), "") {
+		permit(t, admin, less, acl.publishers)
+		if err := admin.ScriptFlush(background).Err(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := open(acl.publishers).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version)
+		found, errAudit := operate.New(limiter).Audit(background, "", 100)
+		if errAudit != nil {
+			t.Fatal(errAudit)
+		}
+		switch {
+		case err == nil && less == "" && len(found) == entries+1: // as it should be
+		case err == nil && less == "xadd" && len(found) == entries: // it is not recorded
+		case err == nil && strings.HasPrefix(less, "z"): // it may be recorded more than once
+		case isRefused(err) && names(err, less): // it is not published
+			continue
+		default:
+			t.Errorf("without %q: %v, and the audit has %d entries, after %d before", less, err, len(found), entries)
+		}
+		version, entries = next, len(found)
+	}
+	for _, less := range append(rights(acl.followers), "") {
+		permit(t, admin, less, acl.everybody, acl.followers)
+		read, err := open(acl.everybody).Read(background)
+		if less == "" && (err != nil || read != version) || less != "" && (!isRefused(err) || !names(err, less)) {
+			t.Errorf("without %q: %v, %v", less, read, err)
+		}
+	}
+}
+
+// A document with a prefix of its own can be read by processes that decide, and not written.
+func TestTheACLLineForReaders(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	if strings.Contains(admin.Info(background, "server").Val(), "redis_version:6.") {
+		return // which has no such patterns
+	}
+	permit(t, admin, "", acl.everybody, acl.readers)
+	user, password := userOf(acl.everybody)
+	open := func(change ...func(*redis.Options)) *rulefile.Document {
+		document, err := rulefile.NewDocument(server.Client(t, change...), "rules")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return document
+	}
+	published, err := open().Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", rulefile.Version{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := open(func(o *redis.Options) { o.Username, o.Password = user, password })
+	if read, err := document.Read(background); err != nil || read != published {
+		t.Errorf("%v, %v", read, err)
+	}
+	if _, err := document.Write(background, published.Text, published); !isRefused(err) {
+		t.Errorf("a process that only decides has written the document: %v", err)
+	}
+}
+
+// A user can read the audit and nothing else, as GOVERNANCE.md says.
+func TestTheRightsOfAnAuditor(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	if _, err := operate.New(newLimiter(t, core.Options{Redis: admin, Timeout: patient})).Ban(background, "n", "s", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Do(background, "acl", "setuser", "auditor", "on", ">p", "~"+core.AuditKey, "+xrevrange").Err(); err != nil {
+		t.Fatal(err)
+	}
+	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) {
+		o.Username, o.Password = "auditor", "p"
+	})})
+	if entries, err := operate.New(limiter).Audit(background, "", 10); err != nil || len(entries) != 1 {
+		t.Errorf("the audit is %+v", entries)
+	}
+	if _, err := operate.New(limiter).Unban(background, "n", "s"); !isRefused(err) {
+		t.Errorf("an auditor ends bans: %v", err)
+	}
+}
+
+// names reports whether an error names a right.
+func names(err error, right string) bool {
+	return regexp.MustCompile(`\+` + right + `\b`).MatchString(err.Error())
+}

@@ -1,0 +1,143 @@
+package core_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// Counters obey the overrides of their name.
+func TestOverridesOfCounters(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		replies := limiter.MustCounter("reply", core.PerHour(2), core.PerDay(50)).WithOverrides()
+		allow := func(c core.Counter, n int) core.Decision {
+			t.Helper()
+			d, err := c.AllowN(background, "s", n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		o := operator{t, limiter, "reply", core.PerHour(2)}
+		if _, err := replies.AllowN(background, "s", 3); !errors.Is(err, core.ErrCostExceedsLimit) {
+			t.Errorf("more than Max: %v", err)
+		}
+		o.max("s", 5)
+		if d := allow(replies, 3); !d.Allowed || d.Limit != core.PerHour(5) || d.Remaining != 2 || len(d.All) != 2 {
+			t.Errorf("%+v", d)
+		} else if err := limiter.Refund(background, d, 2); err != nil {
+			t.Error(err)
+		}
+		if _, err := replies.AllowN(background, "s", 6); !errors.Is(err, core.ErrCostExceedsLimit) || !strings.Contains(err.Error(), "6 of 5/h") {
+			t.Errorf("more than the override: %v", err)
+		}
+		if n, d, err := replies.AllowUpTo(background, "s", 100); n != 4 || err != nil || d.Remaining != 0 {
+			t.Errorf("up to: %d, %+v, %v", n, d, err)
+		}
+		if d := allow(replies.With(core.Unlimited), 1); d.Allowed || d.Limit != core.PerHour(5) {
+			t.Errorf("an override limits who is Unlimited: %+v", d)
+		}
+		if _, err := replies.With(core.PerDay(3)).Allow(background, "s"); err == nil {
+			t.Error("no error for a limit of another span")
+		}
+		o.lift("s")
+		if d := allow(replies, 100); !d.Allowed || d.Limit != core.Unlimited || d.Reason != core.Allowed {
+			t.Errorf("lifted: %+v", d)
+		}
+		if n, _, err := replies.AllowUpTo(background, "s", 100); n != 100 || err != nil {
+			t.Errorf("lifted, up to: %d, %v", n, err)
+		}
+		o.block("s", time.Time{})
+		if d := allow(replies, 1); d.Allowed || d.Reason != core.Blocked || d.RetryAfter != 0 || d.All != nil {
+			t.Errorf("blocked: %+v", d)
+		}
+		if n, d, err := replies.AllowUpTo(background, "s", 5); n != 0 || err != nil || d.Reason != core.Blocked {
+			t.Errorf("blocked, up to: %d, %+v, %v", n, d, err)
+		}
+		o.remove("s")
+		wantLeft(t, limiter, "reply", "s", core.PerDay(50), 45)
+		if d := allow(replies.With(core.Unlimited), 100); !d.Allowed || d.Limit != core.Unlimited {
+			t.Errorf("unlimited: %+v", d)
+		}
+	})
+}
+
+// Other handles do, too. Overrides need a limit, and one span for each name.
+func TestOverridesOfOtherHandles(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		handlesObey(t, limiter)
+		limiter.MustCounter("reply", core.PerHour(2)).WithOverrides()
+		if _, err := limiter.MustCounter("free", core.Unlimited).WithOverrides().Allow(background, "s"); err == nil {
+			t.Error("no error for overrides of no limit")
+		}
+		if _, err := limiter.MustCounter("reply", core.PerDay(2)).WithOverrides().Allow(background, "s"); err == nil {
+			t.Error("no error for overrides of two spans under one name")
+		}
+	})
+}
+
+// handlesObey checks a pacer, slots and a log.
+func handlesObey(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	mails := limiter.MustPacer("mail", core.PerHour(1).Bucket(1)).WithOverrides()
+	o := operator{t, limiter, "mail", core.PerHour(1).Bucket(1)}
+	reserve := func(n int, allowed bool) core.Decision {
+		t.Helper()
+		d, err := mails.TryAcquire(background, "s", n, 0)
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("a pacer: %+v, %v", d, err)
+		}
+		return d
+	}
+	reserve(1, true)
+	reserve(1, false)
+	if _, err := mails.Reserve(background, "s", 11); !errors.Is(err, core.ErrCostExceedsLimit) {
+		t.Errorf("a pacer: %v", err)
+	}
+	o.put("s", core.StoredOverride(core.PerHour(1).Bucket(1), 2, 3, false, false, time.Time{}))
+	if d := reserve(2, true); d.Limit != core.PerHour(2).Bucket(3) {
+		t.Errorf("a pacer: %+v", d)
+	}
+	o.block("s", time.Time{})
+	reserve(1, false)
+	o.lift("s")
+	reserve(1000, true)
+
+	slots := limiter.MustSlots("export", 1).WithOverrides()
+	o = operator{t, limiter, "export", core.InFlight(1)}
+	hold := func(allowed bool) (release func()) {
+		t.Helper()
+		release, d, err := slots.Hold(background, "s")
+		if err != nil || d.Allowed != allowed {
+			t.Errorf("slots: %+v, %v", d, err)
+		}
+		return release
+	}
+	first := hold(true)
+	hold(false)
+	o.max("s", 2)
+	second := hold(true)
+	hold(false)
+	first()
+	second()
+	o.lift("s")
+	hold(true)()
+	o.block("s", time.Time{})
+	hold(false)
+
+	log := limiter.MustLog("transfer", core.PerHour(1).Log()).WithOverrides()
+	operator{t, limiter, "transfer", core.PerHour(1).Log()}.max("s", 2)
+	for i, allowed := range []bool{true, true, false} {
+		if d, err := log.Allow(background, "s", "note"); err != nil || d.Allowed != allowed {
+			t.Errorf("a log, call %d: %+v, %v", i, d, err)
+		}
+	}
+	if records, err := log.Records(background, "s"); err != nil || len(records) != 2 {
+		t.Errorf("a log: %v, %v", records, err)
+	}
+}
