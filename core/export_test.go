@@ -203,16 +203,8 @@ func StoredOverride[N int | int64](own Limit, maxPermits, burst N, unlimited, bl
 	return string(text)
 }
 
-// BanIndex returns the Redis keys of the list of a rule's bans.
-func BanIndex(rule string) (inOrder, byEnd string) {
-	return rediskey.BanIndex(rediskey.Head(defaultPrefix), rule)
-}
-
 // ReadBanLists reads the lists of bans and overrides, as a process does in the background.
 func ReadBanLists(l *Limiter) error { return l.front().BanWatch.Read(context.Background()) }
-
-// StopReadingBanLists keeps a process from reading the lists of bans and overrides in the background.
-func StopReadingBanLists(l *Limiter) { l.front().BanWatch.Close() }
 
 // WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
 func WatchedBans(l *Limiter) (banned, overridden []string) { return l.front().Obeying() }

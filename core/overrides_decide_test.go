@@ -80,18 +80,6 @@ func TestOverridesHoldForTheNextCall(t *testing.T) {
 	})
 }
 
-// timeless returns what two decisions a moment apart have in common.
-func timeless(d core.Decision) (same []any) {
-	same = []any{d.Allowed, d.Reason, d.Rule, d.Key, normal(d.Limit), d.Remaining, d.ResetAfter > 0, d.RetryAfter > 0}
-	for _, of := range d.All {
-		same = append(same, timeless(core.Decision{Allowed: of.Allowed, Reason: of.Reason, Rule: of.Rule, Key: of.Key, Limit: of.Limit, Remaining: of.Remaining}))
-	}
-	return same
-}
-
-// normal returns a limit whose text form is all that matters.
-func normal(l core.Limit) string { return l.String() }
-
 // A blocked subject is refused, nothing is charged, and no ban counts it.
 func TestBlocked(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {

@@ -9,9 +9,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// slowly is a bucket of one permit, which comes back in a second.
-var slowly = core.PerSecond(1).Bucket(1)
-
 // inFakeTime runs a test whose waits take no real time, with a limiter that counts in this process.
 func inFakeTime(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newLimiter(t, core.Options{})) })

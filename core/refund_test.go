@@ -60,8 +60,6 @@ func TestRefundWithoutRedis(t *testing.T) {
 	wantNoRefund(t, limiter, d, 1, "1")
 }
 
-var day = core.PerDay(10)
-
 // gaveBack refunds n permits, however late.
 func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	t.Helper()

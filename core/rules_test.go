@@ -43,10 +43,6 @@ func atOnceAs(name string, n int) core.Rule {
 	return rule
 }
 
-func slots(n int) core.Limit {
-	return core.Limit{Max: n, Window: time.Minute, Algorithm: core.Concurrency}
-}
-
 // byUser returns a rule of two calls an hour for each user, with overrides.
 func byUser(name string) core.Rule {
 	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
