@@ -38,8 +38,8 @@ func closeAll(contestants []contestant) {
 	}
 }
 
-// contestants opens the rivals that take part in any of the runs. If it returns an error, it also
-// returns those opened before, which the caller must close.
+// contestants opens the rivals that take part in any of the runs. Even with an error, it returns
+// those opened so far, which the caller must close.
 func (b *bench) contestants(runs []run) (all []contestant, err error) {
 	if err := b.server.Flush(); err != nil {
 		return nil, err
@@ -83,8 +83,8 @@ func (b *bench) contestant(r rivals.Redis, w workload, server *harness.Server, p
 	return contestant{r.Name, measure, limiter.Close}, err
 }
 
-// scriptAlone is our TokenBucket's script, sent in pipelines once for each decision, without a
-// limiter. It shows how many decisions a server makes if they share no script.
+// scriptAlone sends our TokenBucket's script once per decision, in pipelines, without a limiter. It
+// shows how many decisions a server can make if each needs its own script.
 const (
 	scriptAlone            = "one script per decision, no limiter"
 	scriptAloneConnections = 4
@@ -112,7 +112,7 @@ func (b *bench) scriptAlone(w workload, place rivals.Place, keys harness.Keys) (
 	return contestant{scriptAlone, measure, func() {}}, err
 }
 
-// picked returns n calls in the order of picks, beginning at a random one.
+// picked returns n calls in the order of picks, starting at a random pick.
 func picked(calls [][]byte, picks []uint32, n int) [][]byte {
 	chosen, from := make([][]byte, n), rand.IntN(len(picks))
 	for i := range chosen {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// machine describes the machine and the versions that the figures are of.
+// machine describes the machine and the versions that were measured.
 func machine(redisVersion string) []string {
 	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
 	return []string{

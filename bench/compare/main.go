@@ -1,5 +1,5 @@
 // Command compare measures this library beside others, in one run on one machine. It writes the
-// figures into results.tsv, and RESULTS.md and the charts from these.
+// figures into results.tsv, and draws RESULTS.md and the charts from that file.
 //
 //	go run ./compare [-quick]
 //	go run ./compare -redraw    only RESULTS.md and the charts, from results.tsv

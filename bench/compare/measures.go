@@ -24,7 +24,7 @@ const (
 	busyBytes  = "bytes after 100 calls"
 )
 
-// The parts that are no workload.
+// The parts that are not workloads.
 const (
 	targetsPart = "targets"
 	heapPart    = "heap of a key"

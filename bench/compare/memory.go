@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// A key is weighed after its first call, and after many calls that are spread over most of its
-// window. All rivals are measured at the same time.
+// The memory of a key is measured after its first call, and again after many calls spread over most
+// of its window. All rivals are measured at the same time.
 const (
 	busyWindow   = 3 * time.Second
 	busyCalls    = 100

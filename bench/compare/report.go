@@ -30,7 +30,7 @@ func newReport() report {
 // add adds the outcome of a round.
 func (r *report) add(c cell, o *harness.Outcome) { r.outcomes[c] = append(r.outcomes[c], o) }
 
-// number is a number that the tables show of an outcome.
+// number returns a number of an outcome that the tables show.
 type number = func(*harness.Outcome) float64
 
 // perSecond returns the decisions in a second. A call that failed is no decision.
@@ -38,7 +38,7 @@ func perSecond(o *harness.Outcome) float64 { return float64(o.Decisions-o.Errors
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 
-// percentile returns a latency in microseconds, or NaN if none was taken.
+// percentile returns a latency in microseconds, or NaN if no call was timed.
 func percentile(p float64) number {
 	return func(o *harness.Outcome) float64 {
 		if o.Latency.TotalCount() == 0 {
@@ -67,7 +67,7 @@ func perCPU(o *harness.Outcome) float64 {
 	return float64(o.Decisions-o.Errors) / (o.ClientCPU + o.Server.CPU).Seconds()
 }
 
-// admitted returns the calls that were ever admitted.
+// admitted returns the number of calls admitted since the first one, including the warm-up.
 func admitted(o *harness.Outcome) float64 { return float64(o.Ever) }
 
 // of returns the spread of one number over the rounds of a cell.
@@ -78,8 +78,8 @@ func (r *report) of(c cell, n number) harness.Spread {
 // median returns the median of one number over the rounds of a cell.
 func (r *report) median(c cell, n number) float64 { return r.of(c, n).Median }
 
-// pairs returns the spread of the ratio of a number in cell a to that in cell b, taken within each
-// round.
+// pairs returns the spread of the ratios of a number in cell a to the same number in cell b, one
+// ratio for each round.
 func (r *report) pairs(a, b cell, n number) harness.Spread {
 	return harness.Pairs(harness.Values(r.outcomes[a], n), harness.Values(r.outcomes[b], n))
 }
@@ -95,7 +95,8 @@ func bytesRatio(a, b float64) harness.Spread {
 	return single(harness.Ratio(a, b))
 }
 
-// share returns the percentage of calls, over all rounds of a cell, or NaN if there was none.
+// share returns what percentage of the calls of all rounds of a cell are counted by of, or NaN if
+// there were no calls.
 func (r *report) share(c cell, of func(*harness.Outcome) int64) harness.Spread {
 	var some, all int64
 	for _, o := range r.outcomes[c] {

@@ -61,7 +61,7 @@ func (r *results) String() string {
 	return text.String()
 }
 
-// plain returns a number of four digits, without an exponent.
+// plain formats a number with four significant digits and without an exponent.
 func plain(v float64) string {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64) // it is a number
 	return strconv.FormatFloat(short, 'f', -1, 64)

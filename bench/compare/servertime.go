@@ -19,13 +19,14 @@ const (
 	timedDepth       = 64
 )
 
-// script is an answer of a rival. Its setup brings the keys into their state before the calls.
+// script is what a rival sends for calls that all get the same answer. Its setup commands bring the
+// keys into the state that the calls need.
 type script struct {
 	rival, answer string
 	setup, calls  [][]byte
 }
 
-// cell returns the cell of the script's outcomes, whose decisions are those of timedKeys calls.
+// cell returns the cell of the script's outcomes.
 func (s script) cell() cell { return timeOf(s.rival, s.answer) }
 
 func timeOf(rival, answer string) cell {
@@ -38,8 +39,9 @@ const (
 	refusedCall = "refused"
 )
 
-// serverFloors are the least that any call costs, and a refund of a call from the middle of a full
-// SlidingLog, with the longest notes. The middle takes longest, because Redis walks there from an end.
+// serverFloors are the cheapest commands, as lower bounds for a decision, and one expensive refund:
+// of a call in the middle of a full SlidingLog with the longest notes. The middle takes longest,
+// because Redis walks to it from one end.
 const (
 	emptyScript = "EVALSHA of nothing"
 	plainSet    = "SET with PX"
@@ -74,9 +76,9 @@ func (b *bench) serverTime() error {
 	return b.refunds()
 }
 
-// admitAll admits all calls of a round, admitOne one for each key. Another limiter than the one that
-// used it up makes the refused calls, like another process, which cannot know that it will be
-// refused.
+// admitAll admits all calls of a round; admitOne admits one call per key. The refused calls come
+// from a second limiter, which acts like another process: it cannot know yet that the key is used
+// up.
 var (
 	admitAll = rivals.Limit{Max: 1000, Window: rivals.Roomy.Window, Permit: 30 * time.Second}
 	admitOne = rivals.Limit{Max: 1, Window: time.Hour, Permit: 5 * time.Minute}
@@ -96,7 +98,7 @@ func (b *bench) recordScripts(r rivals.Redis, keys harness.Keys) error {
 	return err
 }
 
-// record returns the scripts that a rival sends while many goroutines call all keys, encoded.
+// record returns the encoded scripts that a rival sends while many goroutines call all keys.
 func (b *bench) record(r rivals.Redis, limit rivals.Limit, keys harness.Keys) ([][]byte, error) {
 	callAll := func(keys harness.Keys) func(harness.AllowFunc) error {
 		return func(allow harness.AllowFunc) error {
@@ -115,7 +117,7 @@ func (b *bench) record(r rivals.Redis, limit rivals.Limit, keys harness.Keys) ([
 	return encoded, err
 }
 
-// addFloors adds the least that any call costs.
+// addFloors adds the scripts of serverFloors.
 func (b *bench) addFloors(keys harness.Keys) error {
 	sha, err := b.server.Client.ScriptLoad(background, "return 0").Result()
 	nothing, set := make([][]byte, keys.Len()), make([][]byte, keys.Len())
@@ -166,7 +168,7 @@ func (b *bench) refunds() error {
 		if err != nil {
 			return err
 		}
-		took := after.Since(before).ScriptTime // without the reading of the figures
+		took := after.Since(before).ScriptTime // excludes reading the figures
 		b.add(timeOf(refunded, allowedCall), &harness.Outcome{Decisions: 1, Took: took, Server: harness.Usage{CPU: took, Scripts: 1}})
 	}
 	b.scripts = append(b.scripts, script{rival: refunded, answer: allowedCall})

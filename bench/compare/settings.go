@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// settings say how much is measured. There are many short rounds, because two figures of one short
-// round were measured while the machine was equally busy.
+// settings say how much is measured. Many short rounds are better than a few long ones: within a
+// short round, the machine is equally busy for all that are compared.
 type settings struct {
 	quick       bool
 	only        string // measure only the parts whose names contain this
@@ -26,7 +26,7 @@ var full = settings{
 	inProcess: 60 * time.Millisecond, localRounds: 20, heapKeys: 1_000_000, costTimes: 3, costRounds: 25,
 }
 
-// short ends within two minutes. Its spreads are wider, so fewer targets are decided.
+// short runs for at most two minutes. Its spreads are wider, so fewer targets can be decided.
 var short = settings{
 	quick: true, rounds: 6, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
 	inProcess: 30 * time.Millisecond, localRounds: 6, heapKeys: 100_000, costTimes: 2, costRounds: 6,

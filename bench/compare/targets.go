@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// target is a figure that we want to reach. It is a ratio of paired rounds, or one that does
+// target is a figure that we want to reach. It is a ratio of paired rounds, or a figure that does
 // not depend on the speed of the machine.
 type target struct {
 	row     string
@@ -25,8 +25,8 @@ const (
 	notMeasured = "Not measured"
 )
 
-// result returns whether the target is reached. A target within the spread of the rounds is not
-// decided.
+// result returns whether the target was reached. It is undecided if the target lies within the
+// spread of the rounds.
 func (t target) result() string {
 	switch {
 	case math.IsNaN(t.reached.Median):
@@ -94,8 +94,8 @@ func (b *bench) redisTargets() []target {
 	return all
 }
 
-// localPairs returns the ratio of a number of our TokenBucket to that of another limiter in this
-// process.
+// localPairs returns the ratio of a number of our TokenBucket to the same number of another limiter
+// in this process.
 func (b *bench) localPairs(workload, other string, n number) harness.Spread {
 	return b.pairs(cell{workload: workload, rival: rivals.TokenBucket}, cell{workload: workload, rival: other}, n)
 }

@@ -53,7 +53,7 @@ func (r *results) targetText(t *strings.Builder) {
 	t.WriteString("\n")
 }
 
-// targets returns the targets, with what the run reached.
+// targets returns the targets with the figures of the run.
 func (r *results) targets() []target {
 	nothing := &bench{report: newReport()}
 	all := nothing.targets()
@@ -63,7 +63,7 @@ func (r *results) targets() []target {
 	return all
 }
 
-// column is a column of a table: a figure of each limiter.
+// column is a column of a table. It holds one figure per limiter.
 type column struct {
 	head string
 	of   func(name string) harness.Spread

@@ -18,7 +18,7 @@ type workload struct {
 	picks    func(n int) []uint32
 	loaded   bool     // all keys exist before the first run
 	exact    bool     // each run uses up its own key, and admitted calls are counted
-	every    int      // one call in so many is timed; 0 means each
+	every    int      // times one call in this many; 0 means every call
 	only     []string // the rivals that take part, unless it is nil
 	base     string   // the rival to which the others are compared
 }
@@ -33,11 +33,11 @@ const (
 	overriddenKeys = "10k keys, with overrides"
 )
 
-// oneOf picks always the same key.
+// oneOf always picks the same key.
 func oneOf(int) []uint32 { return harness.One() }
 
-// hot is one key that all goroutines call, so that they meet on the same counter. Not every call is
-// timed: reading the clock for that would be a sixth of the time of a leased call.
+// hot is one key that all goroutines call, so that they meet on the same counter. Only some calls
+// are timed, because reading the clock would take a sixth of a leased call's time.
 var hot = workload{
 	name: hotKey, limit: rivals.RoomyHot, all: []int{1, 16, 64, 256, 1024}, few: []int{1, 16, 256}, every: 8,
 	keys: 1, picks: oneOf, base: rivals.TokenBucket,
@@ -57,10 +57,10 @@ var zipf = workload{
 	keys: manyKeys, picks: func(n int) []uint32 { return harness.Zipf(n, 1.1) }, loaded: true, base: rivals.TokenBucket,
 }
 
-// refused is a key that admits 1000 calls and then none: the cost of a flood. Each run uses up
-// its own key, so admitted calls can be counted exactly, and a limiter that is fast because it
-// admits too many is found out. Not every call is timed: reading the clock would be most of the
-// time.
+// refused is a key that admits 1000 calls and then none. It shows the cost of a flood. Each run
+// uses up its own key, so admitted calls can be counted exactly, which exposes a limiter that is
+// fast because it admits too many. Only some calls are timed, because reading the clock would take
+// most of the time.
 var refused = workload{
 	name: refusedKey, limit: rivals.UsedUp, all: []int{1, 64, 256}, few: []int{256}, exact: true, every: 16,
 	keys: full.rounds * 3, picks: oneOf, base: rivals.TokenBucket,
@@ -68,7 +68,8 @@ var refused = workload{
 
 var withOverrides = []string{rivals.SlidingWindow, rivals.NoOverride, rivals.Overridden}
 
-// overridden are counters whose subjects may have overrides, beside one without.
+// overridden are counters whose subjects may have overrides, compared with a counter without
+// overrides.
 var overridden = [2]workload{
 	{
 		name: overriddenKey, limit: rivals.RoomyHot, all: []int{1, 256}, few: []int{1, 256}, every: 8,
@@ -90,8 +91,8 @@ func (w workload) counts(s settings) []int {
 	return w.all
 }
 
-// has reports whether a contestant takes part in the runs with so many goroutines. A contestant that
-// shows the cost of one thing takes part only where that thing matters.
+// has reports whether a contestant takes part in the runs with this many goroutines. A contestant
+// that isolates one cost takes part only where that cost matters.
 func (w workload) has(contestant string, goroutines int) bool {
 	switch contestant {
 	case rivals.NoOverride, rivals.Overridden:
@@ -133,8 +134,8 @@ func (b *bench) onRedis(same []workload) error {
 	return b.inRounds(runs, contestants)
 }
 
-// inRounds measures the runs in rounds. Within a round, the contestants of a run follow one another
-// directly, in random order, so that the machine is equally busy for both of a pair.
+// inRounds measures the runs in rounds. Within a round, the contestants of a run follow each other
+// directly in random order, so that the machine is equally busy for all of them.
 func (b *bench) inRounds(runs []run, contestants []contestant) error {
 	for round := range b.rounds {
 		for _, i := range harness.Shuffled(len(runs)) {
@@ -172,8 +173,8 @@ func (b *bench) load(run run, keys harness.Keys) harness.Load {
 	}
 }
 
-// patiently repeats a call that got no answer: a server may be late on a busy machine, which is
-// not what is measured.
+// patiently repeats a call that got no answer, because a server may be slow on a busy machine and
+// that is not what is measured.
 func patiently(allow harness.AllowFunc, subject string) (allowed bool, err error) {
 	for range 40 {
 		if allowed, err = allow(background, subject); err == nil {

@@ -38,8 +38,8 @@ func Bars(path, title, subtitle string, bars []Bar) error {
 	return Save(path, title, subtitle, vg.Length(header+len(bars)*barStep+margin), func(c draw.Canvas) { paintBars(c, p, bars) })
 }
 
-// paintBars draws the names in a column of their own, a fifth wider than needed, for readers whose
-// fonts are wider than the one that is measured here.
+// paintBars draws the bars with their names in a column to the left. The column is a fifth wider
+// than needed, because a reader's font may be wider than the one measured here.
 func paintBars(c draw.Canvas, p *plot.Plot, bars []Bar) {
 	style, column := Style(8.5, Ink), vg.Length(0)
 	for _, b := range bars {
@@ -54,7 +54,8 @@ func paintBars(c draw.Canvas, p *plot.Plot, bars []Bar) {
 	}
 }
 
-// addBars adds the bars of one color. The others are 0, and cannot be seen.
+// addBars adds the bars of one color. Bars of other colors have the value 0 here, so they are
+// invisible.
 func addBars(p *plot.Plot, values plotter.Values, fill color.Color) error {
 	bars, err := plotter.NewBarChart(values, barHeight)
 	if err != nil {

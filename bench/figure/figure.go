@@ -46,7 +46,7 @@ const (
 	header = 44
 )
 
-// Style returns text of a size and color, at the point where it is drawn or to the right of it.
+// Style returns a text style of a size and color. The text starts at the point where it is drawn.
 func Style(size vg.Length, c color.Color) text.Style {
 	sans := font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
 	return text.Style{Color: c, Font: sans, Handler: plot.DefaultTextHandler}
@@ -65,7 +65,7 @@ func New() *plot.Plot {
 	return p
 }
 
-// Save writes a picture with a title and a line below it. paint draws into the space that is left.
+// Save writes a picture with a title and a line below it. paint draws into the remaining space.
 func Save(path, title, subtitle string, height vg.Length, paint func(draw.Canvas)) error {
 	svg := vgsvg.NewWith(vgsvg.UseWH(width, height))
 	sheet := draw.New(svg)
@@ -81,8 +81,8 @@ func Save(path, title, subtitle string, height vg.Length, paint func(draw.Canvas
 	return os.WriteFile(path, []byte(finished(out.String())), 0o644)
 }
 
-// finished names fonts that every reader has, and adds the colors for dark pages. Arial and
-// Helvetica have letters as wide as those of Liberation Sans, with which the text was laid out.
+// finished names fonts that every reader has, and adds the colors for dark pages. The letters of
+// Arial and Helvetica are as wide as those of Liberation Sans, which was used for the layout.
 func finished(svg string) string {
 	svg = strings.ReplaceAll(svg, "font-family:Liberation Sans;", "font-family:Arial,Helvetica,Liberation Sans,sans-serif;")
 	var style strings.Builder

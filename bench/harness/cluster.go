@@ -45,7 +45,7 @@ func StartCluster(masters int, dir string) (first *Server, err error) {
 }
 
 // join gives a master its share of the slots and makes it meet the masters before it. Each master
-// has an epoch of its own from the start, so the masters have no conflict to settle first.
+// starts with a different epoch, so the masters do not have to resolve a conflict first.
 func join(all []*Server, i int) error {
 	ctx, client := context.Background(), all[i].Client
 	err := errors.Join(

@@ -19,7 +19,7 @@ type Keys struct {
 	n    int
 }
 
-// NewKeys makes n subjects. The tag, three letters, makes them different from those of other tags.
+// NewKeys makes n subjects. The tag has three letters. Subjects with different tags differ.
 func NewKeys(tag string, n int) Keys {
 	var b strings.Builder
 	b.Grow(n * KeyLen)
@@ -41,16 +41,16 @@ const picksAtLeast = 1 << 20
 // seed is the same for every run, so that all runs make the same calls.
 const seed = 3
 
-// One picks the same key always.
+// One always picks the same key.
 func One() []uint32 { return make([]uint32, 1) }
 
-// Uniform picks from n keys, each as likely as the others. The length is a power of two.
+// Uniform picks from n keys, all equally likely. The length of the result is a power of two.
 func Uniform(n int) []uint32 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	return picks(n, func() uint32 { return rng.Uint32N(uint32(n)) })
 }
 
-// Zipf picks from n keys, the first most often and the k-th k^s times less often than that.
+// Zipf picks from n keys. The first is picked most often, the k-th k^s times less often.
 func Zipf(n int, s float64) []uint32 {
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(seed, 2)), s, 1, uint64(n-1))
 	return picks(n, func() uint32 { return uint32(zipf.Uint64()) })

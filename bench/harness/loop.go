@@ -21,7 +21,7 @@ type Load struct {
 	Picks      []uint32 // which key is called next; its length is a power of two
 	Warm       time.Duration
 	Measure    time.Duration
-	Every      int // one call in Every of a goroutine is timed: reading the clock takes time, too
+	Every      int // a goroutine times one call in Every, because reading the clock takes time
 }
 
 // Outcome is the result of a run of the loop. Everything but Ever covers only the calls that ended
@@ -44,7 +44,7 @@ func NewLatency() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, time.Minute.Nanoseconds(), 2)
 }
 
-// The phases of a run. The calls go on through all of them, so neither the start nor the end is
+// The phases of a run. Calls continue through all phases, so neither start-up nor shutdown is
 // measured.
 const (
 	warming = iota
@@ -60,7 +60,7 @@ type run struct {
 	epoch time.Time
 }
 
-// Loop calls a limiter and measures it, and the server unless it is nil.
+// Loop calls a limiter and measures it. If server is not nil, Loop measures the server too.
 func Loop(allow AllowFunc, load Load, server *Server) (*Outcome, error) {
 	r := &run{Load: load, allow: allow, epoch: time.Now()}
 	callers := make([]*caller, load.Goroutines)
@@ -96,8 +96,8 @@ type caller struct {
 	latency   *hdrhistogram.Histogram
 }
 
-// caller returns goroutine i of the run. Each goroutine begins to count its calls at another
-// number, so that some calls are timed even if each goroutine makes only a few.
+// caller returns goroutine i of the run. The goroutines start counting their calls at different
+// numbers, so that some calls are timed even if each goroutine makes only a few.
 func (r *run) caller(i int) *caller {
 	return &caller{run: r, calls: i, next: i * len(r.Picks) / r.Goroutines, latency: NewLatency()}
 }
@@ -147,7 +147,8 @@ func (o *Outcome) add(c *caller) {
 	o.Latency.Merge(c.latency)
 }
 
-// during measures the memory and the processors while do runs, and the server unless it is nil.
+// during measures memory and processor time while do runs. If server is not nil, it measures the
+// server too.
 func (o *Outcome) during(server *Server, do func() error) (err error) {
 	var before, after runtime.MemStats
 	var served Usage

@@ -10,10 +10,10 @@ import (
 // Spread is the result of several rounds: their median, and its 95 % confidence interval.
 type Spread struct{ Median, Low, High float64 }
 
-// SpreadOf returns the spread of the values without NaNs, or a spread of NaN if there are no
-// others. A value is as likely above the true median as below it, so the number of rounds alone
-// decides which values bound the interval (the sign test). With fewer than eight rounds, these are
-// the least and the most.
+// SpreadOf returns the spread of the values, ignoring NaNs. It returns a spread of NaN if nothing
+// else is left. A value is as likely to be above the true median as below it, so the number of
+// rounds alone decides which values bound the interval (the sign test). With fewer than eight
+// rounds, the bounds are the minimum and the maximum.
 func SpreadOf(values []float64) Spread {
 	sorted := slices.DeleteFunc(slices.Sorted(slices.Values(values)), math.IsNaN)
 	n := len(sorted)
@@ -24,7 +24,7 @@ func SpreadOf(values []float64) Spread {
 	return Spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[outside], sorted[n-1-outside]}
 }
 
-// Values returns one number of each round.
+// Values returns one number for each round.
 func Values[T any](rounds []T, number func(T) float64) []float64 {
 	values := make([]float64, len(rounds))
 	for i, round := range rounds {
@@ -33,8 +33,8 @@ func Values[T any](rounds []T, number func(T) float64) []float64 {
 	return values
 }
 
-// Pairs returns the spread of the ratio a/b within each round. Whatever slows down the machine for
-// a while slows down both, so ratios vary less than figures.
+// Pairs returns the spread of the ratio a/b within each round. Ratios vary less than figures,
+// because a slow moment of the machine slows down both.
 func Pairs(a, b []float64) Spread {
 	ratios := make([]float64, min(len(a), len(b)))
 	for i := range ratios {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// batch is the number of calls between two checks whether to stop.
+// batch is the number of calls between two checks for the end.
 const batch = 64
 
-// RunParallel runs one goroutine for each core, for the time measure, after a quarter of that as a
-// warm-up. It is for work that is too short to be timed call by call. Each goroutine has a caller of
-// its own, which is given the number of calls to make.
+// RunParallel runs one goroutine per core for the duration measure, after a warm-up of a quarter of
+// that. It is for calls that are too short to be timed one by one. Each goroutine has its own
+// caller, a function that makes the given number of calls.
 func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Duration) *Outcome {
 	var phase atomic.Int32
 	var calls atomic.Int64

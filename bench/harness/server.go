@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is a redis-server of this program's own, on a free port. It may be the first master of a
-// cluster.
+// Server is a redis-server that this program started on a free port. It may be the first master of
+// a cluster.
 type Server struct {
 	Addr    string
 	Client  *redis.Client
@@ -47,7 +47,8 @@ func StartServer(args ...string) (*Server, error) {
 	return nil, fmt.Errorf("redis-server does not start: %w", err)
 }
 
-// freePort returns a port on which nobody listens. A node of a cluster also listens 10,000 above.
+// freePort returns an unused port. A cluster node also listens on the port 10,000 above it, which
+// must be valid too.
 func freePort() (string, error) {
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,12 +82,12 @@ func (s *Server) Flush() error {
 // Usage is what a server has spent since it started or was flushed.
 type Usage struct {
 	CPU        time.Duration // of its main thread
-	Scripts    int64         // EVALSHA and EVAL that it was asked for
+	Scripts    int64         // calls of EVALSHA and EVAL
 	ScriptTime time.Duration // spent in them
 	In, Out    int64         // bytes on the network
 }
 
-// Since returns what was spent since before.
+// Since returns the difference between two usages.
 func (u Usage) Since(before Usage) Usage {
 	return Usage{u.CPU - before.CPU, u.Scripts - before.Scripts, u.ScriptTime - before.ScriptTime, u.In - before.In, u.Out - before.Out}
 }

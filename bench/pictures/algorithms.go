@@ -7,8 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// The limit is the same for all. It is large enough to draw smooth areas: a bar of 100 ms has
-// ten calls or more.
+// All algorithms have the same limit. It is large enough for smooth areas: a bar of 100 ms has ten
+// calls or more.
 const (
 	maxCalls = 200
 	window   = 2 * time.Second
@@ -23,10 +23,9 @@ type algorithm struct {
 	decide  decideFunc
 }
 
-// decideFunc decides about one call, which takes this long if it is admitted. It reports whether
-// it was, and how long an admitted call counts: for the window, or as long as it takes where
-// calls in flight are counted. It returns at once, and leaves the end of the call to
-// time.AfterFunc.
+// decideFunc decides one call, which takes the given time if it is admitted. It reports whether the
+// call was admitted and how long it counts: for the window, or, if calls in flight are counted, as
+// long as it takes. It returns at once; time.AfterFunc ends the call.
 type decideFunc func(ctx context.Context, subject string, takes time.Duration) (
 	admitted bool, counts time.Duration, err error)
 

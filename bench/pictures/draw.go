@@ -24,16 +24,16 @@ const (
 // axis holds the values that a vertical axis shows besides 0, in order. It ends at the last one.
 type axis []int
 
-// countAxis has room for the algorithms whose promise lets two windows' worth of calls through, or
-// a burst and its refill.
+// countAxis has room for twice the limit: some algorithms let two windows' worth of calls through,
+// or a burst and its refill.
 var countAxis = axis{maxCalls, 2 * maxCalls}
 
-// drawPicture shows what an algorithm made of each client's calls: how many came, how many were
-// admitted, and how many admitted ones counted together.
+// drawPicture draws what an algorithm did with each client's calls: how many arrived, how many were
+// admitted, and how many admitted calls counted at the same time.
 func drawPicture(path string, a algorithm, clients []client, graphs []graph) error {
 	height := vg.Length(header + len(clients)*(callsHeight+countHeight))
 	return figure.Save(path, a.title, a.promise, height, func(c draw.Canvas) {
-		c.Max.X -= 10 // for the half of the last number of seconds
+		c.Max.X -= 10 // room for the right half of the last axis label
 		top := c.Max.Y
 		below := func(p *plot.Plot, height vg.Length) {
 			left := 24 - p.DataCanvas(c).Min.X + c.Min.X // the same for all plots, whatever their numbers
@@ -55,7 +55,7 @@ func callsPlot(c client, g graph) *plot.Plot {
 	return p
 }
 
-// countPlot shows how many admitted calls counted together. The limit is the dashed line.
+// countPlot shows how many admitted calls counted at the same time. The limit is the dashed line.
 func countPlot(a algorithm, g graph) *plot.Plot {
 	p := newPlot(countAxis)
 	p.Title.Text = fmt.Sprintf("admitted calls %s: at most %d (amber: more than %d)", a.counted, slices.Max(g.together), maxCalls)
@@ -84,9 +84,9 @@ func newPlot(a axis) *plot.Plot {
 	return p
 }
 
-// area fills the space between a base and the values that are above it. It is one outline, not a
-// bar for each value, so that the file stays small and no seams show. A value above the axis is
-// drawn at its end: a busy machine may crowd calls into one bar.
+// area fills the space between a base and the values above it. It is one outline instead of a bar
+// for each value, so that the file stays small and no seams show. Values beyond the axis are cut
+// off, because a busy machine may crowd calls into one bar.
 func area(values []int, base int, a axis, fill color.Color) *plotter.Polygon {
 	seconds := barWidth.Seconds()
 	outline := plotter.XYs{{X: 0, Y: float64(base)}}

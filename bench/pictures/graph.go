@@ -47,8 +47,8 @@ type change struct {
 	by int
 }
 
-// changesOf returns the moments when calls begin and cease to count, in order of time. At the same
-// moment, calls that cease come first, because they make room for those that begin.
+// changesOf returns the moments when calls start and stop counting, in order of time. At the same
+// moment, stops come before starts, because they make room.
 func changesOf(calls []call) []change {
 	var changes []change
 	for _, c := range calls {

@@ -10,7 +10,7 @@ import (
 const (
 	runTime  = 30 * time.Second
 	barWidth = 100 * time.Millisecond
-	seed     = 2 // every algorithm meets the same calls, so that the pictures can be compared
+	seed     = 2 // the same calls for every algorithm, so that the pictures can be compared
 )
 
 // arrival is one call of the load: when it comes, and how long it takes if it is admitted. The
@@ -32,8 +32,8 @@ func clients() []client {
 	}
 }
 
-// bursty also calls a little between its bursts. Otherwise each burst would start a fixed window
-// of its own, and none would ever meet the boundary that lets two windows' worth of calls through.
+// bursty also makes a few calls between its bursts. Otherwise each burst would start its own fixed
+// window, and no burst would cross a boundary, where two windows' worth of calls can pass.
 func bursty() []arrival {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	calls := every(rng, 100*time.Millisecond, 0, runTime)
@@ -49,7 +49,7 @@ func steady() []arrival {
 	return every(rand.New(rand.NewPCG(seed, 2)), time.Second/150, 0, runTime)
 }
 
-// every returns one call in each gap, at a random moment of it, because callers are not clockwork.
+// every returns one call in each gap, at a random moment within it.
 func every(rng *rand.Rand, gap, from, until time.Duration) []arrival {
 	var calls []arrival
 	for at := from; at+gap <= until; at += gap {

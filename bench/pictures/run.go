@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// call is the fate of an arrival. An admitted call counts from the moment of the answer until
-// its span after the request. This is the shortest time that is certain, so a goroutine that was
-// delayed never looks like a broken promise.
+// call is the result of an arrival. An admitted call counts from the answer until its span after
+// the request. It certainly counted for that time, so a delayed goroutine never makes a limit look
+// broken.
 type call struct {
 	requested   time.Duration // since the run began, like from and until
 	admitted    bool
@@ -37,13 +37,13 @@ func run(ctx context.Context, start time.Time, algorithms []algorithm, clients [
 	return results, group.Wait()
 }
 
-// nextBoundary returns the next multiple of the window, so that windows that are aligned to the
-// clock start with the picture.
+// nextBoundary returns the next multiple of the window. A run that starts there has its first
+// clock-aligned window at the left edge of the picture.
 func nextBoundary(now time.Time) time.Time {
 	return now.Add(window - time.Duration(now.UnixNano()%int64(window)))
 }
 
-// play makes one client's calls to one algorithm, each when it is due.
+// play makes one client's calls to one algorithm, each at its time.
 func play(ctx context.Context, start time.Time, c client, decide decideFunc) ([]call, error) {
 	calls := make([]call, 0, len(c.arrivals))
 	for _, next := range c.arrivals {

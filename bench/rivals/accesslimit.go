@@ -32,11 +32,10 @@ func ourLimit(name string, l Limit) core.Limit {
 	panic("rivals: no algorithm in " + name)
 }
 
-// oneKeyPerScript are the options of a limiter whose scripts have the keys of one call only.
+// oneKeyPerScript are the options of a limiter whose scripts hold the keys of a single call.
 var oneKeyPerScript = core.Options{OneKeyPerScript: true}
 
-// clientTimeout is go-redis's, so that a server that is late on a busy machine is late for all
-// rivals alike.
+// clientTimeout equals go-redis's default, so that a slow server affects all rivals alike.
 const clientTimeout = 3 * time.Second
 
 // allowFunc is Allow of a handle, or Hold of core.Slots.

@@ -31,8 +31,8 @@ func goodArgs(l Limit) []string {
 	return []string{strconv.FormatInt(permit, 10), strconv.FormatInt(room, 10), strconv.FormatInt(room/1000+1, 10)}
 }
 
-// bare is go-redis and the script, as one would write it by hand. Every limiter on go-redis costs
-// at least this much.
+// bare calls the script through go-redis, without a library. Every limiter on go-redis costs at
+// least this much.
 var bare = Redis{Name: Bare, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
 	script := redis.NewScript(goodScript)

@@ -45,8 +45,8 @@ func (w *noWriter) Header() http.Header         { return w.header }
 func (w *noWriter) Write(p []byte) (int, error) { return len(p), nil }
 func (w *noWriter) WriteHeader(status int)      { w.status = status }
 
-// check panics if the call was refused, because its time would then mean nothing. throttled answers
-// some calls with 500: its store gives up on a key that others change at the same time.
+// check panics if the call was refused, because its time would be meaningless. It accepts status
+// 500, with which throttled answers if several goroutines change a key at once.
 func (w *noWriter) check() { mustServe(w.status) }
 
 func mustServe(status int) {
@@ -69,7 +69,7 @@ func fastCaller(h fasthttp.RequestHandler) newCaller {
 	}
 }
 
-// grpcCaller makes callers of an interceptor, outside of a server.
+// grpcCaller makes callers of an interceptor without a server.
 func grpcCaller(intercept func(context.Context, grpc.UnaryHandler)) newCaller {
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	return func() func() {

@@ -42,7 +42,8 @@ const (
 // handlersSubject is a subject that only the handler knows.
 const handlersSubject = "user:alice"
 
-// limitsOf returns what is measured of a framework: the handler alone, ours, and the others.
+// limitsOf returns what is measured for a framework: the handler alone, our middlewares, and the
+// others.
 func limitsOf(f framework, others ...Middleware) []Middleware {
 	older := core.HeadersXRateLimit // with the reset in seconds since 1970
 	if f.name == "fiber" {
@@ -73,8 +74,8 @@ func unlimited(framework string, open func() newCaller) Middleware {
 	return limited(framework, None, "", open)
 }
 
-// limited returns a middleware whose limiter needs no closing. It sends the same headers as like,
-// which is one of ours.
+// limited returns a middleware whose limiter needs no closing. It sends the same headers as our
+// middleware named like.
 func limited(framework, name, like string, open func() newCaller) Middleware {
 	return Middleware{framework, name, like, func() (newCaller, func()) { return open(), func() {} }}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/go-chi/httprate"
 )
 
-// github.com/go-chi/httprate: two windows, the earlier one weighed.
+// github.com/go-chi/httprate: two windows, of which the earlier one is weighted.
 
 // httprateCounter does what the middleware does for each call: reads both windows and counts.
 var httprateCounter = InProcess{"httprate", func(l Limit, _ int) (func(string) bool, func()) {
@@ -39,7 +39,7 @@ func httprateCaller(options ...httprate.Option) func() newCaller {
 	}
 }
 
-// httprateKey returns the caller's address without the port, by which the other middlewares count.
+// httprateKey returns the caller's address without the port. The other middlewares count by it too.
 func httprateKey(r *http.Request) (string, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	return httprate.CanonicalizeIP(host), err

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
-// Leased is our SlidingWindow as a rule that leases permits, through the functions that the
-// adapters use.
+// Leased is our SlidingWindow in a rule that leases permits. It is called through the functions
+// that adapters use.
 var Leased = Redis{Name: "accesslimit SlidingWindow, leased", Open: openLeased}
 
 func leaseRule(l Limit) core.Rule {

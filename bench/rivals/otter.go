@@ -9,7 +9,7 @@ import (
 )
 
 // otterBuckets is the cache library otter v2, with a token bucket behind a mutex for each key. It
-// forgets a bucket when that is full again.
+// forgets a bucket once it is full again.
 var otterBuckets = InProcess{"buckets in otter", func(l Limit, keys int) (func(string) bool, func()) {
 	room := l.Permit * time.Duration(l.Max)
 	cache := otter.Must(&otter.Options[string, *otterBucket]{

@@ -14,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
-// recorder keeps what a client writes to its connections. So a script is measured exactly as the
-// library sends it, even after the library has changed.
+// recorder keeps what a client writes to its connections. A script is thus measured exactly as the
+// library sends it, even if the library changes.
 type recorder struct {
 	mu      sync.Mutex
 	streams []*bytes.Buffer // one for each connection
@@ -89,9 +89,9 @@ func readLength(in *bufio.Reader) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// Record returns the scripts that a rival on go-redis sends for calls. It first makes the calls in
-// before, whose scripts it leaves out, because the first calls of a limiter may load its scripts and
-// test the server.
+// Record returns the scripts that a rival on go-redis sends for calls. It runs before first and
+// leaves out its scripts, because the first calls of a limiter may load scripts and test the
+// server.
 func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
 	recorder := new(recorder)
 	p.dial = recorder.dial

@@ -1,5 +1,5 @@
-// Package rivals gives all limiters that are compared the same interface. Each has its own file,
-// and is used as its documentation says.
+// Package rivals gives all compared limiters the same interface. Each has its own file and is used
+// as its documentation recommends.
 //
 // To add a rival, add a file with a Redis, an InProcess or a Middleware in it, and a line in the
 // lists below.
@@ -21,7 +21,7 @@ import (
 // Limit is the limit that all rivals apply, each in its own way of counting.
 type Limit struct {
 	Max int
-	// Window is the window of rivals that count in windows. A key lives as long.
+	// Window is the window of rivals that count in windows, and the lifetime of their keys.
 	Window time.Duration
 	// Permit is how long a bucket of Max permits takes to get one of them back. Its key lives until
 	// the bucket is full again, so a slow refill keeps keys alive.
@@ -35,12 +35,12 @@ func (l Limit) rate() (permits int, span time.Duration) {
 	return permits, l.Permit * time.Duration(permits)
 }
 
-// perSecond returns the refill in permits per second, as x/time/rate wants it.
+// perSecond returns the refill in permits per second, as x/time/rate expects it.
 func (l Limit) perSecond() float64 { return 1 / l.Permit.Seconds() }
 
-// Roomy admits everything, and keeps each key for ten minutes or more after a call. That is longer
-// than any part takes, because a call on an expired key costs a server more than one on an existing
-// key. RoomyHot does the same for a key that gets all calls.
+// Roomy admits everything and keeps each key for at least ten minutes after a call. No part takes
+// that long, so no key expires meanwhile: a call on an expired key costs a server more than one on
+// an existing key. RoomyHot does the same for a key that gets all calls.
 var (
 	Roomy    = Limit{Max: 1e6, Window: 10 * time.Minute, Permit: 10 * time.Minute}
 	RoomyHot = Limit{Max: 1e9, Window: time.Minute, Permit: time.Second}
@@ -85,8 +85,8 @@ func (p Place) client() redis.UniversalClient {
 // Redis is a limiter whose counters are in Redis.
 type Redis struct {
 	Name string
-	// Costs reports whether to measure what a decision and a key cost the server. CostsOnly is for
-	// rivals of which nothing else is measured.
+	// Costs reports whether to measure what a decision and a key cost the server. CostsOnly reports
+	// whether to measure nothing else.
 	Costs, CostsOnly bool
 	// Open returns a limiter as one process of a service would have it.
 	Open func(Place, Limit) (Opened, error)
@@ -153,8 +153,8 @@ type Middleware struct {
 	Open func() (caller newCaller, closeIt func())
 }
 
-// Names of middlewares: a handler without a limit; ours with its default headers, with the older
-// ones that most others send, and with none; and our check inside the handler.
+// Names of middlewares: a handler without a limit; ours with the default headers, with the older
+// headers that most others send, and without headers; and our check inside the handler.
 const (
 	None           = "no limit"
 	Ours           = "accesslimit"
@@ -170,7 +170,7 @@ var Middlewares = slices.Concat(
 	[]Middleware{bareFastHTTP, ululeFastHTTP, bareGRPC, ourGRPC},
 )
 
-// Left lists limiters that were tried and are not measured, with the reasons.
+// Left lists the limiters that were tried but are not measured, each with the reason.
 var Left = []string{
 	"rueidislimiter, which could not be fetched",
 	"fiber's own limiter in process, whose store needs its middleware",

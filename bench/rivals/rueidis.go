@@ -6,8 +6,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidisScript is the same script through github.com/redis/rueidis, which pipelines by itself, as
-// go-redis cannot.
+// rueidisScript is the same script through github.com/redis/rueidis, which pipelines automatically;
+// go-redis does not.
 var rueidisScript = Redis{Name: Rueidis, Open: func(p Place, l Limit) (Opened, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{p.Addr}, SelectDB: p.DB, DisableCache: true, ForceSingleClient: true})
 	if err != nil {
