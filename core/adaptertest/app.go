@@ -11,7 +11,8 @@ type App struct {
 	Limiter *core.Limiter
 	// Before, if set, is a middleware in front of all others. It may replace the call's context.
 	Before func(context.Context) context.Context
-	// Values are put into the framework's own store, under these names, by a middleware in front.
+	// Values are put into the framework's own store, under these names, by a middleware that runs
+	// first.
 	Values map[string]string
 	// Use are the middlewares of the whole router, each a list of rules, the outermost first.
 	Use [][]core.Rule
@@ -19,8 +20,8 @@ type App struct {
 	Routes []Route
 }
 
-// Enter returns ctx with Values in it, as changed by Before. It is for frameworks that keep their
-// values in the context.
+// Enter adds Values to ctx, calls Before, and returns the result. It is for frameworks that keep
+// their values in the context.
 func (a App) Enter(ctx context.Context) context.Context {
 	ctx = valued{ctx, a.Values}
 	if a.Before != nil {
@@ -51,15 +52,15 @@ type Route struct {
 	// a made-up one (Any, All). Several routes may have one path.
 	Method string
 	// Path is a pattern of net/http's ServeMux, without the method. A segment is a word or a
-	// parameter {name}. The last one may be {rest...}, which matches everything below. One path of
-	// FuzzPaths ends in a slash. An RPC's paths are /service/method.
+	// parameter {name}. The last segment may be {rest...}, which matches everything below.
+	// FuzzPaths also uses one path that ends in a slash. An RPC's paths are /service/method.
 	Path string
 	// Limits are the middlewares of this route, each a list of rules, the outermost first.
 	Limits [][]core.Rule
 	// Guards are further middlewares of this route, inside of Limits, the outermost first.
 	Guards []*core.Guard
-	// Recovers reports whether a recovery is between the limits and the handler: the framework's
-	// own if it has one.
+	// Recovers reports whether panics are recovered between the limits and the handler, by the
+	// framework's own middleware if it has one.
 	Recovers bool
 	// Handle writes the reply; nil replies 200 "ok". Adapters call Route.Serve, which handles both
 	// cases.
@@ -76,17 +77,18 @@ type Handling interface {
 	// OwnLimits replies with the adapter's OwnLimits. An RPC sends the name of each limit, its Max
 	// and what remains of it as JSON, in the form of core.OwnLimits.Reply.
 	OwnLimits(guard *core.Guard)
-	// Header, Cookie and Query return what the framework's own getters return for a header, a cookie
-	// and a parameter of the query: the first value. An RPC is asked only for headers.
+	// Header, Cookie and Query return the first value of a header, a cookie and a query parameter,
+	// as the framework's own getters do. An RPC is asked only for headers.
 	Header(name string) string
 	Cookie(name string) string
 	Query(name string) string
 	// Flush sends the header of the reply, with 200, before there is a body. It is called only if the
 	// framework notices LeavingCallers, and not for an RPC.
 	Flush()
-	// Text replies 200 with a text whose length is declared before it.
+	// Text replies 200 with a text and its Content-Length.
 	Text(text string)
-	// Reply ends the call with a status: 200, 201, 401, 404 or 500; an RPC with the code for it.
+	// Reply ends the call with a status: 200, 201, 401, 404 or 500. An RPC replies with the
+	// corresponding code.
 	Reply(status int)
 }
 
@@ -102,15 +104,15 @@ func (r Route) Serve(h Handling) {
 // Ending is a way for a call to end.
 type Ending struct {
 	Name string
-	// Handle is the handler. In Adapter.Endings its Handling has the type that the test passed to
-	// Route.Serve, so it can reach the framework's own.
+	// Handle is the handler. In Adapter.Endings its argument has the type that the test passed to
+	// Route.Serve, so it can reach the framework's own context.
 	Handle func(Handling)
 	// Outcome is what a rule's Count must receive: the HTTP status, or the code of an RPC.
 	Outcome int
-	// OtherOutcome is another outcome by which the call counts, too: the status that was sent before
-	// a panic; 0 is none.
+	// OtherOutcome is a second outcome that Count receives, such as the status that was sent before
+	// a panic; 0 means none.
 	OtherOutcome int
-	// Sent is what the caller gets; 0 is the same as Outcome.
+	// Sent is the outcome that the caller gets; 0 means the same as Outcome.
 	Sent int
 	// Recovers is Route.Recovers.
 	Recovers bool

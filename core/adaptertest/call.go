@@ -28,7 +28,7 @@ type Call struct {
 	Context context.Context
 }
 
-// Until returns Context, or one that never ends.
+// Until returns Context, or a context that never ends.
 func (c Call) Until() context.Context {
 	if c.Context == nil {
 		return context.Background()

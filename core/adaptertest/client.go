@@ -18,7 +18,7 @@ import (
 // silent is a logger for tests that do not look at the log.
 var silent = slog.New(slog.DiscardHandler)
 
-// patience bounds every wait. An adapter that is right never uses it up.
+// patience bounds every wait. A correct adapter never waits that long.
 const patience = 10 * time.Second
 
 // httpClient speaks HTTP/1.1 and follows no redirect.
@@ -58,7 +58,8 @@ func (c *httpClient) Do(t testing.TB, call Call) Reply {
 	return readReply(t, response)
 }
 
-// raw makes a call with these header lines, as they are in HTTP, or as an RPC's client sends them.
+// raw makes a call with these header lines. HTTP gets them unchanged; an RPC gets them as its
+// client sends them.
 func (s *site) raw(t testing.TB, method, path string, lines ...string) Reply {
 	t.Helper()
 	if s.adapter.RPC {
@@ -67,7 +68,7 @@ func (s *site) raw(t testing.TB, method, path string, lines ...string) Reply {
 	return s.doRaw(t, method, path, lines...)
 }
 
-// doRaw sends a request line and header lines as they are, also those that no client library sends.
+// doRaw sends a request line and header lines unchanged, even if no client library would send them.
 func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply {
 	t.Helper()
 	conn, err := s.dial(context.Background())
@@ -86,7 +87,7 @@ func (s *site) doRaw(t testing.TB, method, target string, lines ...string) Reply
 	reply := readReply(t, response)
 	s.trace.note("  status %d", reply.Status)
 	if rest, _ := io.ReadAll(from); bytes.HasPrefix(rest, []byte("HTTP/")) {
-		t.Errorf("%s %.200q: behind the reply came another one: %q", method, target, rest)
+		t.Errorf("%s %.200q: another reply followed the first one: %q", method, target, rest)
 	}
 	return reply
 }
@@ -114,7 +115,7 @@ func readReply(t testing.TB, response *http.Response) Reply {
 			Violated []string `json:"violated-policies"`
 		}
 		if err := json.Unmarshal(body, &problem); err != nil {
-			reply.Body += "\n(" + err.Error() + ")" // for those who look at it
+			reply.Body += "\n(" + err.Error() + ")" // shown when a test fails
 		}
 		reply.Violated = problem.Violated
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// contract serves one app and makes a few calls: one for each thing that an adapter must do. It
-// names a mistake before the scenarios fail because of it.
+// contract serves one app and makes one call for each thing that an adapter must do. It names a
+// mistake before scenarios fail because of it.
 func (a Adapter) contract(t testing.TB) {
 	c := &contract{site: &site{adapter: a, network: "tcp", peers: new(from)}, ended: make(chan int, 10)}
 	c.peers.show(peerNamed(t, shownPeer))
@@ -49,7 +49,7 @@ func (a Adapter) contract(t testing.TB) {
 	c.wantOwnLimits(t)
 }
 
-// nobody knows no user.
+// nobody identifies no user.
 func nobody(core.Request) (string, error) { return "", nil }
 
 // The paths of the contract's app. "/shown/7" is a path of /shown/{id}, or a method of an RPC.
@@ -58,7 +58,7 @@ const (
 	plainPath   = "/contract/plain"
 	refusedPath = "/contract/refused"
 	endingPath  = "/contract/ending"
-	panicPath   = "/recovery/missing" // the client then reports: GET /recovery/missing: no reply
+	panicPath   = "/recovery/missing" // a failure reads: GET /recovery/missing: no reply
 	exposedPath = "/contract/exposed"
 	allowPath   = "/contract/allow"
 	ownPath     = "/contract/limits"
@@ -71,12 +71,12 @@ const (
 // contract is one run of Adapter.contract.
 type contract struct {
 	*site
-	shown, inUse, plain, slash views        // what the rules of these names were shown
-	ran                        atomic.Int32 // how often the handler ran that its limit lets run once
+	shown, inUse, plain, slash views        // what the rules with these names were shown
+	ran                        atomic.Int32 // runs of the handler whose limit is one call
 	ended                      chan int     // what Count received
 }
 
-// inFront is the key of a context value from a middleware in front.
+// inFront is the key of a context value that the outermost middleware sets.
 type inFront struct{}
 
 func (c *contract) routes(check *core.Check) []Route {
@@ -151,7 +151,7 @@ func (c *contract) wantEnding(t testing.TB) {
 	for range 2 {
 		if reply := c.get(t, textPath); reply.Status != http.StatusOK || reply.Body != "ok" {
 			t.Errorf("a call with the one slot got status %d and %q, want 200 and %q: "+
-				"the slot of the call before it is free when Answer.Run returns", reply.Status, reply.Body, "ok")
+				"the previous call's slot is free once Answer.Run has returned", reply.Status, reply.Body, "ok")
 		}
 	}
 }
@@ -182,7 +182,8 @@ func ownRoutes(limiter *core.Limiter) []Route {
 	}
 }
 
-// wantOwnLimits asks for the caller's own limits, and where they are not known without a login.
+// wantOwnLimits asks for the caller's own limits, also on a route where they are not known without
+// a login.
 func (c *contract) wantOwnLimits(t testing.TB) {
 	for range 2 {
 		reply := c.get(t, ownPath)
@@ -207,6 +208,6 @@ type ownLimit struct {
 // ownLimits returns the limits that a reply shows.
 func (r Reply) ownLimits() []ownLimit {
 	var shown struct{ Limits []ownLimit }
-	_ = json.Unmarshal([]byte(r.Body), &shown) // what is no JSON shows none
+	_ = json.Unmarshal([]byte(r.Body), &shown) // a body that is not JSON shows no limits
 	return shown.Limits
 }

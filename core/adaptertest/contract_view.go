@@ -65,8 +65,8 @@ type viewMethod struct {
 	is        string
 }
 
-// methods returns, for sendShown's call, the results of the View's methods in the middleware of its
-// route, each with the result that is right.
+// methods returns what the View's methods returned for sendShown's call in the middleware of its
+// route, with the correct results.
 func (c *contract) methods(v, inUse *viewed) []viewMethod {
 	all := []viewMethod{
 		{"Context", v.context, "context", "the call's own, which holds what a middleware in front put there"},
@@ -97,12 +97,12 @@ func (c *contract) methods(v, inUse *viewed) []viewMethod {
 	return append(all, c.methodInUse(v, inUse))
 }
 
-// methodInUse returns the same for the route in a middleware of the whole router.
+// methodInUse does the same for the method Route in a middleware of the whole router.
 func (c *contract) methodInUse(v, inUse *viewed) viewMethod {
 	const in = " in a middleware of the whole router"
 	switch {
 	case inUse == nil:
-		return viewMethod{"Path" + in, "", "/shown/7", "a rule for /shown/* was not asked"}
+		return viewMethod{"Path" + in, "", "/shown/7", "a rule for /shown/* was not applied"}
 	case c.adapter.can(RouteInUse):
 		return viewMethod{"Route" + in, inUse.route, v.route,
 			`the pattern that the framework will match; if that is not known, return "" and name RouteInUse in Adapter.Cannot`}
@@ -111,10 +111,10 @@ func (c *contract) methodInUse(v, inUse *viewed) viewMethod {
 	}
 }
 
-// wantLoose makes calls by other spellings of a path. If the framework serves one of them, a rule
-// for either spelling must apply.
+// wantLoose calls a path by other spellings. If the framework serves one of them, a rule for either
+// spelling must apply.
 func (c *contract) wantLoose(t testing.TB) {
-	const complaint = "the framework serves %s as %s, and a rule for one was not asked of the other: " +
+	const complaint = "the framework serves %s as %s, but a rule for one was not applied to the other: " +
 		"View.Loose must report %s"
 	if other := "/Contract/PLAIN"; c.get(t, other).Status == http.StatusOK && c.plain.last() == nil {
 		t.Errorf(complaint, other, plainPath, "anyCase")
@@ -143,7 +143,7 @@ type views struct {
 	seen *viewed
 }
 
-// rule returns a rule that notes what it is shown of each call, and lets all of them pass.
+// rule returns a rule that records what it is shown of each call and lets all calls pass.
 func (v *views) rule(name string, paths ...string) core.Rule {
 	return core.Rule{Name: name, Seconds: 600, MaxCount: mostPermits, Paths: paths, Key: v.note}
 }
@@ -171,7 +171,7 @@ func (v *views) set(seen *viewed) {
 	v.seen = seen
 }
 
-// last returns what was shown last, or nil.
+// last returns what the rule was shown last, or nil.
 func (v *views) last() *viewed {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -10,12 +10,12 @@ type Feature string
 
 const (
 	// RouteInUse means that a middleware of the whole router knows the route. Otherwise the View
-	// must be an adapter.RoutedView, so that the limiter logs a rule that needs the route.
+	// must be an adapter.RoutedView, so that the limiter can log that a rule needs the route.
 	RouteInUse Feature = "the route in Use"
 	// LeavingCallers means that a handler's context ends when its caller leaves.
 	LeavingCallers Feature = "leaving callers"
-	// FoldedHeaders means that a header may continue in a next line that begins with white space.
-	// Otherwise such a request may get 400.
+	// FoldedHeaders means that a header may continue on the next line if that begins with white
+	// space. Otherwise such a request may get 400.
 	FoldedHeaders Feature = "folded headers"
 	// UnixSockets means that the framework can serve on the listener of a unix socket.
 	UnixSockets Feature = "unix sockets"

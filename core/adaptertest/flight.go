@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// gate holds handlers until the test lets each of them go. When the test ends, it lets all of them
-// go.
+// gate holds handlers until the test releases them. The end of the test releases all of them.
 type gate struct {
 	t       *testing.T
 	entered chan chan struct{}
@@ -46,12 +45,12 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 	call.Context = ctx
 	s.trace.request(call)
 	go func() {
-		defer close(replies) // also when the client fails the test
+		defer close(replies) // even if the client fails the test
 		client := s.adapter.Connect(t, s.dial)
 		defer client.Close()
 		replies <- client.Do(t, call)
 	}()
-	t.Cleanup(func() { // by now the handlers have been let go
+	t.Cleanup(func() { // by now the handlers have been released
 		defer cancel()
 		if t.Failed() {
 			cancel()
@@ -106,7 +105,7 @@ func (h *held) wantEnd(status int) {
 	}
 }
 
-// eventually waits for something that may happen after the caller has its reply.
+// eventually waits for something that may happen after the caller got its reply.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(time.Millisecond) {

@@ -15,10 +15,10 @@ import (
 )
 
 // FuzzPaths sends arbitrary request targets to the real server of a framework, once for each
-// configuration of its router. If a handler runs, these must hold: the rules of the whole router
-// that apply to its route were charged; an exception held only for the excepted route; and the rule
-// of the route counted the call under the one name that belongs to this route. Only the router
-// decides what a path means: nothing here interprets one.
+// configuration of its router. If a handler runs, three things must hold: the rules of the whole
+// router that apply to its route were charged, no other route was treated as an excepted one, and
+// the rule of the route counted the call under the one name of this route. Only the router decides
+// what a path means; nothing here interprets paths.
 //
 //	func FuzzPaths(f *testing.F) { adaptertest.FuzzPaths(f, adaptertest.Adapter{Serve: serve}) }
 func FuzzPaths(f *testing.F, configurations ...Adapter) {
@@ -40,7 +40,7 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 	}
 	f.Fuzz(func(t *testing.T, method byte, target string) {
 		if target = spelled(target); strings.ContainsAny(target, " \r\n") || len(target) > 2000 {
-			return // it would make another request line, or none
+			return // the request line would be another one, or invalid
 		}
 		for i, site := range sites {
 			site.try(t, i, fuzzMethods[int(method)%len(fuzzMethods)], target)
@@ -48,13 +48,14 @@ func FuzzPaths(f *testing.F, configurations ...Adapter) {
 	})
 }
 
-// mostPermits is a MaxCount that no run uses up.
+// mostPermits is a MaxCount too large to be used up in a test.
 const mostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
 var fuzzMethods = [...]string{"GET", "HEAD", "POST", "OPTIONS", "post", "BREW"}
 
-// pathWords are parts of paths that mean something to the routers. The fuzzer writes each as one
-// byte, from 1 on. It can still write the control characters with these values as %01 and so on.
+// pathWords are parts of paths with a meaning to routers. In the fuzzer's input, the bytes from 1
+// on stand for them. The fuzzer can still send these control characters themselves as %01 and so
+// on.
 var pathWords = [...]string{
 	"/limit", "/free", "/files", "/admin", "/at", "/open", "/sl", "/any", "/..", "/x", "limit/", "free/", "../", "%2f", "%2e%2e", "/%2e", "/.", "//",
 }
@@ -72,7 +73,7 @@ func spelled(target string) string {
 	return text.String()
 }
 
-// fuzzTargets are the routes as they are registered, and ways to mix up excepted and other paths.
+// fuzzTargets are the registered routes, and spellings that may confuse excepted paths with others.
 var fuzzTargets = []string{
 	"/limit/7", "/limit/free", "/limit/free/x", "/files/a/b", "/files/", "/at/acme/admin", "/open/x", "/free/x", "/free", "/sl/", "/sl", "/sl/x", "/any/x",
 	"/limit/free/../admin", "/limit/free/%2e%2e/admin", "/limit/free%2f..%2fadmin", "/limit/free%2Fx", "/limit//free", "/limit/free//x", "/limit/FREE/x",
@@ -184,7 +185,8 @@ func (r *routed) try(t testing.TB, configuration int, method, target string) {
 	}
 }
 
-// send makes a call and waits until the server has closed the connection: then the call is over.
+// send makes a call and waits until the server has closed the connection, because the call has
+// ended by then.
 func (r *routed) send(t testing.TB, method, target string) {
 	t.Helper()
 	conn, err := r.pipes.dial(t.Context())

@@ -2,7 +2,7 @@ package adaptertest
 
 import "strings"
 
-// everyHeader claims a false address in every header that is in use for addresses.
+// everyHeader claims a false address in every header that proxies use for addresses.
 var everyHeader = lines("X-Forwarded-For: 1.1.1.1", "Forwarded: for=1.1.1.1", "X-Real-Ip: 1.1.1.1", "Cf-Connecting-Ip: 1.1.1.1",
 	"True-Client-Ip: 1.1.1.1", "X-Client-Ip: 1.1.1.1", "X-Cluster-Client-Ip: 1.1.1.1", "Fly-Client-Ip: 1.1.1.1",
 	"X-Original-Forwarded-For: 1.1.1.1", "X-Forwarded: 1.1.1.1", "X-Envoy-External-Address: 1.1.1.1", "Client-Ip: 1.1.1.1")
@@ -49,7 +49,7 @@ var forTricks = []trick{
 	{"::ffff:203.0.113.9", lines("1.1.1.1"), "203.0.113.9"},
 	{"fd00::1", lines("203.0.113.7"), "203.0.113.7"},
 	{"fd00::1%eth0", lines("203.0.113.7"), "203.0.113.7"},
-	{"2002:a00:1::", lines("1.1.1.1"), "2002:a00:1::/64"}, // 6to4 of 10.0.0.1, which is not trusted
+	{"2002:a00:1::", lines("1.1.1.1"), "2002:a00:1::/64"}, // 6to4 form of 10.0.0.1, not trusted in this form
 	{"::10.0.0.1", lines("1.1.1.1"), "::/64"},             // IPv4-compatible, not trusted either
 	{"unix", lines("203.0.113.7"), "203.0.113.7"},
 	{"unix", lines("1.1.1.1, junk"), "unknown"},

@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileTexts are different names that callers may choose. None of them may have a special meaning
-// in a key, a header or a log.
+// hostileTexts are names that callers may choose. None of them may have a special effect in a key,
+// a header or a log.
 var hostileTexts = []string{
 	"a", "A", "a ", " a", "a\t", "a\x00", "a\x00b", "\x00", "\x00\x00", "\x7f", "\x1b[2J", "\b\b\b",
 	"}{", "{", "}", "{}", "a}:{b", "{a}", "a}:rule:sw1:1", "a:b", ":", "::", "%", "%7D%7B", "%7d", "%25", "%00", "a%00",
@@ -81,7 +81,7 @@ func (w *witness) wantSoundLog(t *testing.T) (lines int) {
 		}
 	}
 	if lines != 0 {
-		t.Errorf("the log has %d lines more as JSON than as text", lines)
+		t.Errorf("the JSON log has %d lines more than the text log", lines)
 	}
 	return strings.Count(w.text.String(), "\n")
 }
@@ -100,7 +100,7 @@ func (w *witness) wantSoundKeys(t *testing.T, s *site, many int) {
 	found := s.client.Scan(t.Context(), 0, w.prefix+":*", 1000).Iterator()
 	for found.Next(t.Context()) {
 		if own := strings.TrimPrefix(found.Val(), w.prefix); own != ":{%mark0}:mk1" && !strings.HasPrefix(own, ":{%top") {
-			keys = append(keys, found.Val()) // not of a mark of the server, or of a table of top subjects
+			keys = append(keys, found.Val()) // excludes the server's marks and the tables of top subjects
 		}
 	}
 	if err := found.Err(); err != nil {
@@ -121,7 +121,7 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// ours are the headers that a reply may have: the library's, and those that servers add.
+// ours are the headers that a reply may have: the library's and those that servers add.
 var ours = []string{
 	"Ratelimit", "Ratelimit-Policy", "Retry-After", "Cache-Control", "Www-Authenticate", "Content-Type", "Content-Length", "Date",
 	"Connection", "Server", "X-Content-Type-Options", "Allow", "Location", "Grpc-Retry-Pushback-Ms", details,

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// from is a listener whose connections seem to come from the peer that the test chooses, such as an
+// from is a listener whose connections seem to come from a peer that the test chooses. It can be an
 // address that this machine does not have.
 type from struct {
 	net.Listener

@@ -25,7 +25,7 @@ func (s *site) endings() []Ending {
 }
 
 // everyEnding checks that Count is called with the outcome that the caller got, and that its result
-// is obeyed.
+// decides whether the call is charged.
 func everyEnding(t *testing.T, s *site) {
 	received, limiter, endings := s.received(), s.limiter(t), s.endings()
 	rules := limit(
@@ -66,7 +66,7 @@ func (s *site) oneEnding(t *testing.T, received *received, limiter *core.Limiter
 	if !failed || ending.OtherOutcome != 0 && !received.failed(ending.OtherOutcome) {
 		successes--
 	}
-	eventually(t, "the one that counts is charged, and the other given back", func() bool {
+	eventually(t, "the call that counts stays charged, and the other is given back", func() bool {
 		return s.left(t, limiter, "failures") == failures && s.left(t, limiter, "successes") == successes
 	})
 }

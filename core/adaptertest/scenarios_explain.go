@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// explainScenarios are about operators who ask how a call would be decided.
+// explainScenarios are about Explain, which tells operators how a call would be decided.
 var explainScenarios = []scenario{
 	{name: "what a call gets is explained", run: callsAreExplained},
 }
@@ -25,7 +25,7 @@ func callsAreExplained(t *testing.T, s *site) {
 		},
 	})
 	statuses := map[core.Reason]int{core.Allowed: 200, core.LimitExceeded: 429, core.NotLoggedIn: 401}
-	for _, path := range []string{"/shop/list", "/shop/order", "/shop/free"} { // by which the routes are known
+	for _, path := range []string{"/shop/list", "/shop/order", "/shop/free"} { // so that Explain knows the routes
 		s.get(t, path)
 	}
 	for i, call := range []struct{ path, token, rule string }{

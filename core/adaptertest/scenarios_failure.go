@@ -16,7 +16,7 @@ import (
 var failureScenarios = []scenario{
 	{name: "store down: FailOpen lets pass", run: failOpen},
 	{name: "store down: FailClosed refuses", run: failClosed},
-	{name: "store down: one no is a no", run: failMixed},
+	{name: "store down: one refusal suffices", run: failMixed},
 	{name: "a store that hangs delays a call by its timeout", run: hangingStore},
 	{name: "a caller who has left is not let through by FailOpen", run: callerLeft},
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// firstScenarios are about names that a caller sends more than once, or in odd forms. A rule must
-// be shown what handlers get. Otherwise a caller could be one subject for the handler and many for
-// the rule.
+// firstScenarios are about headers, cookies and parameters that a caller sends more than once or in
+// odd forms. A rule must be shown what handlers get. Otherwise a caller could be one subject for
+// the handler and many for the rule.
 var firstScenarios = []scenario{
 	{name: "a further line makes no other subject", run: furtherLines},
 	{name: "a further cookie or parameter makes no other subject", run: furtherValues, httpOnly: true},
@@ -41,7 +41,7 @@ func furtherValues(t *testing.T, s *site) {
 	s.want(t, 429, "/shop/list?key=good&key=junk")
 }
 
-// read is what a rule is shown of a call, or what its handler gets.
+// read holds the values that a rule is shown, or that the handler gets.
 type read struct{ Header, Cookie, Query string }
 
 // wantSame makes calls with each of these headers, and with each of these queries. A call that the

@@ -15,7 +15,7 @@ import (
 var flightScenarios = []scenario{
 	{name: "no more in flight than slots", run: noMoreInFlight},
 	{name: "a panic frees the slot", run: panicFrees},
-	{name: "a panic in a rule's function frees the slot and what does not count", run: panicInRuleFrees},
+	{name: "a panic in a rule's function frees the slot and the uncounted charge", run: panicInRuleFrees},
 	{name: "a caller who leaves frees the slot when the handler ends", run: leavingFrees},
 	{name: "a handler that ends because its caller left frees the slot", run: leavingEndsAndFrees, needs: LeavingCallers},
 	{name: "a slot is held longer than its Window", run: heldLonger},
@@ -39,7 +39,7 @@ func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 func noMoreInFlight(t *testing.T, s *site) {
 	gate := s.busy(t, 2, 600)
 	reply := s.want(t, 200, "/shop/quick")
-	wantHeader(t, reply, "Ratelimit", `"busy";r=1`) // no t=: nobody knows when slots come back
+	wantHeader(t, reply, "Ratelimit", `"busy";r=1`) // without t=, because nobody knows when a slot comes back
 	wantHeader(t, reply, "Ratelimit-Policy", `"busy";q=2;qu="concurrent-requests"`)
 	one, two := s.enter(t, gate, "/shop/export"), s.enter(t, gate, "/shop/export")
 	for range 2 {
@@ -79,7 +79,7 @@ func panicInRuleFrees(t *testing.T, s *site) {
 	fault.Store("")
 	here := func(in string) {
 		if fault.CompareAndSwap(in, "") {
-			panic("an owner's own fault in " + in)
+			panic("the service's own fault in " + in)
 		}
 	}
 	limiter := s.limiter(t, func(o *core.Options) {
@@ -144,8 +144,8 @@ func heldLonger(t *testing.T, s *site) {
 	s.want(t, 200, "/shop/quick")
 }
 
-// slotAmongLimits checks that a call which another limit of its rule refuses keeps no slot, and
-// that the charge of a window stays when a slot is given back.
+// slotAmongLimits checks that a call keeps no slot if another limit of its rule refuses it, and
+// that giving back a slot leaves the charge of a window in place.
 func slotAmongLimits(t *testing.T, s *site) {
 	rule := core.Rule{Name: "export", Seconds: 600, MaxCount: 2, Also: []core.Limit{core.InFlight(1)}}
 	gate := newGate(t)

@@ -34,7 +34,7 @@ func allowInside(t *testing.T, s *site) {
 	}
 	account = "account:dave"
 	s.want(t, 200, "/shop/login")
-	account = "" // the rule's own key: the client's address
+	account = "" // counts by the rule's own key, the client's address
 	s.want(t, 200, "/shop/login")
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hopScenarios are tricks with addresses. Every adapter must count the same caller, whatever the
-// peer and the headers are.
+// hopScenarios are tricks with addresses. Every adapter must find the same caller for the same peer
+// and headers.
 var hopScenarios = []scenario{
 	{name: "tricks with the peer", run: hopsBy("", peerTricks)},
 	{name: "tricks with X-Forwarded-For", run: hopsBy("X-Forwarded-For", forTricks)},
@@ -96,8 +96,7 @@ func (trick trick) headers(name string) (headers []string) {
 // lines returns its arguments: the lines of a header.
 func lines(of ...string) []string { return of }
 
-// chunked returns what ends a request's header, a body in chunks, and its trailers. It takes the
-// place of the last header line.
+// chunked returns the last header line of a request, then a body in chunks and its trailers.
 func chunked(text string, trailers ...string) string {
 	if text != "" {
 		text = fmt.Sprintf("%x\r\n%s\r\n", len(text), text)

@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// hostileScenarios are about callers who send bytes that are no text. Each must be counted as one
-// caller, and as nobody else.
+// hostileScenarios are about callers who send arbitrary bytes. Each must be counted as one caller,
+// and as no other.
 var hostileScenarios = []scenario{
 	{name: "users of any name", run: hostileUsers},
 	{name: "values of any bytes", run: hostileValues},
@@ -60,11 +60,11 @@ func eachOnce(t *testing.T, texts []string, call func(text string) Reply) (admit
 	return admitted
 }
 
-// wantAll checks that the server itself turned nobody away.
+// wantAll checks that the server itself rejected no call.
 func wantAll(t *testing.T, admitted int) {
 	t.Helper()
 	if admitted != len(hostileTexts) {
-		t.Errorf("%d callers were let in, want each of %d once", admitted, len(hostileTexts))
+		t.Errorf("%d callers passed, want each of %d once", admitted, len(hostileTexts))
 	}
 }
 
@@ -91,7 +91,7 @@ func hostileUsers(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// said is the key of a context value from a middleware in front.
+// said is the key of a context value that the outermost middleware sets.
 type said struct{}
 
 func hostileValues(t *testing.T, s *site) {
@@ -110,7 +110,7 @@ func hostileValues(t *testing.T, s *site) {
 	w.wantSoundLog(t)
 }
 
-// hostileHeaders sends the texts in a header: as they are in HTTP, or as binary metadata in an RPC.
+// hostileHeaders sends the texts in a header: unchanged in HTTP, or as binary metadata in an RPC.
 // HTTP cannot express some texts, and servers refuse others. The rest must be counted.
 func hostileHeaders(t *testing.T, s *site) {
 	var w witness
@@ -122,7 +122,7 @@ func hostileHeaders(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/list", Limits: limit(once(core.ByHeader(name)))}}})
 	admitted := eachOnce(t, texts, func(text string) Reply { return s.raw(t, "GET", "/shop/list", name+": "+text) })
 	if admitted < len(texts)/2 {
-		t.Errorf("%d callers of %d were let in", admitted, len(texts))
+		t.Errorf("%d callers of %d passed", admitted, len(texts))
 	}
 	w.wantSoundKeys(t, s, admitted)
 	w.wantSoundLog(t)
@@ -166,7 +166,7 @@ func hostileCookies(t *testing.T, s *site) {
 		}
 	}
 	if admitted != len(asked) || admitted < 20 {
-		t.Errorf("%d calls were let in for %d sessions", admitted, len(asked))
+		t.Errorf("%d calls passed for %d sessions", admitted, len(asked))
 	}
 	w.wantSoundKeys(t, s, admitted)
 	w.wantSoundLog(t)
@@ -191,7 +191,7 @@ func hostileSubjects(t *testing.T, s *site) {
 }
 
 // hostileNames makes rules with the texts as their names. A name that headers cannot carry must be
-// an error. Any other must be in the header as it is.
+// an error. Any other name must be in the header unchanged.
 func hostileNames(t *testing.T, s *site) {
 	var w witness
 	var name string

@@ -14,7 +14,7 @@ import (
 
 // leftScenarios are about callers who leave before their call is answered, or pretend to.
 var leftScenarios = []scenario{
-	{name: "a success counts though its caller has half closed the connection", run: halfClosed, needs: LeavingCallers, httpOnly: true},
+	{name: "a success counts even if its caller has half closed the connection", run: halfClosed, needs: LeavingCallers, httpOnly: true},
 	{name: "Count receives that the caller left", run: leftUnanswered, needs: LeavingCallers, httpOnly: true},
 	{name: "Count receives the 200 that was flushed before the caller left", run: leftFlushed, needs: LeavingCallers, httpOnly: true},
 }
@@ -43,8 +43,8 @@ func silently(g *gate) func(Handling) {
 	return func(h Handling) { g.hold(); <-h.Context().Done() }
 }
 
-// halfClosed checks that a client that has closed its half of the connection, and so still gets the
-// 200, pays for it under every rule that counts a 200, or callers who left.
+// halfClosed makes a call whose client has closed its half of the connection, and so still gets the
+// 200. Every rule that counts a 200, or callers who left, must charge it.
 func halfClosed(t *testing.T, s *site) {
 	gate, limiter := newGate(t), s.limiter(t)
 	rule := func(name string, counts ...int) core.Rule {
@@ -67,8 +67,8 @@ func halfClosed(t *testing.T, s *site) {
 	}
 }
 
-// leftUnanswered checks that a call whose caller left before the answer counts where that is a
-// failure.
+// leftUnanswered checks that a call whose caller left before the answer counts under a rule that
+// treats that as a failure.
 func leftUnanswered(t *testing.T, s *site) {
 	gate, received := newGate(t), s.received()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{

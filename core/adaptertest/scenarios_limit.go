@@ -24,12 +24,12 @@ var limitScenarios = []scenario{
 	{name: "all rules of a middleware are charged or none", run: allOrNone},
 	{name: "stacked middlewares: the outer stays charged", run: stackedMiddlewares},
 	{name: "every algorithm", run: everyAlgorithm},
-	{name: "calls weigh what Cost says", run: costs},
+	{name: "calls cost what Cost returns", run: costs},
 	{name: "calls are counted by their Host", run: countedByHost},
-	{name: "calls weigh what their bodies do", run: costsBySize, httpOnly: true},
+	{name: "calls cost by the length of their bodies", run: costsBySize, httpOnly: true},
 }
 
-// countedByHost requires the host to be the same in any case of letters.
+// countedByHost checks that a host is the same subject in upper and lower case.
 func countedByHost(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{

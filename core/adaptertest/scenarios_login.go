@@ -15,19 +15,19 @@ import (
 var loginScenarios = []scenario{
 	{name: "login by token", run: loginByToken},
 	{name: "login by cookie", run: loginByCookie},
-	{name: "login by what a middleware left", run: loginByValue},
+	{name: "login by a value that a middleware stored", run: loginByValue},
 	{name: "nobody gets 401", run: nobodyGets401},
 	{name: "Identify failing is not a refusal", run: identifyFailing},
 	{name: "Identify is asked once, and only when needed", run: identifyOnce},
 	{name: "429 comes before 401", run: refusedBeforeLogin},
-	{name: "tokens tried by many are stopped by a rule by IP", run: triedTokens},
+	{name: "a rule by IP stops many callers who guess tokens", run: triedTokens},
 }
 
 // verify knows two users by their tokens.
 func verify(_ context.Context, token string) (string, error) {
 	users := map[string]string{"alice-token": "alice", "bob-token": "bob", "alice-session": "alice"}
 	if token == "broken" {
-		return "", errors.New("the session store is away")
+		return "", errors.New("the session store is down")
 	}
 	return users[token], nil
 }
@@ -36,7 +36,7 @@ func identifiedBy(identify core.IdentifyFunc) func(*core.Options) {
 	return func(o *core.Options) { o.Identify = identify }
 }
 
-// replies serves one route for users only, who may call it twice in ten minutes.
+// replies serves one route, for users only. Each may call it twice in ten minutes.
 func (s *site) replies(t *testing.T, identify core.IdentifyFunc, values map[string]string) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Values: values, Routes: []Route{{
@@ -117,14 +117,14 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{
 		{Path: "/shop/stacked", Limits: [][]core.Rule{{ip}, {user}}},
 	}})
-	s.want(t, 401, "/shop/stacked") // stays charged by IP, to guard the login
+	s.want(t, 401, "/shop/stacked") // the rule by IP keeps the charge, to protect the login
 	s.want(t, 401, "/shop/stacked")
 	s.want(t, 429, "/shop/stacked")
 }
 
-// triedTokens lets many callers guess tokens at once, behind a rule by IP that comes before the
-// login. Identify must be called once for each call that the rule by IP lets through, and for no
-// other, however many rules need the user.
+// triedTokens lets many callers guess tokens at once, with a rule by IP before the login. Identify
+// must be called once for each call that the rule by IP lets pass, and for no other, however many
+// rules need the user.
 func triedTokens(t *testing.T, s *site) {
 	const tries, callers, most = 160, 8, 20
 	var asked atomic.Int32
@@ -151,10 +151,10 @@ func triedTokens(t *testing.T, s *site) {
 	crowd.Wait()
 	s.want(t, 429, "/shop/reply", "Authorization: Bearer alice-token")
 	if statuses[401].Load() != most-3 || statuses[429].Load() != tries-(most-3) {
-		t.Errorf("of %d tries %d got 401 and %d 429, want %d and the rest", tries, statuses[401].Load(), statuses[429].Load(), most-3)
+		t.Errorf("of %d tries, %d got 401 and %d got 429; want %d times 401, and 429 otherwise", tries, statuses[401].Load(), statuses[429].Load(), most-3)
 	}
 	if n := asked.Load(); n != most {
-		t.Errorf("Identify was asked %d times, want once for each of the %d calls let through by the rule by IP", n, most)
+		t.Errorf("Identify was asked %d times, want once for each of the %d calls that the rule by IP let pass", n, most)
 	}
 }
 

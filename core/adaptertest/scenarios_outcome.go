@@ -12,15 +12,15 @@ import (
 // outcomeScenarios are about rules that count by how a call ended.
 var outcomeScenarios = []scenario{
 	{name: "Count receives how a call ended", run: everyEnding},
-	{name: "Count receives of calls that no route is for", run: noRouteEnding, httpOnly: true},
-	{name: "Count receives of a refusal inside", run: refusedInside},
+	{name: "Count receives the outcome of a call without a route", run: noRouteEnding, httpOnly: true},
+	{name: "Count receives the outcome of an inner refusal", run: refusedInside},
 	{name: "only failures count", run: onlyFailures},
 	{name: "only successes count", run: onlySuccesses},
-	{name: "what does not count is back before the next call", run: backBeforeNext},
-	{name: "what does not count is back before the next call, however slow Redis is", run: backHoweverSlow},
-	{name: "what does not count is back before the end of a long reply", run: backBeforeTheEnd},
+	{name: "an uncounted charge is back before the next call", run: backBeforeNext},
+	{name: "an uncounted charge is back before the next call, however slow Redis is", run: backHoweverSlow},
+	{name: "an uncounted charge is back before the end of a long reply", run: backBeforeTheEnd},
 	{name: "no more than MaxCount are tried at once", run: triedAtOnce},
-	{name: "what does not count is back when the caller left", run: backWhenLeft, needs: LeavingCallers},
+	{name: "an uncounted charge is back when the caller left", run: backWhenLeft, needs: LeavingCallers},
 	{name: "handlers of a counted call see the decision", run: exposedWhileCounted},
 }
 
@@ -61,7 +61,7 @@ func (r *received) want(t *testing.T, outcome int) {
 	}
 }
 
-// left returns what the test's own address has left of a rule.
+// left returns how many permits of a rule the test's own address has left.
 func (s *site) left(t *testing.T, limiter *core.Limiter, name string) int {
 	t.Helper()
 	d, err := limiter.MustCounter(name, core.Limit{Max: 1000, Window: 10 * time.Minute}).Peek(context.Background(), "ip:127.0.0.1")
@@ -99,7 +99,7 @@ func refusedInside(t *testing.T, s *site) {
 		reply := s.want(t, 429, "/shop/list")
 		received.want(t, reply.Outcome)
 	}
-	reply := s.want(t, 429, "/shop/list") // by outer, which did not count the first
+	reply := s.want(t, 429, "/shop/list") // refused by outer, which did not count the first call
 	wantEntries(t, reply, `"outer";r=0;t=`)
 }
 
@@ -187,7 +187,7 @@ func backWhenLeft(t *testing.T, s *site) {
 	}
 	call.abandon()
 	received.want(t, s.failure())
-	eventually(t, "the charge of who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
+	eventually(t, "the charge of the caller who left is given back", func() bool { return s.left(t, limiter, "successes") == 1000 })
 }
 
 // failure returns the outcome of Handling.Reply(500).

@@ -12,7 +12,8 @@ var ownScenarios = []scenario{
 	{name: "callers see their own limits", run: callersSeeTheirOwn},
 }
 
-// callersSeeTheirOwn asks before and after calls under rules that do not apply to the asking itself.
+// callersSeeTheirOwn asks for the limits before and after calls, under rules that do not apply to
+// that question itself.
 func callersSeeTheirOwn(t *testing.T, s *site) {
 	limiter := s.limiter(t, func(o *core.Options) { o.Identify = core.BearerToken(verify) })
 	shop := core.Rule{Name: "shop", Seconds: 600, MaxCount: 2, Paths: []string{"/shop/**"}}

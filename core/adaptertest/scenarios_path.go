@@ -13,12 +13,12 @@ var pathScenarios = []scenario{
 	{name: "path patterns and exceptions", run: pathsAndExceptions},
 	{name: "an unknown path is counted too", run: unknownPaths, httpOnly: true},
 	{name: "methods", run: methods, httpOnly: true},
-	{name: "no spelling of a path walks around a rule", run: spellings, httpOnly: true},
+	{name: "no spelling of a path gets around a rule", run: spellings, httpOnly: true},
 	{name: "no spelling of a path becomes an exception", run: exceptionSpellings, httpOnly: true},
-	{name: "no spelling of a method walks around a rule", run: methodSpellings, httpOnly: true},
+	{name: "no spelling of a method gets around a rule", run: methodSpellings, httpOnly: true},
 	{name: "no spelling of a path gets a counter of its own", run: routeSpellings, httpOnly: true},
-	{name: "nor does it where the rule is the whole router's", run: routeSpellingsInUse, httpOnly: true},
-	{name: "an escaped slash is no way around a rule", run: escapedSlash, httpOnly: true},
+	{name: "no spelling of a path gets a counter of its own under a rule of the whole router", run: routeSpellingsInUse, httpOnly: true},
+	{name: "an escaped slash does not get around a rule", run: escapedSlash, httpOnly: true},
 	{name: "a made-up method gets no counter of its own", run: madeUpMethods, httpOnly: true},
 }
 
@@ -58,7 +58,7 @@ func methods(t *testing.T, s *site) {
 	}
 }
 
-// usedUp serves handlers behind rules that allow one call, uses up each counter by a plain call,
+// usedUp serves handlers behind rules that allow one call, uses up each counter with a plain call,
 // and then tries each trick. A trick that runs a handler has got around a rule.
 func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 	t.Helper()
@@ -109,14 +109,14 @@ func exceptionSpellings(t *testing.T, s *site) {
 	s.want(t, 200, "/open/x/y")
 }
 
-// methodSpellings checks that no other name of a method gets around a rule for the method.
+// methodSpellings checks that no other spelling of a method gets around a rule for the method.
 func methodSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Name: "reads", Seconds: 600, MaxCount: 1, Methods: []string{"GET"}}
 	s.usedUp(t, App{Use: limit(rule), Routes: ruledRoutes()}, "/limit/admin")
 }
 
-// routeSpellings checks that an unnamed rule counts a route by its pattern, in whatever spelling
-// the route is reached.
+// routeSpellings checks that an unnamed rule counts a route by its pattern, however the path is
+// spelled.
 func routeSpellings(t *testing.T, s *site) {
 	rule := core.Rule{Seconds: 600, MaxCount: 1}
 	s.usedUp(t, App{Routes: ruledRoutes([]core.Rule{rule})}, "/limit/admin", "/files/plain", "/deep/plain/x")

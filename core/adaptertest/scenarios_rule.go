@@ -16,8 +16,8 @@ import (
 // ruleScenarios are about the other fields of a rule.
 var ruleScenarios = []scenario{
 	{name: "three limits in one rule", run: threeLimits},
-	{name: "another limit for who has a plan", run: plans},
-	{name: "who does not stop is banned", run: banned},
+	{name: "a plan has another limit", run: plans},
+	{name: "a caller who does not stop is banned", run: banned},
 	{name: "DryRun refuses nobody", run: dryRun},
 	{name: "a soft limit only tells the handler", run: soft},
 	{name: "soft limits in headers", run: softAlone},
@@ -166,8 +166,8 @@ func softAlone(t *testing.T, s *site) {
 	}
 }
 
-// recorded makes its calls over one connection, because some frameworks reuse its buffer for the
-// next call.
+// recorded makes its calls over one connection, because some frameworks reuse a connection's buffer
+// for the next call.
 func recorded(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{

@@ -27,7 +27,7 @@ var wireScenarios = []scenario{
 	{name: "the rule's own message", run: ownMessage},
 	{name: "the owner's own reply", run: ownReply, httpOnly: true},
 	{name: "HEAD counts with GET", run: headCountsWithGet, httpOnly: true},
-	{name: "OPTIONS counts by itself", run: optionsCountsByItself, httpOnly: true},
+	{name: "OPTIONS has a counter of its own", run: optionsCountsByItself, httpOnly: true},
 }
 
 // served serves one route that lets two calls pass in ten minutes.
@@ -78,8 +78,8 @@ func xRateLimitHeaders(t *testing.T, s *site) {
 	wantEntries(t, reply, `"shop";r=1;t=`)
 }
 
-// olderHeadersBind checks that headers with room for one limit describe the one that the caller
-// reaches first, whichever of the stacked middlewares it belongs to.
+// olderHeadersBind checks that headers with room for one limit describe the limit that the caller
+// reaches first, in whichever of the stacked middlewares it is.
 func olderHeadersBind(t *testing.T, s *site) {
 	few, many := core.Rule{Name: "few", Seconds: 600, MaxCount: 3}, core.Rule{Name: "many", Seconds: 6000, MaxCount: 100}
 	for name, rules := range map[string][2]core.Rule{"outer": {few, many}, "inner": {many, few}} {
@@ -101,8 +101,8 @@ func olderHeadersBind(t *testing.T, s *site) {
 	}
 }
 
-// olderHeadersWithoutSlots checks that headers which give a time leave out slots until a caller has
-// to wait for one: a slot comes back when a call ends, not after a known time.
+// olderHeadersWithoutSlots checks that headers with a time leave out slots until a caller has to
+// wait for one, because a slot comes back when a call ends, not after a known time.
 func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
 	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})

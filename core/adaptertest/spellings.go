@@ -20,7 +20,7 @@ func tries() (all []try) {
 	return append(all, spelledMethods...)
 }
 
-// overrides are headers that some frameworks and gateways obey instead of the request line.
+// overrides are headers by which some frameworks and gateways replace the request line.
 var overrides = lines("X-Http-Method-Override: POST", "X-Http-Method: DELETE", "X-Method-Override: OPTIONS", "X-Original-Url: /free/x",
 	"X-Rewrite-Url: /free/x", "X-Original-Uri: /free/x", "X-Forwarded-Prefix: /free", "X-Forwarded-Host: other.test", "X-Forwarded-Path: /free/x")
 

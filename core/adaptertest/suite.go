@@ -25,7 +25,7 @@ type Adapter struct {
 	// HTTP/1.1.
 	Connect func(t testing.TB, dial Dial) Client
 	// RPC reports whether calls have no HTTP methods, no route parameters and no bodies of their
-	// own. Then scenarios about these are left out.
+	// own. Scenarios about these are then left out.
 	RPC bool
 	// Cannot names the features that the framework does not have, each with the reason. Scenarios
 	// that need one are left out, or try what must happen instead.
@@ -46,13 +46,12 @@ func (sc *scenario) isFor(a Adapter) bool {
 	return !(sc.httpOnly && a.RPC) && a.can(sc.needs)
 }
 
-// Run holds an adapter to its contract and to every scenario, counting in process and in a real
-// Redis.
+// Run checks the contract of an adapter and runs every scenario, in process and with a real Redis.
 //
 //	func TestAdapter(t *testing.T) { adaptertest.Run(t, adaptertest.Adapter{Serve: serve}) }
 //
-// Run first makes a few calls that find a mistake at once, and reports the method of the View, what
-// it returned, and what it should have returned. If there is none, Run runs the scenarios.
+// Run first makes a few calls that find common mistakes, and reports the method of the View, what
+// it returned, and what it should have returned. If there is no mistake, Run runs the scenarios.
 func Run(t *testing.T, adapter Adapter) {
 	if !adapter.prepare(t) || !t.Run("memory", func(t *testing.T) { adapter.run(t, scenarios(), inProcess) }) {
 		return // the same would fail with Redis
@@ -63,16 +62,15 @@ func Run(t *testing.T, adapter Adapter) {
 	})
 }
 
-// RunPaths holds an adapter to the scenarios about paths alone, for another configuration of a
-// framework's router.
+// RunPaths runs only the scenarios about paths, for another configuration of a framework's router.
 func RunPaths(t *testing.T, adapter Adapter) {
 	if adapter.prepare(t) {
 		adapter.run(t, pathScenarios, inProcess)
 	}
 }
 
-// RunInProcess holds an adapter to every scenario, counting in process alone, for another way of
-// calling a framework.
+// RunInProcess runs every scenario, but counts only in process. It is for another way of calling a
+// framework.
 func RunInProcess(t *testing.T, adapter Adapter) {
 	if adapter.prepare(t) {
 		adapter.run(t, scenarios(), inProcess)
@@ -98,8 +96,8 @@ func (a *Adapter) complete(t testing.TB) {
 	}
 }
 
-// run runs scenarios. If one fails after a long wait, the run ends, because others would wait in
-// vain, too.
+// run runs scenarios. If one fails after a long wait, the run ends, because the others would
+// probably wait as long.
 func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) redis.UniversalClient) {
 	for _, sc := range list {
 		if !sc.isFor(a) {
@@ -112,7 +110,7 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 			sc.run(t, s)
 		})
 		if !passed && time.Since(begin) > patience {
-			t.Fatalf("adaptertest: the scenario %q waited in vain, so those after it are not run", sc.name)
+			t.Fatalf("adaptertest: the scenario %q waited in vain, so the ones after it are skipped", sc.name)
 		}
 	}
 }
@@ -132,7 +130,7 @@ type site struct {
 	adapter Adapter
 	client  redis.UniversalClient
 	network string // tcp or unix
-	peers   *from  // makes connections seem to come from other peers; nil if none must
+	peers   *from  // makes connections seem to come from other peers; nil if not needed
 	dial    Dial
 	trace   trace
 }

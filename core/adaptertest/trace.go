@@ -14,7 +14,8 @@ import (
 const traced = 24
 
 // trace has the latest requests of a scenario, and what the adapter's View returned for each
-// decision. It is printed if the scenario fails, because its message names only what was wrong.
+// decision. It is printed if the scenario fails, because a failure's message says only what was
+// wrong.
 type trace struct {
 	mu    sync.Mutex
 	lines []string
