@@ -15,7 +15,7 @@ import (
 // act is something that operators can do to a subject.
 type act struct {
 	name   string   // as in operate.AuditEntry
-	fields []string // those that it takes beside commonFields
+	fields []string // its fields besides commonFields
 	do     func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error)
 }
 
@@ -38,7 +38,7 @@ var acts = map[string]act{
 	"remove-override": {"override removed", nil, removeOverride},
 }
 
-// notices are what the page says after an act.
+// notices are the messages that the page shows after an act.
 var notices = map[string]string{
 	"ban":             "The subject is banned.",
 	"unknown-ban":     "The subject is banned. " + notBanning,
@@ -46,7 +46,7 @@ var notices = map[string]string{
 	"reset":           "The counters start afresh.",
 	"override":        "The override is set.",
 	"remove-override": "The override is removed.",
-	"nothing":         "Nothing changed, because it was so already.",
+	"nothing":         "Nothing changed.",
 }
 
 func setOverride(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
@@ -70,7 +70,7 @@ func removeOverride(ctx context.Context, operator *operate.Operator, a *action) 
 	return overrides.Remove(ctx, a.subject)
 }
 
-// act carries out an act, or says why it does not. Either is in the audit.
+// act carries out an act, or replies why it does not. Both are in the audit.
 func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, who Identity, act act) {
 	if !sameOrigin(r, where.api) { // another site must not write into the audit under the person's name
 		h.log(r, slog.LevelWarn, "an act did not come from the page", slog.String("act", act.name), slog.String("author", who.Name))
@@ -117,11 +117,11 @@ type done struct {
 	Rule    string `json:"rule"`
 	Subject string `json:"subject"`
 	Changed bool   `json:"changed"`
-	Hint    string `json:"hint,omitempty"` // about its subject or rule, if one is probably misspelled
+	Hint    string `json:"hint,omitempty"` // a hint if the subject or the rule is probably misspelled
 }
 
-// forbids returns why somebody may not act, or "". A form needs the token. The API has none: another
-// site cannot send its type of content without asking first, and the page never agrees.
+// forbids returns why somebody may not act, or "". A form needs the token. The API needs none: a
+// browser lets another site send JSON only if the page allows it, and the page never does.
 func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (why string) {
 	switch {
 	case !api && !hasToken(r, a.fields.Get(tokenField)):
@@ -137,8 +137,8 @@ func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (w
 	}
 }
 
-// try carries out an act that is not forbidden. core writes acts that changed something into the
-// audit, and those that may have; try writes all others.
+// try carries out an act that is not forbidden. core audits acts that changed something or may
+// have; try audits all others.
 func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, err error) {
 	if a.note == "" {
 		err = errors.New("the note must say why, because the audit shows it")
@@ -156,12 +156,12 @@ func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, er
 	return changed, err
 }
 
-// record writes an act that was not done into the audit.
+// record writes an act that was not carried out into the audit.
 func (h *Handler) record(ctx context.Context, act act, a *action, why string) {
 	h.operator.RecordAttempt(ctx, operate.AuditEntry{Act: act.name, Rule: a.rule, Subject: a.subject, After: "not done: " + why})
 }
 
-// refuse sends why an act was not done.
+// refuse replies why an act was not carried out.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, who Identity, status int, why, back string) {
 	if place(r.URL.Path).api {
 		h.fail(w, r, status, why)

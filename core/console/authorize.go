@@ -36,8 +36,8 @@ func (h *Handler) limitStrangers() (err error) {
 // requests by strangers, it writes the reply and returns false.
 //
 // Requests without a credential are counted apart, because any site can make a browser send them.
-// Beyond the limit they are taken for a stranger's, and not refused: a browser that is about to ask
-// for a password sends such a request first.
+// Beyond the limit, they get a stranger's answer instead of a refusal, because a browser that is
+// about to ask for a password sends such a request first.
 func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identity, ok bool) {
 	limit, bare := h.strangers, h.isBare(r)
 	if bare {
@@ -69,7 +69,7 @@ func (h *Handler) authorize(w http.ResponseWriter, r *http.Request) (who Identit
 	return Identity{}, false
 }
 
-// turnAway replies to a stranger.
+// turnAway refuses a stranger.
 func (h *Handler) turnAway(w http.ResponseWriter, r *http.Request) {
 	if h.options.Challenge == "" {
 		h.fail(w, r, http.StatusForbidden, "You may not see this page.")

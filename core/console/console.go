@@ -7,7 +7,8 @@
 //
 // There is no page without an authorizer. Viewers see, and operators act too: they ban and unban
 // subjects, reset their counters and set overrides, each with a note. Everything goes through the
-// public methods of core and operate, so every act is in the audit, a forbidden or a failed one too.
+// public methods of core and operate, so every act is in the audit, even if it was forbidden or
+// failed.
 //
 // The pages are made on the server, need no script, and load nothing from another host. With
 // script, the first page is live. Its figures are those of this process; the lists of offenders,
@@ -20,8 +21,8 @@
 //
 //	{"rule": "api", "subject": "user:alice", "for": "1h", "note": "ticket 17"}
 //
-// A subject is shown as it is if all of it can be printed, and otherwise as a string literal of Go:
-// "\x00\xff". Both forms are read, everywhere. An address stands for the subject that
+// A subject is shown unchanged if it is printable, and otherwise as a Go string literal:
+// "\x00\xff". Both forms are accepted everywhere. An address stands for the subject that
 // [core.Limiter.IPSubject] returns for it.
 package console
 
@@ -39,7 +40,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// Role is what somebody may do on the page. The zero Role is nobody's, and sees nothing.
+// Role is what somebody may do on the page. The zero Role may not even see it.
 type Role int
 
 // The roles.
@@ -64,7 +65,7 @@ func (r Role) String() string {
 
 // Identity is somebody who may use the page.
 type Identity struct {
-	// Name stands in the audit as the author of acts. It should name a person, not a team. An
+	// Name appears in the audit as the author of acts. It should name a person, not a team. An
 	// Operator without a Name cannot act.
 	Name string
 	Role Role
@@ -78,21 +79,21 @@ type Options struct {
 	// Role, because the audit names the author of each act.
 	//
 	// An address with 30 such strangers' requests in a minute is refused with 429, before Authorize
-	// is called. While 30 wait for Authorize, further ones wait for these. Requests without a cookie,
-	// a client certificate or any header that could be a credential are counted apart: beyond 30,
-	// they get a stranger's answer, without a call of Authorize. So no site can lock out those who
-	// open it. Danger: a token in the URL ends up in logs. Requests with a parameter named token or
-	// access_token are refused.
+	// is called. While 30 requests wait for Authorize, further ones wait for them. Requests without
+	// a cookie, a client certificate or any header that could be a credential are counted
+	// separately: beyond 30, they get a stranger's answer without a call of Authorize. So another
+	// site cannot lock out its own visitors. Danger: a token in the URL ends up in logs. Requests
+	// with a parameter named token or access_token are refused.
 	Authorize func(*http.Request) (Identity, error)
 	// Challenge is the WWW-Authenticate header for strangers, such as `Basic realm="limits"`, which
 	// makes browsers ask for a name and a password. By default there is none.
 	Challenge string
-	// ReadOnly turns all acting off, for operators too.
+	// ReadOnly turns off all acts, even for operators.
 	ReadOnly bool
 	// RedactSubjects shows viewers a short digest in place of each subject, because subjects are
-	// personal data. The digests of another process, or after a restart, are different. Notes are
-	// shown as they are. Danger: a viewer who guesses a subject can look it up, and compare its
-	// digest with those in the lists. So a short API key that ByHeader counts can be guessed.
+	// personal data. The digests differ between processes and after a restart. Notes are shown
+	// unchanged. Danger: a viewer who guesses a subject can look it up, and compare its digest with
+	// those in the lists. A short API key that ByHeader counts can thus be guessed.
 	RedactSubjects bool
 	// Title is the title of the page: "Access limits" by default.
 	Title string
@@ -115,12 +116,12 @@ type Handler struct {
 	options    Options
 	strangers  *strangers    // the limit on requests that are not authorized
 	bare       *strangers    // the same for requests without any credential
-	forbidden  core.Counter  // bounds the entries in the audit about forbidden acts
+	forbidden  core.Counter  // bounds the audit's entries about forbidden acts
 	own        *core.Limiter // of these
-	probe      core.Counter  // which is only looked at, to find out whether Redis answers
+	probe      core.Counter  // only looked at, to find out whether Redis answers
 	probed     probed
 	redactKey  []byte      // of digests
-	seal       cipher.AEAD // of texts that a viewer may send back, and not see
+	seal       cipher.AEAD // of texts that a viewer may send back but not read
 	figures    *figures
 	streams    streams
 	streamLife time.Duration

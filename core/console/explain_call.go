@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// call is a call as it is typed.
+// call is a call as somebody typed it.
 type call struct {
 	Method  string `json:"method"`
 	Host    string `json:"host"`
@@ -61,9 +61,9 @@ func (c call) headers() (http.Header, error) {
 	return header, nil
 }
 
-// mayExplain returns why somebody may not have a call explained. Rules may tell right credentials
-// from wrong ones in any header and any parameter. Nobody may send those whose names say that they
-// are credentials, because URLs end up in logs.
+// mayExplain returns why somebody may not have a call explained, or nil. Rules may check
+// credentials in any header and any parameter, so viewers may send neither. Nobody may send one
+// whose name says that it is a credential, because URLs end up in logs.
 func mayExplain(who Identity, info *operate.Call) error {
 	_, query, _ := strings.Cut(info.Path, "?")
 	parameters, _ := url.ParseQuery(query)
@@ -79,5 +79,5 @@ func mayExplain(who Identity, info *operate.Call) error {
 	}
 }
 
-// credentials are the names that headers and parameters with credentials have.
+// credentials matches the names of headers and parameters that hold credentials.
 var credentials = regexp.MustCompile(`(?i)authoriz|authentic|auth([-_]|$)|cookie|token|secret|key$|session|sid$|passw|pwd|credential|jwt|sig(nature)?$|assertion|cert$`)

@@ -12,7 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// explanation is an Explanation as somebody may see it. In JSON it is nothing else.
+// explanation is an Explanation with what the reader may not see removed. Shown and Idle are not in
+// its JSON.
 type explanation struct {
 	operate.Explanation
 	Shown []*explainedRule // those that say something of the subject or the call
@@ -24,7 +25,7 @@ type explainedRule struct {
 	*operate.ExplainedRule
 	Link bool     // the subject can be opened
 	Left string   // how long the ban lasts
-	Ban  *banLine // how it came about, if that is known
+	Ban  *banLine // who imposed it and why, if that is known
 }
 
 // explainedLimit is a limit with what is used of it.
@@ -47,11 +48,11 @@ func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
 	return e
 }
 
-// explainedRule makes a rule what somebody may see of it.
+// explainedRule returns a rule with what the reader may not see removed.
 func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time.Time) *explainedRule {
 	about := func(text string) string { return h.about(who, r.Subject, text) }
 	for i, text := range r.Errors {
-		if h.redacts(who) { // a function of the service may have put a subject into it
+		if h.redacts(who) { // the text may contain a subject
 			text = "an error, which operators can read"
 		}
 		r.Errors[i] = about(text)
@@ -120,7 +121,7 @@ func (l explainedLimit) High() float64 { return 0.8 * float64(l.Max()) }
 // Unlimited reports whether the limit counts nothing.
 func (l explainedLimit) Unlimited() bool { return l.Limit == core.Unlimited }
 
-// untilText appends to a text when that ends, if it does.
+// untilText appends an end to a text, unless it is zero.
 func untilText(text string, until time.Time) string {
 	if until.IsZero() {
 		return text
@@ -128,9 +129,9 @@ func untilText(text string, until time.Time) string {
 	return text + " until " + moment(until)
 }
 
-// addBans adds how the bans of a subject came about, for the first few of them. It asks about all of
-// them at once, so that a slow Redis delays the page by no more than one Timeout. It returns them by
-// the names of their rules.
+// addBans adds who imposed the bans of a subject, and why, for the first few bans. It asks about
+// them at the same time, so that a slow Redis delays the page by at most one Timeout. It returns
+// the bans by the names of their rules.
 func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) (bans map[string]*banLine) {
 	const most = 8 // each takes a trip or two
 	var asked sync.WaitGroup
@@ -158,8 +159,8 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanati
 	return bans
 }
 
-// isIdle reports whether there is nothing to say of a rule: it does not apply to the call, or it has
-// counted nothing for the subject.
+// isIdle reports whether there is nothing to say about a rule, because it does not apply to the
+// call or has counted nothing for the subject.
 func isIdle(r *operate.ExplainedRule, ofSubject bool) bool {
 	if !ofSubject {
 		return !r.Applies || r.Elsewhere
@@ -175,7 +176,7 @@ func isUnused(r *operate.ExplainedRule) bool {
 	return !slices.ContainsFunc(r.Limits, func(l operate.ExplainedLimit) bool { return l.Used > 0 })
 }
 
-// waitOf returns a wait in words, or "" for none. It is rounded up, so that nobody comes too early.
+// waitOf returns a wait in words, or "" for none. It rounds up, so that nobody retries too early.
 func waitOf(wait time.Duration) string {
 	if wait <= 0 {
 		return ""

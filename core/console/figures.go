@@ -23,7 +23,7 @@ type counts struct {
 	Refused     uint64 `json:"refused"`
 	Near        uint64 `json:"near_limit"`   // of the allowed ones
 	Uncounted   uint64 `json:"uncounted"`    // because Redis did not answer
-	WouldRefuse uint64 `json:"would_refuse"` // of the allowed ones, by rules in DryRun
+	WouldRefuse uint64 `json:"would_refuse"` // of the allowed ones; by rules in DryRun
 }
 
 // add counts decisions of one reason.
@@ -116,13 +116,13 @@ func (f *figures) minute() sample {
 
 // since returns the calls per second between two samples, or 0 if they are too close.
 func perSecond(now, then uint64, passed time.Duration) float64 {
-	if now < then || passed < 100*time.Millisecond { // the counts of a rule that was removed begin again
+	if now < then || passed < 100*time.Millisecond { // the counts of a removed rule restart
 		return 0
 	}
 	return float64(now-then) / passed.Seconds()
 }
 
-// history returns the calls per second that were allowed and refused between each two samples.
+// history returns the allowed and refused calls per second between consecutive samples.
 func (f *figures) history() (allowed, refused []float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Hints about subjects and rules that are probably misspelled. They are no errors: a rule may have a
-// Key of its own, and another process may have other rules.
+// Hints about subjects and rules that are probably misspelled. These are not errors, because a rule
+// may have its own Key, and another process may have other rules.
 const (
-	bareSubject = "Rules count users as user:alice, and addresses as ip:203.0.113.7: any other subject needs a Key, or a handler, that makes it."
+	bareSubject = "Rules count users as user:alice, and addresses as ip:203.0.113.7. Only a Key or a handler of the service makes other subjects."
 	unknownRule = "No rule of this process has this name: look for a misspelling, unless another process has the rule."
 	notBanning  = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
 )
@@ -37,8 +37,8 @@ func (h *Handler) hintAbout(subject string) string {
 	}
 }
 
-// hintAboutKey returns a hint about a subject that begins as those of a key of package core, and that
-// this key cannot make, or "".
+// hintAboutKey returns a hint about a subject that begins like the subjects of a key function of
+// package core, but cannot be one of them. It returns "" for any other subject.
 func hintAboutKey(subject string) string {
 	word, text, _ := strings.Cut(subject, ":")
 	right := subject
@@ -80,7 +80,7 @@ func (h *Handler) isUnknown(where location, a *action) bool {
 	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
 }
 
-// hintAfter returns a hint about an act that was done, or "".
+// hintAfter returns a hint about an act that was carried out, or "".
 func (h *Handler) hintAfter(where location, a *action) string {
 	if h.isUnknown(where, a) {
 		return notBanning
@@ -88,7 +88,7 @@ func (h *Handler) hintAfter(where location, a *action) string {
 	return h.hintAbout(a.subject)
 }
 
-// hintIfMissing returns a hint if a rule is not among those that somebody may choose from.
+// hintIfMissing returns the hint if the rule is not one of rules.
 func hintIfMissing(rules choice, rule, hint string) string {
 	if slices.Contains(rules, rule) {
 		return ""

@@ -16,7 +16,7 @@ const (
 	maxStreams     = 64
 	maxStreamsEach = 16
 	// streamLife is how long a stream lasts. Browsers then open the next one, so that rights are
-	// checked again, and a proxy that holds back a reply until it is complete shows it at last.
+	// checked again, and so that a proxy which holds back incomplete replies passes this one on.
 	streamLife = time.Minute
 	// streamPatience is how long a reader may take for an event.
 	streamPatience = 10 * time.Second
@@ -96,7 +96,7 @@ func flushes(w http.ResponseWriter) bool {
 // sendEvents sends events until the stream ends.
 func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
 	to := http.NewResponseController(w)
-	defer func() { _ = to.SetWriteDeadline(time.Time{}) }() // not every server has one
+	defer func() { _ = to.SetWriteDeadline(time.Time{}) }() // not every server supports it
 	ended := time.NewTimer(h.streamLife)
 	defer ended.Stop()
 	ticker := time.NewTicker(samplePause)
@@ -123,8 +123,8 @@ func (h *Handler) sendEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// left returns a channel that is closed when the reader leaves. Only net/http notices that, so it is
-// nil under other servers, where the next event cannot be written.
+// left returns a channel that is closed when the reader leaves. Only net/http notices that. Under
+// other servers the channel is nil, and writing the next event fails.
 func left(r *http.Request) <-chan struct{} {
 	if r.Context().Value(http.ServerContextKey) == nil {
 		return nil

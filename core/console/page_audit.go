@@ -7,7 +7,7 @@ import (
 // pageSize is the number of lines on a page of a list.
 const pageSize = 100
 
-// auditPage is what the page of the audit shows.
+// auditPage is what the audit page shows.
 type auditPage struct {
 	Entries []auditLine `json:"entries"`
 	Next    string      `json:"next,omitempty"` // the parameter before of the next page

@@ -74,8 +74,8 @@ func (h *Handler) banningRules() choice {
 	return h.attachedNames(func(r *core.Rule) bool { return r.Ban != core.Ban{} && r.Mode != core.DryRun })
 }
 
-// cursor returns where the next page begins, which is a subject. Viewers who may not see it get it
-// encrypted.
+// cursor returns the subject where the next page begins. It is encrypted for viewers who may not
+// see subjects.
 func (h *Handler) cursor(who Identity, next string) string {
 	switch {
 	case next == "":
@@ -97,7 +97,7 @@ func (h *Handler) openCursor(who Identity, cursor string) (after string, err err
 		sealed, err = h.seal.Open(nil, nil, sealed, nil)
 	}
 	if err != nil {
-		return "", errors.New("this page of the list is another process's: begin with the first one")
+		return "", errors.New("this link was made by another process: begin with the first page")
 	}
 	return string(sealed), nil
 }
@@ -105,7 +105,7 @@ func (h *Handler) openCursor(who Identity, cursor string) (after string, err err
 func newSeal(key []byte) cipher.AEAD {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		panic(err) // the key has another length
+		panic(err) // the key's length is wrong
 	}
 	seal, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {

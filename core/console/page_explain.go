@@ -15,12 +15,12 @@ type explainPage struct {
 	Explained *explanation `json:"explained,omitempty"`
 	Problem   string       `json:"problem,omitempty"`
 	Reference *reference   `json:"reference,omitempty"`
-	Text      string       `json:"-"` // of the reference
+	Text      string       `json:"-"` // the text of the reference
 	Of        string       `json:"-"` // the subject that the reference may be about
-	Headers   bool         `json:"-"` // the call may have headers and a query
+	Headers   bool         `json:"-"` // whether the call may have headers and a query
 }
 
-// reference is what the reference of a refusal says.
+// reference is the content of a refusal's reference.
 type reference struct {
 	Time   time.Time   `json:"time"`
 	Rule   string      `json:"rule"`
@@ -55,7 +55,7 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 		return nil, err
 	}
 	info.MaxCommands = mostCommands
-	// The functions of rules must find nothing of the page's own request, which is another's.
+	// The functions of rules must not find the context of the page's own request.
 	explained, err := operate.New(h.limiter).Explain(context.Background(), info)
 	if isWrong(err) {
 		return nil, err

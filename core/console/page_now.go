@@ -45,7 +45,7 @@ func figureOf(rule string, now, then counts, passed time.Duration) figure {
 	}
 }
 
-// health is how the counting is.
+// health says whether and how calls are counted.
 type health struct {
 	Redis     bool       `json:"in_redis"` // counts are in Redis, and not in this process
 	Problem   string     `json:"problem,omitempty"`
@@ -53,7 +53,7 @@ type health struct {
 	Servers   []server   `json:"servers,omitempty"`
 	Errors    []failures `json:"errors,omitempty"`
 	Losses    uint64     `json:"losses"`
-	Slow      string     `json:"slow,omitempty"` // the wait that 99 % of the calls of the last minute did not exceed
+	Slow      string     `json:"slow,omitempty"` // the longest wait of 99 % of the calls in the last minute
 	Outage    *policies  `json:"if_redis_failed,omitempty"`
 	Keys      int        `json:"keys"`
 	Evictions uint64     `json:"evictions"`
@@ -140,7 +140,7 @@ func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
 // Nothing is charged to it.
 const probeName = "console"
 
-// probe is an answer of the store.
+// probe is the store's answer to a look at the counter probeName.
 type probe struct {
 	redis bool
 	took  time.Duration
@@ -149,8 +149,8 @@ type probe struct {
 	outage *policies
 }
 
-// probed holds an answer for as long as a stream takes for an event, so that many readers ask the
-// store no more often than one.
+// probed holds an answer until the next event of a stream, so that many readers ask the store no
+// more often than one.
 type probed struct {
 	mu   sync.Mutex
 	at   time.Time
@@ -179,7 +179,7 @@ func (h *Handler) ask() probe {
 	return answer
 }
 
-// since returns what was observed between two histograms of the same calls.
+// since returns the histogram of the observations made after then.
 func since(now, then core.Histogram) core.Histogram {
 	if len(then.Counts) != len(now.Counts) {
 		return now
@@ -191,7 +191,8 @@ func since(now, then core.Histogram) core.Histogram {
 	return of
 }
 
-// quantile returns an upper bound of what a share of the observations took, or "" without any.
+// quantile returns an upper bound of the durations of a share of the observations, or "" if there
+// are none.
 func quantile(of core.Histogram, share float64) string {
 	if of.Count == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// offendersPage is what the page about the subjects that are refused most shows.
+// offendersPage is what the page of the most refused subjects shows.
 type offendersPage struct {
 	Rule    string     `json:"rule"` // "" for all
 	Span    string     `json:"span"`
@@ -17,7 +17,7 @@ type offendersPage struct {
 	Since   time.Time  `json:"since,omitzero"`
 	Refused []offender `json:"refused"`
 	Would   []offender `json:"would_refuse"` // by rules that refuse nobody
-	Full    bool       `json:"full"`         // a rule may have more than the list of all rules has of it
+	Full    bool       `json:"full"`         // a rule's own list may have more than the list of all rules
 	Near    []offender `json:"near_limit"`
 	Hint    string     `json:"hint,omitempty"` // about the rule, if it is probably misspelled
 	Problem string     `json:"problem,omitempty"`
@@ -30,7 +30,7 @@ type offender struct {
 	Link    bool    `json:"-"` // the subject can be opened
 	Refused int64   `json:"refused,omitempty"`
 	Used    float64 `json:"used,omitempty"` // the share of the limit
-	// Mode is that of the rules of this process which have the name.
+	// Mode is the mode of this process's rules with the name.
 	Mode core.Mode `json:"mode,omitempty"`
 }
 
@@ -78,15 +78,15 @@ func (h *Handler) loadOffenders(q *query) (any, error) {
 }
 
 func (h *Handler) offender(who Identity, e operate.TopEntry, modes map[string]core.Mode) offender {
-	const longest = 255 // beyond that, the list has only the beginning of a subject
+	const longest = 255 // the list has only the beginning of a longer subject
 	return offender{
 		Rule: show(e.Rule), Subject: h.subject(who, e.Subject), Link: !h.redacts(who) && len(e.Subject) < longest, Refused: e.Refused, Used: e.Used,
 		Mode: modes[e.Rule],
 	}
 }
 
-// modes returns the modes of the attached rules by their names. Rules of several modes that share a
-// name enforce it.
+// modes returns the modes of the attached rules by their names. If rules with one name have several
+// modes, the name counts as enforced.
 func (h *Handler) modes() map[string]core.Mode {
 	modes := make(map[string]core.Mode)
 	rules := h.attached()

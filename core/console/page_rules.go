@@ -19,7 +19,7 @@ type rulesPage struct {
 	Outage    *policies     `json:"if_redis_failed,omitempty"` // nil without Redis
 }
 
-// ruleInForce is a rule, at all places where it is attached.
+// ruleInForce is a rule with all the places where it is attached.
 type ruleInForce struct {
 	Names   []string  `json:"names"`
 	Limits  []string  `json:"limits"`
@@ -27,15 +27,15 @@ type ruleInForce struct {
 	Places  []string  `json:"places"` // at most maxPlaces
 	More    int       `json:"more_places,omitempty"`
 	Version string    `json:"version,omitempty"`
-	Calls   string    `json:"calls,omitempty"`     // those that it applies to, unless that is all
-	Counts  string    `json:"counts_by,omitempty"` // unless that is a function of its own
+	Calls   string    `json:"calls,omitempty"`     // the calls that it applies to; "" for all
+	Counts  string    `json:"counts_by,omitempty"` // "" for a function of the service
 	Traits  []string  `json:"traits,omitempty"`
-	Outage  string    `json:"if_redis_failed"` // what the rule would do
+	Outage  string    `json:"if_redis_failed"` // what the rule would do then
 	Mode    core.Mode `json:"mode,omitempty"`
 	Total   counts    `json:"total"` // since the process started
 }
 
-// maxPlaces bounds the places that are shown of a rule.
+// maxPlaces bounds the places that are shown for a rule.
 const maxPlaces = 5
 
 // Decided returns the number of calls that the rule decided.
@@ -107,7 +107,7 @@ func callsOf(r *core.Rule) string {
 	return readable(text)
 }
 
-// traits returns what else a rule does, in words.
+// traits returns what a rule does besides counting, in words.
 func traits(of operate.AttachedRule) (traits []string) {
 	if of.InHandler {
 		traits = append(traits, "checked in a handler")
@@ -128,7 +128,7 @@ func modeWords(mode core.Mode) string { return strings.ReplaceAll(mode.String(),
 func keyInWords(key string) string {
 	switch key {
 	case "":
-		return "counts by a function of its own"
+		return "counts by a function of the service"
 	case "global":
 		return "counts all callers together"
 	default:

@@ -11,15 +11,15 @@ import (
 type subjectPage struct {
 	Subject string       `json:"subject"` // as somebody may see it
 	Typed   string       `json:"-"`       // as it can be typed
-	Rules   choice       `json:"-"`       // the names that acts may be about
+	Rules   choice       `json:"-"`       // the rules that acts can name
 	Banning choice       `json:"-"`       // those of rules that see bans
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
-	// Bans say how bans came about, by the names of their rules.
+	// Bans say who imposed the bans and why, by the names of their rules.
 	Bans    map[string]*banLine `json:"bans,omitempty"`
 	Hint    string              `json:"hint,omitempty"` // about the subject, if it is probably misspelled
 	Next    string              `json:"next,omitempty"` // the parameter after of the page of further rules
-	After   string              `json:"-"`              // that of this page
+	After   string              `json:"-"`              // the same parameter of this page
 	Problem string              `json:"problem,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	return shown, nil
 }
 
-// choice are the names of rules that somebody may choose from, as the page shows them.
+// choice holds the names of rules to choose from, as the page shows them.
 type choice []string
 
 // With returns the names, and adds one that may be missing.

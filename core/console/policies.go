@@ -5,7 +5,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// policies says which rules would do what if Redis failed now. Rules that refuse nobody anyway are
+// policies says what the rules would do if Redis failed now. Rules that refuse nobody anyway are
 // left out.
 type policies struct {
 	Nobody  someRules `json:"limit_nobody"`
@@ -13,7 +13,7 @@ type policies struct {
 	Locally someRules `json:"count_locally"`
 }
 
-// someRules are the names of some rules, of which there are perhaps more.
+// someRules holds the number of some rules and the first of their names.
 type someRules struct {
 	Count int      `json:"count"`
 	Names []string `json:"rules"` // at most maxNames
@@ -21,7 +21,7 @@ type someRules struct {
 
 const maxNames = 20
 
-// More returns how many rules are not named.
+// More returns how many rules are not in Names.
 func (s someRules) More() int { return s.Count - len(s.Names) }
 
 func (s *someRules) add(name string) {

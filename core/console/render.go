@@ -44,7 +44,7 @@ type layout struct {
 	ReadOnly, Acts bool
 	Token          string // for forms, if Acts
 	Notice         string // about an act that was just done
-	Problem        string // about one that was not
+	Problem        string // about an act that failed
 	Model          any
 }
 
@@ -58,8 +58,7 @@ var menu = func() (links []link) {
 	return links
 }()
 
-// templates are the pages by their names. html/template escapes whatever they show by where it
-// stands.
+// templates are the pages by their names. html/template escapes what they show for its context.
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"text": readable, "show": show, "moment": moment, "span": span, "number": number, "rate": rate,
 	"mode":    modeWords,
@@ -68,7 +67,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 }).ParseFS(web, "web/*.html"))
 
-// quickActs is what the forms for acts beside a rule need.
+// quickActs is what the forms beside a rule need.
 type quickActs struct {
 	Page layout
 	Rule *explainedRule

@@ -38,7 +38,7 @@ rules:
 		core.Rule{Name: "plain", Limit: core.PerHour(5), Except: []string{"/healthz"}, Skip: func(core.Request) bool { return false }})
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	wantParts(t, viewer.wantPage("rules"), "all 1/h all calls 0 0 counts all callers together", "tenant 2/h all calls 0 0 counts by header:X-Tenant",
-		"in Go 3/h all calls 0 0 counts all callers together", "own 4/h all calls 0 0 counts by a function of its own",
+		"in Go 3/h all calls 0 0 counts all callers together", "own 4/h all calls 0 0 counts by a function of the service",
 		"plain 5/h except /healthz 0 0 skips some calls")
 	wantParts(t, viewer.wantPage("explain?method=GET&path=/x"), "plain Applies: it is not excepted, because the path &#34;/x&#34; does not match &#34;/healthz&#34;")
 }

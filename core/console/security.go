@@ -9,9 +9,8 @@ import (
 )
 
 // secure sets the headers that every reply has. The policy allows no inline script and no inline
-// style. The Referrer-Policy is same-origin and not no-referrer, because with that browsers send
-// "Origin: null" with the page's own forms, and over plain HTTP they send nothing else that tells
-// where a form comes from.
+// style. The Referrer-Policy is same-origin. With no-referrer, browsers would send "Origin: null"
+// with the page's own forms, and over plain HTTP nothing else would say where a form comes from.
 func secure(header http.Header, r *http.Request) {
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
 		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -25,9 +24,9 @@ func secure(header http.Header, r *http.Request) {
 	}
 }
 
-// isForeign reports whether another site makes a browser send a request, other than by a link to the
-// page. Browsers say so in Sec-Fetch-Site, or over plain HTTP in Origin. It says nothing of requests
-// without both: see isBare.
+// isForeign reports whether another site made a browser send a request, except by a link to the
+// page. Browsers say so in Sec-Fetch-Site or, over plain HTTP, in Origin. For requests without
+// either header, see isBare.
 func isForeign(r *http.Request) bool {
 	site := r.Header.Values("Sec-Fetch-Site")
 	switch {
@@ -51,9 +50,10 @@ const (
 // hasTokenInURL reports whether a URL has a token, which would end up in logs.
 func hasTokenInURL(query url.Values) bool { return query.Has(tokenField) || query.Has("access_token") }
 
-// token returns the token that the page's forms must send, and sets the cookie that it is compared
-// with, unless the browser has one. The token is the cookie's value, so that any process of a
-// service behind a balancer can check it. Another origin can neither read nor send the cookie.
+// token returns the token that the page's forms must send. If the browser has no such cookie yet,
+// it also sets the cookie that the token is compared with. The token is the cookie's value, so that
+// any process of a service behind a balancer can check it. Another origin can neither read nor send
+// the cookie.
 func token(w http.ResponseWriter, r *http.Request) string {
 	if known := cookies(r); len(known) > 0 {
 		return known[0]
@@ -65,8 +65,8 @@ func token(w http.ResponseWriter, r *http.Request) string {
 	return fresh
 }
 
-// cookies returns the values of the cookies that the page can have made. There may be more than one:
-// a sibling domain can add its own, also for a single act, and must not keep operators from acting.
+// cookies returns the values of the cookies that the page may have set. There may be several: a
+// sibling domain can add its own, even for a single act, and must not keep operators from acting.
 func cookies(r *http.Request) (values []string) {
 	for _, sent := range r.CookiesNamed(tokenCookie) {
 		if value, err := base64.RawURLEncoding.DecodeString(sent.Value); err == nil && len(value) == tokenBytes {
@@ -76,7 +76,7 @@ func cookies(r *http.Request) (values []string) {
 	return values
 }
 
-// hasToken reports whether a form sent the token of a cookie of the browser.
+// hasToken reports whether a form sent the token of one of the browser's cookies.
 func hasToken(r *http.Request, sent string) bool {
 	return slices.ContainsFunc(cookies(r), func(known string) bool {
 		return subtle.ConstantTimeCompare([]byte(known), []byte(sent)) == 1
@@ -94,8 +94,8 @@ func isFromPage(r *http.Request) bool {
 }
 
 // sameOrigin reports whether a request comes from the page itself. Browsers say so in
-// Sec-Fetch-Site, or over plain HTTP in Origin. If neither is there, it is not a browser's, and
-// sameOrigin returns otherwise.
+// Sec-Fetch-Site or, over plain HTTP, in Origin. If a request has neither, it does not come from a
+// browser, and sameOrigin returns otherwise.
 func sameOrigin(r *http.Request, otherwise bool) bool {
 	if site := r.Header.Values("Sec-Fetch-Site"); len(site) > 0 {
 		return len(site) == 1 && site[0] == "same-origin"

@@ -14,8 +14,8 @@ import (
 type page struct {
 	name  string // the last word of its path; "" is the first page
 	title string
-	// load returns what the page shows. It returns within the limiter's Timeout. Parts that failed
-	// say why in the model itself; an error means that the request is wrong.
+	// load returns what the page shows. It returns within the limiter's Timeout. Parts of the page
+	// that failed say why in the model; an error means that the request is wrong.
 	load func(h *Handler, q *query) (model any, err error)
 }
 
@@ -34,11 +34,11 @@ var pages = []page{
 // 1024 bytes takes 3 KB of it.
 const maxQuery = 16 << 10
 
-// mostCommands is how many commands Redis gets for what a page says of many rules, so that it does
-// not keep the service's calls waiting. Beside these, a page takes about fifty.
+// mostCommands bounds the commands that a page about many rules sends to Redis, so that the
+// service's calls do not have to wait. A page needs about fifty commands besides these.
 const mostCommands = 400
 
-// query is a request to see a page, by somebody who may.
+// query is an authorized request to see a page.
 type query struct {
 	ctx    context.Context
 	values url.Values
@@ -48,7 +48,7 @@ type query struct {
 // get returns the first value of a parameter, or "".
 func (q *query) get(name string) string { return q.values.Get(name) }
 
-// notFromPage is the reply to requests that are another site's, or that may be.
+// notFromPage is the reply to requests that come, or may come, from another site.
 const notFromPage = "The request does not come from this page: open the page again. Other sites may only link to it."
 
 // ServeHTTP implements http.Handler.
@@ -79,12 +79,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, where, who)
 }
 
-// steady returns the context of a request without its end. All that the page does with it ends within
-// the limiter's Timeout, and an act should be done whole. The end of fasthttp's context is that of
-// the server, and a server that shuts down changes it without a lock.
+// steady returns the context of a request without its cancellation. Everything that the page does
+// with it ends within the limiter's Timeout, and an act should not be left half done. Besides,
+// fasthttp's context is canceled only with its server, which changes it without a lock.
 func steady(r *http.Request) context.Context { return context.WithoutCancel(r.Context()) }
 
-// serve serves somebody who is authorized.
+// serve replies to an authorized request.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, who Identity) {
 	act, acts := acts[where.name]
 	page, shows := where.page()
@@ -108,7 +108,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, where location, 
 	}
 }
 
-// location is what a path leads to: the last word of it, whatever stands before.
+// location is what a path leads to, by its last word and the word before that.
 type location struct {
 	name string
 	api  bool // the word before it is "api"
@@ -133,7 +133,7 @@ func cutLast(path string) (before, after string, found bool) {
 
 func (l location) page() (page, bool) {
 	name := l.name
-	if l.api && name == "now" { // which has no name among the pages
+	if l.api && name == "now" { // the first page has no name in a path
 		name = ""
 	}
 	for _, page := range pages {
@@ -144,15 +144,15 @@ func (l location) page() (page, bool) {
 	return page{}, false
 }
 
-// isLive reports whether the location is that of the live stream.
+// isLive reports whether the location is the live stream.
 func (l location) isLive() bool { return !l.api && l.name == liveName }
 
-// isFile reports whether the location is that of an embedded file.
+// isFile reports whether the location is an embedded file.
 func (l location) isFile() bool { return !l.api && files[l.name].body != nil }
 
-// missingSlash returns where to redirect a request for the page's own path without a slash at the
-// end, from which relative links would lead elsewhere. It takes every unknown word for that path,
-// because a handler does not know where it is mounted. It returns "" if nothing is missing.
+// missingSlash returns where to redirect a request for the page's own path without the slash at its
+// end, because relative links would be wrong there. A handler does not know where it is mounted, so
+// missingSlash takes every unknown last word for that path. It returns "" if no slash is missing.
 func (l location) missingSlash(r *http.Request) (target string) {
 	if l.api || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return ""
@@ -230,8 +230,8 @@ type failure struct {
 	Error string `json:"error"`
 }
 
-// fail sends why a request fails: as JSON to callers of the API, and otherwise as plain text, which
-// needs no rights to be shown.
+// fail replies why a request fails: as JSON to callers of the API, and otherwise as plain text,
+// which can be shown to anybody.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if place(r.URL.Path).api {
 		h.sendJSON(w, r, status, failure{why})

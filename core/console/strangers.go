@@ -8,9 +8,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// strangers bounds how many requests of one address reach Authorize in a minute and turn out to be
-// strangers'. As many may be undecided at the same time as could still be strangers'. Others wait
-// for them: a person with many requests is not refused, and nobody can try more tokens at once.
+// strangers bounds how many requests of strangers from one address reach Authorize in a minute.
+// While as many requests are undecided as the limit still allows, others wait for them. So a person
+// with many requests is not refused, and nobody can try more tokens at once.
 type strangers struct {
 	guard *core.Guard
 
@@ -32,9 +32,9 @@ func newStrangers(own *core.Limiter, name string) *strangers {
 	})}
 }
 
-// run calls authorize, which returns http.StatusOK unless the request is a stranger's. It returns a
-// refusal, and does not call authorize, if the address has had too many of those. gone ends the
-// wait for other requests.
+// run calls authorize, which returns http.StatusOK unless the request comes from a stranger. If the
+// address has had too many strangers, run returns a refusal instead. gone ends the wait for other
+// requests.
 func (s *strangers) run(v *view, gone, closed <-chan struct{}, authorize func() (status int)) *core.Refusal {
 	for {
 		answer, address, changed := s.check(v)
@@ -56,8 +56,8 @@ func (s *strangers) run(v *view, gone, closed <-chan struct{}, authorize func() 
 	}
 }
 
-// check checks a request. If it is refused only as long as others of its address are undecided,
-// changed is closed when one of them is not any more.
+// check checks a request. If only undecided requests of its address stand in the way, changed is
+// closed when one of them is decided.
 func (s *strangers) check(v *view) (answer core.Answer, address string, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *strangers) check(v *view) (answer core.Answer, address string, changed 
 	return answer, d.Key, nil
 }
 
-// leave is called when a request is decided, and given back if it was not a stranger's.
+// leave records that a request of an address was decided.
 func (s *strangers) leave(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *strangers) leave(address string) {
 	}
 }
 
-// plainHeaders are those that browsers and proxies send by themselves, or that a site may choose for
-// the requests that it makes a browser send.
+// plainHeaders are the headers that browsers and proxies send by themselves, or that a site may
+// choose when it makes a browser send a request.
 var plainHeaders = func() map[string]bool {
 	plain := make(map[string]bool)
 	for name := range strings.FieldsSeq(`Accept Accept-Charset Accept-Encoding Accept-Language Cache-Control Connection
@@ -104,8 +104,9 @@ var plainHeaders = func() map[string]bool {
 	return plain
 }()
 
-// isBare reports whether a request has nothing that could be a credential: no cookie, no certificate,
-// and no header but plain ones. It tries no token, and any site can make a browser send it.
+// isBare reports whether a request has nothing that could be a credential: no cookie, no
+// certificate, and only plain headers. Such a request does not try a token, and any site can make a
+// browser send it.
 func (h *Handler) isBare(r *http.Request) bool {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		return false

@@ -15,9 +15,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// show returns a subject or a name as the page shows it: as it is if that can be read and written
-// back, and otherwise as a string literal of Go. Browsers cannot send back every byte, and some
-// characters change the direction of the text around them.
+// show returns a subject or a name as the page shows it: unchanged if it can be read and sent back,
+// and otherwise as a Go string literal. Browsers cannot send back every byte, and some characters
+// change the direction of the text around them.
 func show(text string) string {
 	if isPlain(text) && !strings.HasPrefix(text, `"`) && strings.TrimSpace(text) == text {
 		return text
@@ -51,7 +51,7 @@ func readable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// parse reads a subject or a name as show returns it, or as somebody typed it.
+// parse reads a subject or a name in the form that show returns, or as somebody typed it.
 func parse(text string) (string, error) {
 	if !strings.HasPrefix(text, `"`) {
 		return strings.TrimSpace(text), nil
@@ -72,7 +72,7 @@ func (h *Handler) parseSubject(text string) (string, error) {
 	return subject, err
 }
 
-// subject returns a subject as somebody may see it.
+// subject returns a subject, or its digest for viewers who may not see it.
 func (h *Handler) subject(who Identity, subject string) string {
 	if subject == "" || !h.redacts(who) {
 		return shownName(subject)
@@ -88,7 +88,7 @@ func (h *Handler) digest(subject string) string {
 	return "subject-" + hex.EncodeToString(mac.Sum(nil)[:6])
 }
 
-// about returns a text about a subject as somebody may see it.
+// about returns a text about a subject, with the subject hidden from viewers who may not see it.
 func (h *Handler) about(who Identity, subject, text string) string {
 	text = readable(text)
 	if subject == "" || !h.redacts(who) {
@@ -109,7 +109,7 @@ func problem(err error) string {
 	case !errors.As(err, &store):
 		return readable(err.Error())
 	case store.Class == core.StoreRefused:
-		return "Redis refuses this part, and the other parts may work: " + readable(store.Err.Error())
+		return "Redis refuses this part. Other parts may work: " + readable(store.Err.Error())
 	default:
 		return "Redis did not answer (" + string(store.Class) + "): " + readable(store.Err.Error())
 	}
@@ -118,7 +118,7 @@ func problem(err error) string {
 // span returns a duration as people write it: "1 h 30 min".
 func span(d time.Duration) string {
 	if d < 0 {
-		return "-" + span(-max(d, -math.MaxInt64)) // the least duration has no opposite
+		return "-" + span(-max(d, -math.MaxInt64)) // the smallest duration cannot be negated
 	}
 	if d < time.Second {
 		return d.Round(10 * time.Microsecond).String()

@@ -62,7 +62,7 @@ func TestProblems(t *testing.T) {
 	}{
 		{nil, ""},
 		{fmt.Errorf("wrong\x00"), `wrong\x00`},
-		{&core.StoreError{Class: core.StoreRefused, Err: noRight}, "Redis refuses this part, and the other parts may work: " + noRight.Error()},
+		{&core.StoreError{Class: core.StoreRefused, Err: noRight}, "Redis refuses this part. Other parts may work: " + noRight.Error()},
 		{&core.StoreError{Class: core.StoreTimeout, Err: errors.New("late")}, "Redis did not answer (timeout): late"},
 	} {
 		if got := problem(c.err); got != c.want {

@@ -22,12 +22,12 @@ type AuditEntry struct {
 	// Rule is the name of the rule or the handle, and Subject the subject that the act was about.
 	// Both are empty for a change of rules.
 	Rule, Subject string
-	// Author and Note are those of [WithActor], or empty. If the context has no note, that of an
-	// override is its own.
+	// Author and Note are those of [WithActor], or empty. For an override, if the context has no
+	// note, Note is the override's own.
 	Author, Note string
 	// Before and After describe what the act changed: an override, or the version of the rules. For
 	// a ban, After says how long it lasts. Both are empty for other acts. If no reply came, the act
-	// may or may not have been done, and After begins with "perhaps".
+	// may or may not have been carried out, and After begins with "perhaps".
 	Before, After string
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Ban bans a subject from every rule of this name that has Ban set, for a span of 1 ms to 366 days
-// from now. It reports whether that changed anything. Nothing changes if the present ban lasts
+// from now. It reports whether that changed anything. Nothing changes if the current ban lasts
 // longer.
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
@@ -61,8 +61,8 @@ func (o *Operator) checkBan(ctx context.Context, name, subject string, span time
 }
 
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
-// Errors are those of [Operator.Ban]. If Redis does not answer, the error says who still refuses
-// the subject.
+// Errors are those of [Operator.Ban]. If Redis does not answer, the error says which processes
+// still refuse the subject.
 func (o *Operator) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	began := time.Now()
 	if err := o.check(ctx, name, subject); err != nil {
@@ -83,8 +83,8 @@ func (o *Operator) banKey(name, subject string) []byte {
 	return rediskey.Append(nil, o.parts.KeyHead, subject, rediskey.BanTail(name, false))
 }
 
-// stillHolds returns the error of an attempt to lift a ban or a block that may still hold. If that
-// is because the store did not answer, the error says who still refuses the subject.
+// stillHolds returns the error of an attempt to lift a ban or a block that may still be in force.
+// If the store did not answer, the error says which processes still refuse the subject.
 func (o *Operator) stillHolds(err error, what, subject string, key []byte) error {
 	var failed *core.StoreError
 	if !errors.As(err, &failed) {

@@ -43,7 +43,7 @@ const maxBanPage = 1_000
 
 // Bans returns a page of the bans in force of a rule, in the order of the bytes of their subjects.
 // It looks at n listed bans, 1 to 1000, and leaves out those that have ended. For the first page,
-// after is "". For each further page, it is the next of the page before. next is "" on the last
+// after is "". For each further page, it is the next of the previous page. next is "" on the last
 // page. A page may have fewer than n bans, or none, though others follow.
 //
 // A ban by [Operator.Ban] is listed at once. Any other is listed within a second or so, by a

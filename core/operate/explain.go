@@ -36,8 +36,8 @@ type Call struct {
 	// Anonymous keeps Options.Identify from running: without a User, nobody is logged in. Set it if
 	// others choose the Header, who could otherwise find out which passwords and tokens are right.
 	Anonymous bool
-	// MaxCommands, if set, bounds how many commands Redis gets. Beyond that, it is not asked about
-	// some rules, which have that among their Errors: first about those that are Elsewhere.
+	// MaxCommands, if set, bounds how many commands Redis gets. Beyond that, Redis is not asked
+	// about some rules, first those that are Elsewhere, and their Errors say so.
 	MaxCommands int
 }
 
@@ -56,10 +56,10 @@ type Explanation struct {
 	User     string `json:"user,omitempty"`
 	// Subject is the subject that Inspect was asked about.
 	Subject string `json:"subject,omitempty"`
-	// Reason is the one that the call would get: that of the first rule that would refuse it,
-	// otherwise SoftExceeded if a soft limit is exceeded, and otherwise Allowed. It is "" in an
-	// Inspect, and if it is not known. Rule is the name of the rule that gives a Reason other than
-	// Allowed, and RetryAfter how long it would refuse.
+	// Reason is the reason that the call would get: that of the first rule that would refuse it,
+	// otherwise SoftExceeded if a soft limit is exceeded, and otherwise Allowed. It is "" for
+	// Inspect, or if it is not known. If Reason is not Allowed, Rule is the name of the rule that
+	// gives it, and RetryAfter is how long that rule would refuse.
 	Reason     core.Reason   `json:"reason,omitempty"`
 	Rule       string        `json:"rule,omitempty"`
 	RetryAfter time.Duration `json:"-"`
@@ -72,8 +72,8 @@ type Explanation struct {
 
 // ExplainedRule is the part of an [Explanation] about one rule.
 type ExplainedRule struct {
-	// Name is the name by which the rule counts: that of Rule.Name, or one made of its patterns, or
-	// of the call's route.
+	// Name is the name by which the rule counts: Rule.Name, or a name made from its patterns or the
+	// call's route.
 	Name string `json:"name"`
 	// Place is where the rule was attached, as file:line, or where it is written, if it comes from
 	// a file with rules. Version is that of its RuleSet, or "".
@@ -116,8 +116,8 @@ type ExplainedRule struct {
 	// words such as "skips some calls" and "warns at 0.8".
 	Mode   core.Mode `json:"mode,omitempty"`
 	Traits []string  `json:"traits,omitempty"`
-	// Reason is the one that the call would get if there were no other rule, and RetryAfter how
-	// long the rule would refuse it. Reason is "" if it is not known.
+	// Reason is the reason that the call would get if there were no other rule, or "" if it is not
+	// known. RetryAfter is how long the rule would refuse the call.
 	Reason     core.Reason   `json:"reason,omitempty"`
 	RetryAfter time.Duration `json:"-"`
 	// Refuses reports whether this is the rule that would refuse the call.

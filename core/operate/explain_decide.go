@@ -16,9 +16,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/survey"
 )
 
-// explanation is an Explanation in the making. It first gets the rules: with what their functions
-// return for the call, or with every counter that they can have for a subject. Then it gets the
-// answers of the store, and then the decisions that follow from both, by the steps of a call.
+// explanation is an Explanation in the making. First it collects the rules, with what their
+// functions return for the call, or with every counter that they can have for a subject. Then it
+// gets the store's answers. Then it makes the decisions that follow from both, as a call would.
 type explanation struct {
 	Explanation
 	parts *limiter.Parts
@@ -38,7 +38,7 @@ func (o *Operator) newExplanation() *explanation {
 	return x
 }
 
-// checkSubject returns why nothing can be said of a subject, or nil.
+// checkSubject returns why nothing can be said about a subject, or nil.
 func (o *Operator) checkSubject(subject string) error {
 	if err := o.made(); err != nil {
 		return err
@@ -124,8 +124,8 @@ func (x *explanation) ask(ctx context.Context) error {
 	return x.failure(ctx)
 }
 
-// findStored reads the overrides and bans, and returns the key of one that is a block, because the
-// ends of blocks are times of the store's clock.
+// findStored reads the overrides and bans. If one of them is a block, it returns its key, because
+// only the store's clock tells whether the block has ended.
 func (x *explanation) findStored(ctx context.Context) (blocked string) {
 	var keys []string
 	asked := slices.DeleteFunc(slices.Clone(x.rules), func(e *explained) bool { return !e.asked })
@@ -165,7 +165,7 @@ func (x *explanation) failure(ctx context.Context) (failed error) {
 	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(failed)), Err: failed}
 }
 
-// decision is what some rules make of a call.
+// decision is the decision of some rules about a call.
 type decision struct {
 	reason core.Reason // "" if it is not known
 	by     *explained
@@ -195,7 +195,7 @@ func (x *explanation) decide() (guards []decision) {
 	return guards
 }
 
-// decideBy decides the call by the steps of a middleware that has these rules.
+// decideBy decides the call as a middleware with these rules would.
 func (x *explanation) decideBy(rules ...*explained) decision {
 	indices := make([]int, len(rules))
 	for i, e := range rules {
@@ -205,9 +205,9 @@ func (x *explanation) decideBy(rules ...*explained) decision {
 	return decision{core.Reason(r.Reason), rules[slices.Index(indices, r.By)], micros(r.Wait)}
 }
 
-// alone decides by a rule as if there was no other. If the store did not answer, a rule that counts
-// locally would decide by the counts of this process. alone does not look at them, so the decision is
-// not known then.
+// alone decides by a rule as if there were no other. If the store did not answer, a rule that
+// counts locally would decide by the counts of this process. alone does not read them, so the
+// decision is then not known.
 func (x *explanation) alone(e *explained) (d decision) {
 	if x.Subject == "" {
 		d = x.decideBy(e)
@@ -220,8 +220,8 @@ func (x *explanation) alone(e *explained) (d decision) {
 	return d
 }
 
-// decideByAny decides by each limit that may be in place of the rule's own. The reason is known if it
-// is the same for all.
+// decideByAny decides by each limit that may replace the rule's own. The reason is known if it is
+// the same for all of them.
 func (x *explanation) decideByAny(e *explained) (d decision) {
 	owns := e.owns
 	if e.isOverridden() {
@@ -241,7 +241,7 @@ func (x *explanation) decideByAny(e *explained) (d decision) {
 	return d
 }
 
-// conclude finds the rule that would refuse the call: that of the first Guard that refuses it.
+// conclude finds the rule that would refuse the call, in the first Guard that refuses it.
 func (x *explanation) conclude(guards []decision) {
 	x.Reason = core.Allowed
 	refused := decision{}
@@ -277,9 +277,9 @@ func (e *explained) mayRefuse() bool {
 	return e.Applies && !e.Elsewhere && e.Reason == "" && (e.failed != nil || len(e.Errors) > 0)
 }
 
-// precedes reports whether a call comes to the Guard of the rule before that of earlier, a rule that
-// was attached before it. Checks follow the Guards, because they run in handlers. A Guard that was
-// called for more routes is probably outside of one that was called for fewer.
+// precedes reports whether a call reaches the Guard of e before the Guard of earlier, which was
+// attached before it. Checks come after Guards, because they run in handlers. A Guard that was
+// called for more routes probably surrounds one that was called for fewer.
 func (e *explained) precedes(earlier *explained) bool {
 	if e.InHandler != earlier.InHandler {
 		return !e.InHandler

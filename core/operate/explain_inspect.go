@@ -76,7 +76,7 @@ func (e *explained) addComputed() {
 	e.owns = append(e.owns, sourcedLimit{anyLimit, fromLimitFor})
 }
 
-// merge adds what another rule of the same name has.
+// merge adds the parts of another rule with the same name.
 func (e *explained) merge(other *explained) {
 	missing := func(list []sourcedLimit, s sourcedLimit) bool {
 		return !slices.ContainsFunc(list, func(t sourcedLimit) bool { return t.same(s) })
@@ -91,7 +91,7 @@ func (e *explained) merge(other *explained) {
 			e.also = append(e.also, s)
 		}
 	}
-	if e.of.Counted.Ban == nil && other.of.Counted.Ban != nil { // it holds for all rules of the name that have one
+	if e.of.Counted.Ban == nil && other.of.Counted.Ban != nil { // it applies to all rules with the name that have a ban
 		e.at, e.of = other.at, other.of
 	}
 	for _, trait := range other.Traits {

@@ -19,11 +19,11 @@ type explained struct {
 	at      int // its index in the Trial
 	of      limiter.TrialRule
 	breadth int // the number of routes that its guard was called for
-	// owns are the limits in place of the rule's own: one for a call, and all possible ones for an
-	// Inspect. also are further ones.
+	// owns are the limits that replace the rule's own: one for a call, and all possible ones for an
+	// Inspect. also are the further limits.
 	owns, also []sourcedLimit
 	cost       int64
-	undecided  bool // it is not known what the rule makes of the call
+	undecided  bool // it is not known how the rule decides the call
 	asked      bool // the store is asked about it
 	// found is what the store found of an override.
 	found  algorithm.FoundOverride
@@ -32,8 +32,8 @@ type explained struct {
 	failed error // why the store did not answer for one of the limits
 }
 
-// sourcedLimit is a limit and where it comes from. It has no limit if it is Unlimited. It is anyLimit
-// if LimitFor computes it for each call.
+// sourcedLimit is a limit and its source. Its Limit is nil for Unlimited, and anyLimit if LimitFor
+// computes it for each call.
 type sourcedLimit struct {
 	*engine.Limit
 	source string
@@ -96,8 +96,8 @@ func (e *explained) leave(why string) {
 // but appends a clause to Because.
 func (e *explained) but(why string) { e.Because += "; " + why }
 
-// note notes the error of a function. If it panicked, and a call cannot be counted without it, the
-// rule is undecided.
+// note notes the error of a function. If the function panicked, and a call cannot be counted
+// without it, the rule is undecided.
 func (e *explained) note(f *limiter.Failure) {
 	e.Errors = append(e.Errors, f.Function+": "+f.Err.Error())
 	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost"
@@ -162,8 +162,8 @@ func (e *explained) findStored(s *survey.Survey, head string) {
 	}
 }
 
-// findLimits finds the limits in force, by the rule, the plan and the override. From them follows the
-// cost of a call of unknown size.
+// findLimits finds the limits in force, from the rule, the plan and the override. They determine
+// the cost of a call of unknown size.
 func (e *explained) findLimits() {
 	owns, also := e.owns, e.also
 	if e.found.What == algorithm.OverrideLimit || e.found.What == algorithm.OverrideUnlimited {

@@ -24,8 +24,8 @@ import (
 //	    5/m (rule): 5 used, 0 left, passes in 42 s, all back in 42 s
 //	    limit_exceeded  <- refuses the call
 //
-// Rules that do not apply or are Elsewhere, and for Inspect those of which nothing is used, follow
-// with a line each. Subjects are quoted, so that they cannot forge lines.
+// Rules that do not apply or are Elsewhere, and for Inspect rules of which nothing is used, follow
+// in one line each. Subjects are quoted, so that they cannot forge lines.
 func (x Explanation) String() string {
 	var text, rest strings.Builder
 	x.writeHead(&text)
@@ -95,7 +95,7 @@ func (x *Explanation) refusingElsewhere() string {
 	return ""
 }
 
-// isIdle reports whether an Inspect has nothing to say of the rule.
+// isIdle reports whether an Inspect has nothing to say about the rule.
 func (r *ExplainedRule) isIdle(inspect bool) bool {
 	if !inspect || r.Override != nil || !r.BannedUntil.IsZero() || r.Bans+r.Strikes+len(r.Errors) > 0 {
 		return false
@@ -128,7 +128,7 @@ func (r *ExplainedRule) title() string {
 	return text
 }
 
-// write writes all about a rule that applies.
+// write writes everything about a rule that applies.
 func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	line := func(format string, args ...any) { fmt.Fprintf(w, "\n    "+format, args...) }
 	w.WriteString(r.title())

@@ -55,7 +55,7 @@ func routedPath(method, sent string) string {
 	}
 }
 
-// findRoute returns the route of a path, as far as calls so far show it. In gRPC it is the path.
+// findRoute returns the route of a path, as far as previous calls show it. In gRPC it is the path.
 func findRoute(calls []route.Noted, method, path string) string {
 	if method == "" {
 		return path
@@ -83,7 +83,8 @@ func (v *callView) Cookie(name string) string {
 	return cookie.Value
 }
 
-// Param implements View. It knows the parameters that all frameworks have: a segment of the path.
+// Param implements View. It knows only the kind of parameters that all frameworks have: whole
+// segments of the path.
 func (v *callView) Param(name string) string {
 	segments := strings.Split(v.sent, "/")
 	for i, pattern := range strings.Split(v.call.Route, "/") {

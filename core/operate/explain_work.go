@@ -10,7 +10,7 @@ import (
 // work counts the commands and counters that an Explanation asks Redis for.
 type work struct{ commands, counters int }
 
-// searched is at least the number of commands by which a script finds an entry of a log.
+// searched is an upper bound of the commands that a script needs to find an entry of a log.
 const searched = 20
 
 // with adds the work for one more rule.
@@ -39,8 +39,8 @@ func (w work) with(e *explained) work {
 // all returns the number of commands. Each script is one, and reads the clock.
 func (w work) all() int { return w.commands + 2*((w.counters+survey.Together-1)/survey.Together) }
 
-// askAtMost leaves out questions about rules, so that the others take at most so many commands.
-// Rules that are Elsewhere are left out first.
+// askAtMost leaves out questions about rules, so that the others take at most the given number of
+// commands. Rules that are Elsewhere are left out first.
 func (x *explanation) askAtMost(commands int) {
 	var w work
 	for _, elsewhere := range []bool{false, true} {
@@ -58,8 +58,9 @@ func (x *explanation) askAtMost(commands int) {
 	}
 }
 
-// partOf returns the rules behind a name, in the order of their names, that take at most so many
-// commands, and at least those of one name. next is the last of their names, if more follow.
+// partOf returns rules in the order of their names, starting behind a name, that take at most the
+// given number of commands, and at least the rules of one name. next is the last of their names, if
+// more follow.
 func partOf(rules []*explained, after string, commands int) (part []*explained, next string) {
 	slices.SortStableFunc(rules, func(a, b *explained) int { return strings.Compare(a.Name, b.Name) })
 	var w work

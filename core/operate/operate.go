@@ -58,8 +58,8 @@ func (o *Operator) check(ctx context.Context, name, subject string) error {
 	return ctx.Err()
 }
 
-// failedOptional returns the error for an operator who reads something that needs an optional right.
-// If the right is missing, the store has not failed, and off logs that once.
+// failedOptional returns the error for an operator who reads something that needs an optional
+// right. If the right is missing, that is not a failure of the store, and off logs it once.
 func (o *Operator) failedOptional(name string, err error, off func(error)) error {
 	if !redisstore.IsNoPermission(err) {
 		return o.front.Failed(name, err)

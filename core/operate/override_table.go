@@ -29,7 +29,8 @@ import (
 //
 // If an argument is wrong, the error is a *[core.RuleError]. Other errors are those of
 // [core.Counter]. If Redis did not answer to Set or Remove, the change may have been made, and it
-// is safe to try again. If that was to lift a block, the error says who still refuses the subject.
+// is safe to try again. If the change was to lift a block, the error says which processes still
+// refuse the subject.
 type Overrides struct {
 	operator *Operator
 	name     string
@@ -131,9 +132,9 @@ func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, er
 }
 
 // List returns a page of at most n overrides, in the order of the bytes of their subjects. n is 1
-// to 1000. For the first page, after is "". For each further page, it is the next of the page
-// before. next is "" on the last page. A page may have fewer than n overrides, or none, though
-// others follow.
+// to 1000. For the first page, after is "". For each further page, it is the next of the previous
+// page. next is "" on the last page. A page may have fewer than n overrides, or none, though others
+// follow.
 //
 // An override that exists from the first page to the last is on exactly one of them, whatever is
 // set and removed in the meantime.
@@ -173,7 +174,7 @@ func (o Overrides) check(ctx context.Context, subject string) error {
 	return ctx.Err()
 }
 
-// own returns the rule's own limit, which a [core.RuleSet] may replace, or nil if no rule of the
+// own returns the rule's own limit, which a [core.RuleSet] may replace, or nil if no rule with the
 // name has overrides any more.
 func (o Overrides) own() *algorithm.Limit {
 	own, err := o.operator.front.Overridable(o.name)

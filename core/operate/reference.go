@@ -32,8 +32,8 @@ type Reference struct {
 }
 
 // About reports whether the reference is about this subject, such as user:alice or the result of
-// [core.Limiter.IPSubject]. If the subject was not known, as when a login is missing, it is about
-// nobody.
+// [core.Limiter.IPSubject]. If the subject was not known, for example because a login was missing,
+// the reference is about nobody.
 func (r Reference) About(subject string) bool {
 	return r.key != nil && r.Digest != "" && r.Digest == digestText(r.key.Digest(subject))
 }

@@ -19,9 +19,9 @@ type AttachedRule struct {
 	// Place is where the rule was attached, as a path within its module and a line, or where it is
 	// written, if it comes from a file with rules. Version is that of its RuleSet, or "".
 	Place, Version string
-	// CountsBy is the key that the rule counts by, as a file with rules spells it: ip, user, global,
-	// header:X-Tenant. It is "" if Rule.Key is a function that is in no file, nor one of package core
-	// without arguments.
+	// CountsBy is the key that the rule counts by, as a file with rules spells it: ip, user,
+	// global, header:X-Tenant. It is "" if Rule.Key is any other function than those of package
+	// core that take no arguments.
 	CountsBy string
 	// Traits are what the rule does besides counting calls by its limits, in words such as "skips some
 	// calls" and "leases 100".
@@ -31,8 +31,8 @@ type AttachedRule struct {
 }
 
 // Rules returns the rules in force of all Guards and Checks that the service holds, in the order in
-// which they were attached. A rule that several of them have is returned for each. notListed is the
-// number of Guards and Checks beyond the first 4,000, which are left out.
+// which they were attached. A rule that several of them share is returned several times. notListed
+// is the number of Guards and Checks beyond the first 4,000, which are left out.
 func (o *Operator) Rules() (rules []AttachedRule, notListed int, err error) {
 	if err := o.made(); err != nil {
 		return nil, 0, err

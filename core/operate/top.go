@@ -40,26 +40,26 @@ type TopEntry struct {
 
 // Top returns the subjects that a rule refused most, and those that were nearest to its limits,
 // over all processes with this Prefix. An empty name stands for all rules and handles together. The
-// span is time.Minute, 10*time.Minute or time.Hour: the present minute, and that many whole minutes
-// before it. A call is in the lists about ten seconds later, if Redis answers.
+// span is time.Minute, 10*time.Minute or time.Hour. The lists cover the current minute, and that
+// many whole minutes before it. A call is in the lists about ten seconds later, if Redis answers.
 //
 // Every subject with more than 2 % of the refusals of a rule, or of all rules, in these minutes is
-// in the list, in whatever order the calls come. Its number is never too high, and too low by at
-// most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a minute.
-// The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over processes as
-// in "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also repeated
-// ones ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or Soft would have
-// refused. If a process refuses more than 8,192 calls of a rule in a second, it counts samples of
-// them. Then the number of a subject with 1 % of the refusals is typically 4 % too high or too low
-// after ten seconds, and 2 % after a minute. After an outage of Redis a number may be too low,
-// because nothing is sent again that Redis may have counted.
+// in the list, in whatever order the calls come. Its number is never too high, and it is too low by
+// at most 1 % of all these refusals. It is exact while at most 256 subjects are refused in a
+// minute. The algorithm is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged over
+// processes as in "Mergeable Summaries" (Agarwal et al., 2012). All refusals by a limit count: also
+// repeated ones ([core.FromDenyCache]), bans, blocks, and calls that rules in DryRun or Soft would
+// have refused. If a process refuses more than 8,192 calls of a rule in a second, it counts samples
+// of them. Then the number of a subject with 1 % of the refusals is typically 4 % too high or too
+// low after ten seconds, and 2 % after a minute. After an outage of Redis a number may be too low,
+// because a process never repeats what Redis may have counted.
 //
-// At most 200 rules have lists. Others are left out until one of these has refused nobody, and
-// nobody has been near its limits, for an hour. The lists need no further right in Redis, which
-// forgets each minute after an hour. Without Redis, a process keeps 75,000 entries, and forgets the
-// oldest minutes beyond that.
+// At most 200 rules have lists. Other rules are left out until one of the 200 has refused nobody
+// for an hour, with nobody near its limits. The lists need no further right in Redis, which forgets
+// each minute after an hour. Without Redis, a process keeps 75,000 entries, and forgets the oldest
+// minutes beyond that.
 //
-// The error is a *[core.RuleError] if the span is another one. Others are those of [core.Counter].
+// For any other span, the error is a *[core.RuleError]. Other errors are those of [core.Counter].
 func (o *Operator) Top(ctx context.Context, rule string, span time.Duration) (TopList, error) {
 	if err := o.made(); err != nil {
 		return TopList{}, err

@@ -3,9 +3,9 @@
 //
 //	service REDIS RULES
 //
-// REDIS is the address of a server, and RULES a file as of package rulefile. The service listens on
-// a free port of the loopback address, which is its first line of output. It ends when its standard
-// input does, so that it does not outlive the tests.
+// REDIS is the address of a server, and RULES a rule file (see package rulefile). The service
+// listens on a free port of the loopback address, which is its first line of output. It ends when
+// its standard input does, so that it does not outlive the tests.
 package main
 
 import (
@@ -31,7 +31,7 @@ import (
 // patient is a Timeout that a healthy Redis never needs, however busy the machine.
 const patient = 20 * time.Second
 
-// people are those who may use the page. Each has the password "secret".
+// people are the users of the page. Each has the password "secret".
 var people = map[string]console.Role{"olga": console.Operator, "victor": console.Viewer}
 
 func main() {
@@ -69,7 +69,7 @@ func identify(r core.Request) (string, error) {
 	return url.QueryUnescape(strings.Join(r.Header("X-User"), ","))
 }
 
-// authorize returns who makes a request, by the name and the password that the browser sends.
+// authorize identifies the user by the name and the password that the browser sends.
 func authorize(r *http.Request) (console.Identity, error) {
 	name, password, _ := r.BasicAuth()
 	if password != "secret" {
