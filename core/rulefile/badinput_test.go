@@ -27,7 +27,7 @@ var badInput = []struct {
 }{
 	{"a limit of zero", ruleWith("limit: 0/h"), `:3:24: rule "api": limit = "0/h"`},
 	{"a plan that nobody registered", ruleWith("limit: 9/h, plan: gold, plans: {a: 9/h}"), `:3:35: rule "api": plan = "gold": is not registered`},
-	{"a key that nobody registered", ruleWith("limit: 9/h, key: team"), `:3:34: rule "api": key = "team": is no key`},
+	{"a key that nobody registered", ruleWith("limit: 9/h, key: team"), `:3:34: rule "api": key = "team": is not a key`},
 	{"a zone that this machine lacks", ruleWith(`limit: "9/day@Mars/Base"`), `:3:24: rule "api": limit = "9/day@Mars/Base": is of a zone that`},
 	{"a bad pattern", ruleWith(`limit: 9/h, paths: ["/a["]`), `:3:37: rule "api": paths = "/a[": is not a pattern`},
 	{"a pattern that would take years", ruleWith(`limit: 9/h, paths: ["/` + strings.Repeat("{a,a}", 40) + `"]`), `:3:37: rule "api": paths = "/{a,a}`},

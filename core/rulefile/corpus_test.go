@@ -51,7 +51,7 @@ func TestGoodFiles(t *testing.T) {
 
 // publishable are errors that only a service finds, which knows its functions, and of files named
 // *.json that are YAML.
-var publishable = regexp.MustCompile(`registered in Functions\.|"[a-z]+": is no key|is not JSON`)
+var publishable = regexp.MustCompile(`registered in Functions\.|"[a-z]+": is not a key|is not JSON`)
 
 func TestBadFiles(t *testing.T) {
 	var all bytes.Buffer

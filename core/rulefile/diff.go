@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// Change is one difference between two versions of the rules, and what becomes of the counters that
-// it concerns. See [Set.Diff].
+// Change is one difference between two versions of the rules, with its effect on the counters. See
+// [Set.Diff].
 type Change struct {
 	// Rule is the name of the rule.
 	Rule string
 	// Field is the field of the file that differs, such as limit, also or plans.free. It is "" if
 	// the whole rule is new or gone.
 	Field string
-	// Before and After are what the two versions have there, in one line, or "" for nothing. For a
-	// whole rule they are its limit.
+	// Before and After are the values of the field in the two versions, in one line, or "" if there
+	// is none. For a whole rule they are its limit.
 	Before, After string
 	// StartEmpty reports whether callers begin afresh, because another counter than before counts
 	// their calls. Otherwise their use so far still counts.
 	StartEmpty bool
-	// Why says why counters start empty, or on which condition they keep their use. It may be "".
+	// Why says why counters start empty, or under which condition they keep their use. It may be
+	// "".
 	Why string
 }
 

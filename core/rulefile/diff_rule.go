@@ -38,7 +38,7 @@ func (d *comparison) changes() []Change {
 	d.limit("limit", ownLimit(&d.before.Rule), ownLimit(&d.after.Rule))
 	d.also()
 	d.plans()
-	if d.before.texts != nil && d.after.texts != nil { // otherwise it is a rule in Go
+	if d.before.texts != nil && d.after.texts != nil { // otherwise one of them is a rule in Go
 		for _, name := range keysOf(d.before.texts, d.after.texts) {
 			if f := rulefield.InFile(name); comparedByText(f) {
 				d.other(f)
@@ -125,8 +125,7 @@ func (d *comparison) startsEmpty(before, after core.Limit) (empty bool, why stri
 	return true, why + d.inFlight(after)
 }
 
-// inFlight returns what to add about calls in flight, if the limit counts them and was there
-// before.
+// inFlight returns what to add about calls in flight, if the limit counts them and existed before.
 func (d *comparison) inFlight(limit core.Limit) string {
 	if kind := algorithm.Kind(limit.Algorithm); !kind.Known() || !kind.Properties().Slots {
 		return ""
@@ -134,8 +133,8 @@ func (d *comparison) inFlight(limit core.Limit) string {
 	return "; calls in flight are not counted"
 }
 
-// also compares the further limits. A limit before and one after that share a counter are one limit
-// that has changed.
+// also compares the further limits. If a limit before and a limit after share a counter, they are
+// one limit that has changed.
 func (d *comparison) also() {
 	left := slices.Clone(d.before.Also)
 	for _, after := range d.after.Also {
@@ -169,7 +168,7 @@ func ownLimit(r *core.Rule) core.Limit {
 	}
 }
 
-// counterOf returns the part of a limit that its counter depends on.
+// counterOf returns the part of a limit on which its counter depends.
 func counterOf(l core.Limit) core.Limit {
 	l.Max, l.Burst = 0, 0
 	return l
@@ -196,7 +195,7 @@ func textOfLimit(l core.Limit) string {
 	return l.String()
 }
 
-// keyText returns the key that a rule counts by, in one spelling.
+// keyText returns the key by which a rule counts, in a uniform spelling.
 func keyText(r *placedRule) string {
 	text, ok := r.texts["key"]
 	switch {

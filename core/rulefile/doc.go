@@ -11,7 +11,7 @@
 //	router.Use(ginlimit.With(set.MustGuard("api")))
 //
 // [Watch] follows the files while the service runs; [Load] reads them once. Either way, the guards
-// of the [Set] use the newest correct rules, and one call is decided by one version of them.
+// of the [Set] use the newest correct rules, and each call is decided by a single version of them.
 // [Set.Diff] says beforehand which counters keep their use, and which start empty.
 //
 // # The form of a file

@@ -56,8 +56,8 @@ func NewDocument(rdb redis.UniversalClient, prefix string) (*Document, error) {
 
 // Version is one version of a [Document].
 type Version struct {
-	// Number is 1 for the first version, and grows by one with each further one. It is 0 if there
-	// is no document.
+	// Number is 1 for the first version, and one more for each further version. It is 0 if there is
+	// no document.
 	Number int64
 	// Author and Note are those of operate.WithActor, at most 255 bytes each.
 	Author, Note string
@@ -92,7 +92,7 @@ func versionOf(doc fleetrules.Doc) Version {
 	return Version{doc.Number, doc.Author, doc.Note, doc.Time(), doc.Text}
 }
 
-// head returns what identifies the version.
+// head returns the head that identifies the version.
 func (v Version) head() fleetrules.Head {
 	if v.Number == 0 {
 		return fleetrules.Head{}
@@ -100,10 +100,11 @@ func (v Version) head() fleetrules.Head {
 	return fleetrules.Head{Number: v.Number, At: v.Time.UnixMicro()}
 }
 
-// ConflictError is the error of [Document.Write] if the present version is not the one that the
-// author read: somebody else published in the meantime, or the document was lost.
+// ConflictError is the error of [Document.Write] if the current version is not the one that the
+// author read, because somebody else published in the meantime or the document was lost.
 type ConflictError struct {
-	// Read is the version that the author read, and Found is the present one, both without Text.
+	// Read is the version that the author read, and Found is the current version, both without
+	// Text.
 	Read, Found Version
 }
 
@@ -112,9 +113,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("rulefile: the document has %v now, but %v was read before: read it again, and write what should follow", e.Found, e.Read)
 }
 
-// Read returns the present version, or the zero Version if there is no document. Errors are those
-// of the context, and a *[core.StoreError], of class StoreForeignValue if the key holds something
-// that this release cannot read.
+// Read returns the current version, or the zero Version if there is no document. Errors are those
+// of the context, and a *[core.StoreError]. Its class is StoreForeignValue if the key holds
+// something that this release cannot read.
 func (d *Document) Read(ctx context.Context) (Version, error) {
 	doc, err := d.store.Read(ctx)
 	return versionOf(doc), storeError(err)
@@ -126,7 +127,7 @@ func (d *Document) Read(ctx context.Context) (Version, error) {
 //
 // The text has the form of a rules file, in YAML or JSON. It is checked as by [Load], except for
 // the names of functions, which only the services know. If anything is wrong, nothing is written,
-// and the error is that of Load, with places in "document". If the present version is not after,
+// and the error is that of Load, with places in "document". If the current version is not after,
 // the error is a *[ConflictError]. Further errors are those of Read. If an error does not tell
 // whether the text was written, repeat the same call: it does not write twice.
 func (d *Document) Write(ctx context.Context, text string, after Version) (Version, error) {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Place is where something stands in a file. Line and Column count from 1; Column counts
-// characters. They are 0 if the place is the file as a whole.
+// Place is a position in a file. Line and Column count from 1; Column counts characters. They are 0
+// if the place is the whole file.
 type Place struct {
 	File         string
 	Line, Column int
@@ -33,7 +33,7 @@ type Error struct {
 	Err error
 
 	within string // the rule as messages name it
-	unread bool   // the file could not be read, so nobody knows whether it is wrong
+	unread bool   // the file could not be read, so it may be right or wrong
 }
 
 // Error implements error.
@@ -51,7 +51,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // thousand.
 const maxErrors = 100
 
-// problems collects what is wrong in the files that are loaded together.
+// problems collects the errors in the files that are loaded together.
 type problems struct {
 	found []*Error
 	more  int // beyond maxErrors
@@ -111,7 +111,7 @@ func quote(text string) string {
 	return fmt.Sprintf("%q...", text[:cut])
 }
 
-// list returns names as a sentence has them: a, b, c; or "none".
+// list returns names for a sentence: "a, b, c" or "none".
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

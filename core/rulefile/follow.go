@@ -16,9 +16,8 @@ import (
 )
 
 // Follow returns a Set with the rules of a document, for this Limiter, and keeps it at the
-// document's latest version until [Set.Close]. It looks for a new version about once a second, by a
-// command whose reply is small. Guards of the Set use a new version from then on, as after
-// [Set.Reload].
+// document's latest version until [Set.Close]. It looks for a new version about once a second, with
+// a small command. Guards of the Set use a new version from then on, as after [Set.Reload].
 //
 //	document, err := rulefile.NewDocument(rdb, "")
 //	...
@@ -102,10 +101,10 @@ type follower struct {
 	fallback *loaded // or nil
 
 	mu       sync.Mutex      // held during a look
-	inForce  fleetrules.Head // the zero one while a fallback is in force
-	seen     fleetrules.Head // the version in Redis when it answered last; the zero one at first
+	inForce  fleetrules.Head // the zero Head while a fallback is in force
+	seen     fleetrules.Head // the version in Redis when it last answered; at first the zero Head
 	wrong    error           // why seen is not in force, or nil
-	reported string          // the error that was reported and is not over, or ""
+	reported string          // the error that was reported and persists, or ""
 }
 
 // maxPatience is how many periods pass between two looks while Redis does not answer.
@@ -137,7 +136,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// begin puts the first rules in force: those of the document, or else the fallback.
+// begin puts the first rules in force, from the document or else from the fallback.
 func (f *follower) begin(ctx context.Context) error {
 	err := f.try(ctx, true)
 	switch {
@@ -154,7 +153,7 @@ func (f *follower) begin(ctx context.Context) error {
 }
 
 // look looks at the document once, and reports what is wrong. It returns why the latest version is
-// not in force, or nil. A version that was found to be wrong is tried again only if again is set.
+// not in force, or nil. It tries a version that was wrong again only if again is set.
 func (f *follower) look(ctx context.Context, again bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -178,9 +177,9 @@ func (f *follower) try(ctx context.Context, again bool) error {
 	}
 }
 
-// take puts the version with this head in force, or a later one. It returns why it is not in force.
-// A version that is in force, or is older, is only read if again is set: it may be damaged behind its
-// head.
+// take puts the version with this head, or a later one, in force. It returns why it did not, or
+// nil. If the version is already in force, or older, take reads it only if again is set, because it
+// may be damaged behind its head.
 func (f *follower) take(ctx context.Context, head fleetrules.Head, again bool) error {
 	doc := fleetrules.Doc{Head: head}
 	var err error
@@ -190,7 +189,7 @@ func (f *follower) take(ctx context.Context, head fleetrules.Head, again bool) e
 	switch {
 	case err == nil:
 		f.wrong = f.apply(doc)
-	case failure.ClassOf(err) == failure.Foreign: // it is the same at the next look
+	case failure.ClassOf(err) == failure.Foreign: // the next look would find the same
 		doc.Head, f.wrong = head, storeError(err)
 	default:
 		return err
@@ -199,7 +198,7 @@ func (f *follower) take(ctx context.Context, head fleetrules.Head, again bool) e
 	return f.wrong
 }
 
-// apply puts a version in force, unless it is there already, or is the zero one, or an older one.
+// apply puts a version in force, unless it already is, or is the zero version, or is older.
 func (f *follower) apply(doc fleetrules.Doc) error {
 	switch {
 	case doc.Head == f.inForce && doc.Number > 0:
@@ -265,7 +264,7 @@ func (f *follower) report(err error) {
 	trouble := ""
 	switch {
 	case err == nil:
-	case problemOf(err) == ruleorigin.Unread: // the error of the next look may be another one
+	case problemOf(err) == ruleorigin.Unread: // the next look may find another error
 		trouble = string(ruleorigin.Unread)
 	default:
 		trouble = err.Error()

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// form is how the values of some fields of a rule are checked, and read.
+// form says how the values of some fields of a rule are checked and read.
 type form struct {
 	shape func(*rulefield.Field) *shape
 	read  func(*ruleReader, *rulefield.Field, *yaml.Node)
@@ -61,18 +61,18 @@ func (r *ruleReader) field(f *rulefield.Field) reflect.Value {
 	return reflect.ValueOf(&r.rule).Elem().FieldByName(f.Name)
 }
 
-// set returns the function that sets a field to what value makes of its text.
+// set returns a function that sets a field to the result of value for its text.
 func set[T any](value func(*yaml.Node) T) func(*ruleReader, *rulefield.Field, *yaml.Node) {
 	return func(r *ruleReader, f *rulefield.Field, n *yaml.Node) { r.field(f).Set(reflect.ValueOf(value(n))) }
 }
 
-// add adds texts to a list. The field skip adds to that of except, too.
+// add adds texts to a list. The field skip adds to the list of except, too.
 func add(r *ruleReader, f *rulefield.Field, n *yaml.Node) {
 	to := r.field(f)
 	to.Set(reflect.AppendSlice(to, reflect.ValueOf(textsOf(n))))
 }
 
-// unmarshal sets a field to what its type makes of a text, which was checked.
+// unmarshal sets a field by its type's UnmarshalText. The text was checked before.
 func unmarshal(r *ruleReader, f *rulefield.Field, n *yaml.Node) {
 	_ = r.field(f).Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(n.Value))
 }

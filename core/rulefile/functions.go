@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Functions are what rules in a file can name, because a file cannot hold functions. A name that is
-// not here is an error of the file. [Load] does not keep the maps.
+// Functions holds the functions that rules in a file can name, because a file cannot hold
+// functions. A file that names any other function is wrong. [Load] does not keep the maps.
 type Functions struct {
 	// Keys are for the field key, beside the keys that need no function. See [core.Rule].Key.
 	Keys map[string]core.KeyFunc

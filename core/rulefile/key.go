@@ -13,12 +13,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// plainKeys are the keys that are a word.
+// plainKeys are the keys that consist of a single word.
 var plainKeys = map[string]core.KeyFunc{
 	"ip": core.ByIP, "user": core.ByUser, "host": core.ByHost, "route": core.ByRoute, "global": core.Global,
 }
 
-// parametricKeys are the keys that are a word and a name, such as header:X-Api-Key.
+// parametricKeys are the keys that consist of a word and a name, such as header:X-Api-Key.
 var parametricKeys = map[string]func(name string) core.KeyFunc{
 	"header": core.ByHeader, "query": core.ByQuery, "param": core.ByParam,
 	"value": func(name string) core.KeyFunc { return core.ByValue(name) },
@@ -53,8 +53,7 @@ func (r *ruleReader) keyOf(n *yaml.Node) core.KeyFunc {
 	return key
 }
 
-// isParametric reports whether a text is a key that needs no function, or would be without a
-// mistake.
+// isParametric reports whether a text is a key that needs no function, even if it has a mistake.
 func isParametric(text string) bool {
 	word, _, parametric := strings.Cut(text, ":")
 	return parametric && (parametricKeys[word] != nil || closest(word, slices.Sorted(maps.Keys(parametricKeys))) != "")
@@ -80,14 +79,14 @@ func (f *Functions) key(text string) (_ core.KeyFunc, why string) {
 	}
 }
 
-// unknownKey says what a key can be.
+// unknownKey returns a message that says what a key can be.
 func (f *Functions) unknownKey(text string) string {
 	words := slices.Sorted(maps.Keys(parametricKeys))
 	if word, name, ok := strings.Cut(text, ":"); ok && closest(word, words) != "" {
-		return fmt.Sprintf("is no key (did you mean %q?)", closest(word, words)+":"+name)
+		return fmt.Sprintf("is not a key (did you mean %q?)", closest(word, words)+":"+name)
 	}
 	known := slices.Concat(slices.Sorted(maps.Keys(plainKeys)), slices.Sorted(maps.Keys(f.Keys)))
-	return fmt.Sprintf("is no key%s: must be one of %s, header:NAME, param:NAME, query:NAME, value:NAME",
+	return fmt.Sprintf("is not a key%s: must be one of %s, header:NAME, param:NAME, query:NAME, value:NAME",
 		didYouMean(text, known), list(known))
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// loadSources loads the rules of all that read returns. read adds to the problems what it cannot
-// read.
+// loadSources loads the rules from all sources that read returns. read adds what it cannot read to
+// the problems.
 func loadSources(limiter *core.Limiter, functions Functions, read func(*problems) []source) (*loaded, error) {
 	l := newLoader(limiter, functions)
 	sources := read(&l.wrong)
@@ -67,8 +67,8 @@ func (l *loader) load(from source) {
 	}
 }
 
-// isRules reports whether a file was meant to hold rules, and otherwise adds that it was not. Of
-// another file, which a wrong path may name, nothing must get into the log.
+// isRules reports whether a file was meant to hold rules, and otherwise adds an error. A wrong path
+// may name any file, of which nothing must get into the log.
 func (l *loader) isRules(root *yaml.Node, file string) bool {
 	if get(root, "version") != nil || get(root, "rules") != nil {
 		return true
@@ -92,7 +92,7 @@ func (l *loader) add(c *checker, n *yaml.Node) {
 	case name != "": // otherwise there is an error already
 		l.loaded.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}, fieldTexts(n)}
 	}
-	if name == "" { // nothing must follow from that
+	if name == "" { // a stand-in, so that no further errors follow
 		r.rule.Name = "without a name"
 	}
 	r.validate(l.limiter)

@@ -14,12 +14,12 @@ import (
 type loaded struct {
 	rules   map[string]placedRule
 	version string // a hash of the content, or the version of the document
-	digest  string // the same for the same content
+	digest  string // identifies the content
 
-	document fleetrules.Doc // if they are from one
+	document fleetrules.Doc // the document that they come from, if any
 }
 
-// placedRule is a rule and where it stands.
+// placedRule is a rule and its place.
 type placedRule struct {
 	core.Rule
 	place Place
@@ -36,8 +36,8 @@ func (l *loaded) source() string {
 	return "the files"
 }
 
-// placed returns errors of core with the places of the rules that they are about. A rule that is
-// missing has the place where it was before.
+// placed returns errors of core with the places of the rules that they are about. A missing rule
+// has its previous place.
 func (l *loaded) placed(err error, before *loaded) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error

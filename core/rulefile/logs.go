@@ -4,8 +4,8 @@ import (
 	"sync"
 )
 
-// logs holds lines that are still to be logged. They are logged when no lock is held, because the
-// handler of the log may call the Set.
+// logs holds lines to be logged later, when no lock is held, because the handler of the log may
+// call the Set.
 type logs struct {
 	mu    sync.Mutex
 	lines []func()

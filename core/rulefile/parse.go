@@ -50,8 +50,8 @@ func parse(from source, wrong *problems) *yaml.Node {
 
 var jsonEscape = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|.)`)
 
-// jsonAsYAML replaces the little of JSON that YAML does not read: tabs, which stand between values
-// only, and two escapes. Columns behind such an escape are a few characters off.
+// jsonAsYAML replaces the parts of JSON that YAML does not read: tabs, which occur only between
+// values, and two escapes. Columns behind such an escape are a few characters off.
 func jsonAsYAML(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
 	return jsonEscape.ReplaceAllFunc(data, func(escape []byte) []byte {
@@ -106,8 +106,8 @@ func explain(err error, data []byte) (line int, why string) {
 	return line, why
 }
 
-// tabbedLine returns the first of the lines around one that begins with a tab, or 0. The parser
-// does not name the tab, and not always the very line.
+// tabbedLine returns the first line near the given one that begins with a tab, or 0. The parser
+// does not mention the tab, and does not always name the exact line.
 func tabbedLine(data []byte, line int) int {
 	n := 0
 	for text := range bytes.Lines(data) {

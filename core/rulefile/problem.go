@@ -22,7 +22,7 @@ func problemOf(err error) ruleorigin.Problem {
 	}
 }
 
-// isUnread reports whether an error says of files that they cannot be read, and nothing else.
+// isUnread reports whether an error only says that files cannot be read.
 func isUnread(err error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -37,8 +37,8 @@ func isUnread(err error) bool {
 	return true
 }
 
-// The errors if Redis does not have the document: before the first version, after it was lost, and
-// after the latest version was.
+// The errors if Redis does not have the document: before the first version, after the document was
+// lost, and after its latest version was lost.
 var (
 	errNoDocument = errors.New("rulefile: there is no document of this prefix in Redis yet: publish one by Document.Write")
 	errLost       = errors.New("rulefile: Redis has lost the document: publish it again")

@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds on what is loaded together. They keep a hostile or mistaken file from costing more
-// than a moment.
+// The bounds on what is loaded together. They limit the time that a hostile or mistaken file can
+// cost.
 const (
 	maxFileBytes = 1 << 20
 	maxFiles     = 100
@@ -113,14 +113,14 @@ func cause(err error) error {
 	return err
 }
 
-// readFile reads a regular file. Anything else could block for ever, or never end.
+// readFile reads a regular file. Anything else could block forever, or never end.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, cause(err)
 	}
 	if err := checkFile(info); err != nil {
-		return nil, err // opening a device can have effects
+		return nil, err // opening a device can have side effects
 	}
 	// If a FIFO has taken its place by now, O_NONBLOCK keeps open from waiting for a writer.
 	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -141,7 +141,7 @@ func readAndCheck(file *os.File) ([]byte, error) {
 		return nil, err
 	}
 	if before.Size() == 0 {
-		return nil, nil // a file of the kernel, whose size is 0 too, could wait for events
+		return nil, nil // a kernel file, whose size is 0 too, could block
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err != nil {
@@ -170,7 +170,8 @@ func checkFile(info fs.FileInfo) error {
 	return nil
 }
 
-// checkText returns what is wrong with the bytes of a file, and where: 0 if everywhere.
+// checkText returns what is wrong with the bytes of a file, and the offset, which is 0 for the
+// whole file.
 func checkText(data []byte) (offset int, why string) {
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
@@ -200,10 +201,10 @@ func placeOf(file string, data []byte, offset int) Place {
 	return Place{file, bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1}
 }
 
-// reading is what files held when they were read.
+// reading holds the contents of files when they were read.
 type reading struct {
 	sources []source
-	wrong   problems // of reading them
+	wrong   problems // problems with reading them
 }
 
 func readNow(paths []string) *reading {
@@ -212,14 +213,14 @@ func readNow(paths []string) *reading {
 	return r
 }
 
-// replay returns what was read, as readAll does.
+// replay returns what was read, like readAll.
 func (r *reading) replay(wrong *problems) []source {
 	*wrong = r.wrong
 	wrong.found = slices.Clone(r.wrong.found) // the loader adds to them
 	return r.sources
 }
 
-// digest returns a digest of the files' names and contents, and of what kept them from being read.
+// digest returns a digest of the files' names and contents, and of the errors in reading them.
 func (r *reading) digest() string {
 	all := sha256.New()
 	for _, from := range r.sources {

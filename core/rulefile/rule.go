@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// ruleReader makes a core.Rule of a mapping.
+// ruleReader makes a core.Rule from a mapping.
 type ruleReader struct {
 	*checker
 	functions *Functions
@@ -38,8 +38,8 @@ func (r *ruleReader) readFunction(f *rulefield.Field, n *yaml.Node) {
 	r.field(f).Set(r.function(f, n, f.File()))
 }
 
-// function returns the function that a text names among those that are registered for a field, or
-// the zero value after adding what is wrong.
+// function returns the function with this name among those registered for a field. If there is
+// none, it adds an error and returns the zero value.
 func (r *ruleReader) function(f *rulefield.Field, n *yaml.Node, label string) reflect.Value {
 	functions := reflect.ValueOf(r.functions).Elem().FieldByName(f.Functions)
 	if r.anyFunction && n.Value != "" {
@@ -54,7 +54,7 @@ func (r *ruleReader) function(f *rulefield.Field, n *yaml.Node, label string) re
 	return found
 }
 
-// madeUp returns a function that stands for one of another process. It is never called.
+// madeUp returns a function that stands in for a function of another process. It is never called.
 func madeUp(of reflect.Type) reflect.Value {
 	return reflect.MakeFunc(of, func([]reflect.Value) []reflect.Value {
 		panic("rulefile: a document is checked without its functions")

@@ -5,8 +5,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// sentence returns what a message says of a mistake that core found. Names of fields in it are those
-// of files.
+// sentence returns the text of a mistake that core found, with the names of fields as in files.
 func sentence(wrong *core.RuleError) string {
 	if relation := rulefield.RelationOf(wrong.Code); relation != nil {
 		return relation.InFile()

@@ -24,7 +24,7 @@ type Set struct {
 	rules     *core.RuleSet
 	mu        sync.Mutex // held while rules are replaced
 	present   atomic.Pointer[loaded]
-	tried     string       // the digest of the files that were used last, or were wrong
+	tried     string       // the digest of the files that were last used or found wrong
 	reload    func() error // looks at the document again; nil if there is none
 	logs      logs         // is written when no lock is held
 	closed    chan struct{}
@@ -41,7 +41,7 @@ func Load(limiter *core.Limiter, functions Functions, paths ...string) (*Set, er
 	return loadFirst(limiter, functions, paths, func(wrong *problems) []source { return readAll(paths, wrong) })
 }
 
-// loadFirst makes a Set of what read returns.
+// loadFirst makes a Set from what read returns.
 func loadFirst(limiter *core.Limiter, functions Functions, paths []string, read func(*problems) []source) (*Set, error) {
 	if err := functions.check(); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func (s *Set) Check(names ...string) (*core.Check, error) {
 // MustCheck is like [Set.Check] but panics if there is an error.
 func (s *Set) MustCheck(names ...string) *core.Check { return orPanic(s.Check(names...)) }
 
-// attached returns what attach makes of the rules of these names. It holds no lock, because attach
-// may log.
+// attached returns the result of attach for the rules with these names. It holds no lock, because
+// attach may log.
 func attached[T any](s *Set, attach func(...string) (T, error), names []string) (of T, err error) {
 	present := s.present.Load()
 	for _, name := range names {
@@ -133,8 +133,8 @@ func orPanic[T any](of T, err error) T {
 	return of
 }
 
-// Diff returns what would change for callers if the rules of next took the place of this Set's, in
-// order of the rules' names. It applies nothing:
+// Diff returns what would change for callers if the rules of next replaced the rules of this Set,
+// in the order of the rules' names. It applies nothing:
 //
 //	next, err := rulefile.Load(limiter, functions, "limits.yaml")
 //	...
@@ -147,10 +147,10 @@ func orPanic[T any](of T, err error) T {
 // same counter, until its window is over.
 func (s *Set) Diff(next *Set) []Change { return s.present.Load().diff(next.present.Load()) }
 
-// Reload reads the files again, or the document that the Set follows. If all is well, the guards of
-// the Set use the rules that are there now: see [core.RuleSet.Replace] for what becomes of the
-// counters. Otherwise the present rules stay in force. The error, as [Load] returns it, is logged
-// once, and the Limiter's Stats show it until the next success.
+// Reload reads the files again, or the document that the Set follows. If they are correct, the
+// guards of the Set use the new rules: see [core.RuleSet.Replace] for the effect on the counters.
+// Otherwise the current rules stay in force. The error, as [Load] returns it, is logged once, and
+// the Limiter's Stats show it until the next success.
 func (s *Set) Reload() error {
 	if s.reload != nil {
 		return s.reload()
@@ -172,8 +172,8 @@ func (s *Set) Close() {
 	})
 }
 
-// use replaces the rules by those of the files. If they are wrong, it reports the error, and the
-// present rules stay.
+// use replaces the rules by those of the files. If those are wrong, it reports the error, and the
+// current rules stay.
 func (s *Set) use(now *reading) error {
 	s.tried = now.digest()
 	next, err := loadSources(s.limiter, s.functions, now.replay)
@@ -189,7 +189,7 @@ func (s *Set) use(now *reading) error {
 // panicked reports a panic that was caught.
 func (s *Set) panicked(err error) { s.inside().ReportPanic(err) }
 
-// inside returns what the RuleSet has inside.
+// inside returns the internal methods of the RuleSet.
 func (s *Set) inside() ruleorigin.Set[core.Rule] {
 	return (*ruleorigin.RuleSet[core.Rule])(s.rules).Inside()
 }

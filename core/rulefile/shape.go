@@ -12,27 +12,28 @@ import (
 // (shape_schema.go) come from it, so they cannot differ.
 type shape struct {
 	kind kind
-	// like is what the value must be, in words.
+	// like says in words what the value must be.
 	like string
 
-	// Of a text: the pattern that it matches, if any, and what else is wrong with it, or "".
+	// For a text: the pattern that it must match, if any, and a function that returns what else is
+	// wrong with it, or "".
 	pattern *regexp.Regexp
 	wrong   func(text string) string
 	// quotable is set if any text will do, even one that looks like a number.
 	quotable bool
-	// Of a number.
+	// For a number: its bounds.
 	least, most int64
-	// Of a list: its items, at most most of them. No two of them are equal.
+	// For a list: the shape of its items, of which there are at most most and no two are equal.
 	item *shape
-	// Of a mapping: its fields, and which of them must be there; or the shape of the values, if the
-	// keys are names, at most most of them.
+	// For a mapping: its fields, and which of them are required; or, if its keys are names, the
+	// shape of its values, of which there are at most most.
 	fields   []field
 	required []string
-	renamed  map[string]string // what is wrong with a name that was a field once
+	renamed  map[string]string // messages for names that were fields once
 	values   *shape
-	// Of a choice: shapes of different kinds.
+	// For a choice: shapes of different kinds.
 	choices []*shape
-	// isRule marks the mapping that is a rule, which messages name.
+	// isRule marks the mapping that is a rule. Messages name the rule.
 	isRule bool
 }
 
@@ -106,7 +107,7 @@ var (
 	storePattern = regexp.MustCompile(`^ *(fail_open|fail_closed|count_locally +[^ ]+) *$`)
 )
 
-// version is that of the form of a file.
+// version is the version of the form of files.
 const version = 1
 
 // document is the shape of a file.
@@ -200,6 +201,6 @@ func skipShape() *shape {
 	}}
 }
 
-// smallest returns the least number that a list or mapping may hold: one that holds nothing may
-// read as everything.
+// smallest is the least number of entries of a list or a mapping. An empty one could be read as
+// everything.
 const smallest = 1

@@ -14,13 +14,13 @@ type checker struct {
 	name   string              // of the rule that is being checked, or ""
 	within string              // the rule in messages, or ""
 
-	anyFunction bool // takes every name for that of a function
+	anyFunction bool // accepts every name of a function
 }
 
 // fail adds an error at a node about a field.
 func (c *checker) fail(n *yaml.Node, label, why string) { c.failAs(n, label, why, nil) }
 
-// failAs adds an error with the one of core behind it.
+// failAs adds an error that wraps an error of core.
 func (c *checker) failAs(n *yaml.Node, label, why string, core error) {
 	if label != "" {
 		why = label + ": " + why
@@ -30,7 +30,7 @@ func (c *checker) failAs(n *yaml.Node, label, why string, core error) {
 	})
 }
 
-// valued returns a field with its value, as messages show them.
+// valued returns a field with its value, for messages.
 func valued(label string, n *yaml.Node) string {
 	switch {
 	case label == "" && n.Kind == yaml.ScalarNode:
@@ -77,7 +77,7 @@ func (c *checker) checkers() [choice]func(*yaml.Node, *shape, string) bool {
 	return [...]func(*yaml.Node, *shape, string) bool{c.text, c.number, c.fraction, c.truth, c.list, c.mapping}
 }
 
-// chosen returns the shape of a choice that is of the value's kind, or the choice itself.
+// chosen returns the shape of a choice that has the value's kind, or the choice itself.
 func (s *shape) chosen(n *yaml.Node) *shape {
 	for _, one := range s.choices {
 		if one.kind == kindOf(n) {
@@ -199,8 +199,8 @@ func (c *checker) entry(key, value *yaml.Node, s *shape, label string) bool {
 	return false
 }
 
-// unknown adds that a mapping does not have this field. A hostile file can have very many of them,
-// so no more suggestions are looked for than errors are reported.
+// unknown adds the error that a mapping does not have this field. A hostile file can have very many
+// unknown fields, so suggestions are made only for as many as are reported.
 func (c *checker) unknown(key *yaml.Node, s *shape) {
 	why := "unknown field " + quote(key.Value)
 	if !c.wrong.full() {

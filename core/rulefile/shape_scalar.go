@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The kinds of values that no shape has.
+// Kinds of values that no shape accepts.
 const (
 	nothing kind = -1 - iota
 	unknown
@@ -27,7 +27,7 @@ func kindOf(n *yaml.Node) kind {
 		return text
 	case "!!int":
 		return number
-	case "!!float": // also an integer that has too many digits
+	case "!!float": // or an integer with too many digits
 		if decimal.MatchString(n.Value) {
 			return number
 		}
@@ -78,8 +78,8 @@ func (c *checker) text(n *yaml.Node, s *shape, label string) bool {
 	return why == ""
 }
 
-// decimal is a whole number as JSON writes it. YAML has more spellings, and 0100 is 64 to one
-// parser and 100 to another.
+// decimal matches a whole number as JSON writes it. YAML has more spellings, and 0100 is 64 for one
+// parser and 100 for another.
 var decimal = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 func (c *checker) number(n *yaml.Node, s *shape, label string) bool {
@@ -98,7 +98,7 @@ func (c *checker) number(n *yaml.Node, s *shape, label string) bool {
 	return false
 }
 
-// decimalFraction is a number with a fraction as JSON writes it, without an exponent.
+// decimalFraction matches a number with a fraction as JSON writes it, without an exponent.
 var decimalFraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)\.[0-9]+$`)
 
 func (c *checker) fraction(n *yaml.Node, _ *shape, label string) bool {

@@ -8,7 +8,7 @@ import (
 
 //go:generate go test -run=^TestSchemaIsUpToDate$ -update .
 
-// schema is a JSON Schema of draft 7, the newest that editors read everywhere.
+// schema is a JSON Schema of draft 7, the newest draft that all editors support.
 type schema struct {
 	Version     string `json:"$schema,omitempty"`
 	Title       string `json:"title,omitempty"`
@@ -102,8 +102,8 @@ func (s *shape) mappingSchema() *schema {
 	return out
 }
 
-// limitRule adds that a rule has a limit, and which fields need or exclude each other. It leaves out
-// what depends on their values.
+// limitRule adds that a rule must have a limit, and which fields need or exclude each other. It
+// leaves out relations that depend on values.
 func (s *schema) limitRule() {
 	s.AnyOf = []*schema{{Required: []string{"limit"}}, {Required: []string{"seconds"}}}
 	s.Dependencies, s.Not = make(map[string][]string), new(schema)

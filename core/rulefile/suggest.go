@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxSuggested is the longest name that is compared with others, in bytes. Longer ones are no
-// slips of the pen, and comparing takes the product of both lengths.
+// maxSuggested is the length of the longest name that is compared with others, in bytes. Longer
+// names are hardly typing errors, and the time to compare is the product of both lengths.
 const maxSuggested = 40
 
 // didYouMean returns ` (did you mean "limit"?)` if one of the names is close to a wrong one, and
@@ -18,7 +18,7 @@ func didYouMean(wrong string, names []string) string {
 	return ""
 }
 
-// closest returns the name that is most like a wrong one, or "" if none is.
+// closest returns the name that is most similar to a wrong one, or "" if none is similar.
 func closest(wrong string, names []string) (best string) {
 	if wrong == "" || len(wrong) > maxSuggested {
 		return ""
@@ -38,7 +38,7 @@ func closest(wrong string, names []string) (best string) {
 
 var separators = strings.NewReplacer("_", "", "-", "", " ", "")
 
-// fold makes equal what differs in case and separators only: maxCount, max-count, max_count.
+// fold makes names equal that differ only in case and separators: maxCount, max-count, max_count.
 func fold(name string) string {
 	return separators.Replace(strings.ToLower(name))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// validate adds what core refuses about the rule.
+// validate adds the mistakes that core finds in the rule.
 func (r *ruleReader) validate(limiter *core.Limiter) {
 	for _, wrong := range r.rule.Check(limiter) {
 		field := fieldOf(wrong.Field)
@@ -27,8 +27,8 @@ type fieldPath struct {
 	item      int // -1 for the whole field
 }
 
-// fieldOf returns the field of a file that a field of a core.RuleError stands for: max_count for
-// MaxCount, ban.for for Ban.For, plans.free for Plans["free"], the second item of also for Also[1].
+// fieldOf returns the field of a file for a field of a core.RuleError: max_count for MaxCount,
+// ban.for for Ban.For, plans.free for Plans["free"], the second item of also for Also[1].
 func fieldOf(name string) fieldPath {
 	field := fieldPath{item: -1}
 	outer, inner, _ := strings.Cut(name, ".")
@@ -58,8 +58,8 @@ func (f fieldPath) String() string {
 	return f.name + "." + f.key
 }
 
-// hasError reports whether an error in the field was added already. Then core's error about the
-// field may be a consequence of that one.
+// hasError reports whether the field already has an error. Core's error about the field may then be
+// a consequence of it.
 func (r *ruleReader) hasError(field string) bool {
 	fields := []string{field}
 	switch field {

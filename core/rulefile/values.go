@@ -41,7 +41,7 @@ func limitOf(text string) core.Limit {
 	return limit
 }
 
-// why returns what an error of core says about a value.
+// why returns the reason in an error of core about a value.
 func why(err error) string {
 	var wrong *core.RuleError
 	if errors.As(err, &wrong) {
@@ -105,7 +105,7 @@ func fractionOf(text string) float64 {
 	return f
 }
 
-// prefixOf returns the addresses that a text stands for: one, or all with a prefix.
+// prefixOf returns the addresses for which a text stands: one address, or all with a prefix.
 func prefixOf(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)

@@ -10,10 +10,10 @@
 //	...
 //
 // The head is the form, the number of the version, the time when it was written by Redis's clock in
-// microseconds, and 128 bits of the SHA-256 of all that follows the head. It comes first so that
-// a process that polls reads no more than that, by GETRANGE, whatever somebody has written there. A
-// hash would need a script, because HMGET has no bounds. A message of publish/subscribe can be
-// lost, so a process would have to poll as well.
+// microseconds, and 128 bits of the SHA-256 of all that follows the head. It comes first so that a
+// process that polls reads only the head, with GETRANGE, whatever somebody has written there. A
+// Redis hash would need a script, because HMGET cannot bound what it reads. A publish/subscribe
+// message can be lost, so a process would have to poll anyway.
 package fleetrules
 
 import (
@@ -36,13 +36,13 @@ const (
 	// maxHead is more than the length of the longest head: the form, two numbers, and the sum.
 	maxHead = 96
 	// maxAbout is the length of the longest line about the author. JSON takes at most six bytes for
-	// each of a text.
+	// each byte of a text.
 	maxAbout = 2*6*actor.MaxLen + 64
 	maxValue = maxHead + maxAbout + MaxText
 	sumBytes = 16
 )
 
-// form names the layout of the value. A release that reads another one must change it.
+// form names the layout of the value. A release with another layout must change it.
 const form = "rd1"
 
 // maxNumber is below 2^53, up to which numbers in Lua are exact.
@@ -76,9 +76,9 @@ func (h Head) String() string {
 	return fmt.Sprintf("%d@%s", h.Number, h.Time().Format("2006-01-02T15:04:05.000000Z"))
 }
 
-// Follows reports whether this version was written later than another one, so that a process goes
-// on from that to this. Numbers do not decide this: a document that was lost begins with 1 again,
-// and a restored one may bring back a greater number.
+// Follows reports whether this version was written later than another one, so that a process moves
+// from the other to this one. Numbers cannot tell: after a loss, numbering restarts at 1, and a
+// restored document may have a greater number.
 func (h Head) Follows(other Head) bool { return h.At > other.At }
 
 // about is the line about the author.
@@ -128,7 +128,7 @@ func explain(first string) error {
 func parseNumber(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > maxNumber || strconv.FormatInt(n, 10) != text {
-		return 0, errors.New("is no such number")
+		return 0, errors.New("is not a valid number")
 	}
 	return n, nil
 }

@@ -1,6 +1,6 @@
--- Writes a new version of the rules of a fleet, if the present one is the one that the author read.
--- If its reply was lost, the script can be run again: it does not write the same version twice.
--- Anything that is no document of this form is left as it is.
+-- Writes a new version of a fleet's rules if the current one is the one that the author read. The
+-- script can be run again if its reply was lost: it does not write the same version twice. A value
+-- that is not a document of this form stays unchanged.
 --
 -- KEYS[1]   the document
 -- ARGV[1]   the number of the version that was read; 0: none

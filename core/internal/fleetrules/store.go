@@ -44,8 +44,8 @@ func NewStore(client redis.UniversalClient, prefix string, timeout time.Duration
 	return &Store{redis, Key(prefix), audit.NewStream(redis, prefix)}
 }
 
-// Key returns the key of a prefix's document. No subject has this hash tag, because two hex digits
-// follow a % there.
+// Key returns the key of a prefix's document. Its hash tag cannot belong to a subject, where two
+// hex digits follow each %.
 func Key(prefix string) string { return prefix + ":{%rules}:rd1" }
 
 // Close ends what runs in the background.
@@ -54,8 +54,8 @@ func (s *Store) Close() { s.redis.Close() }
 // Key returns the key of the document.
 func (s *Store) Key() string { return s.key }
 
-// Head returns the head of the present version, by a command whose reply is small. The head is the
-// zero one if there is no document.
+// Head returns the head of the current version with a small command. It returns the zero Head if
+// there is no document.
 func (s *Store) Head(ctx context.Context) (Head, error) {
 	value, err := s.read(ctx, maxHead)
 	if err != nil || value == "" {
@@ -65,7 +65,7 @@ func (s *Store) Head(ctx context.Context) (Head, error) {
 	return head, s.explain(err)
 }
 
-// Read returns the present version, or the zero Doc if there is no document.
+// Read returns the current version, or the zero Doc if there is no document.
 func (s *Store) Read(ctx context.Context) (Doc, error) {
 	value, err := s.read(ctx, maxValue+1)
 	if err != nil || value == "" {
@@ -80,8 +80,8 @@ func (s *Store) read(ctx context.Context, most int) (string, error) {
 	return value, explainRight(err, readRights+" for the key "+s.key)
 }
 
-// Publish writes the version that follows after, if after is still the present one, and returns it.
-// Otherwise it returns the present one, without its text, and written is false.
+// Publish writes a new version and returns it, if the current version is still after. Otherwise it
+// returns the current version without its text, and written is false.
 func (s *Store) Publish(ctx context.Context, after Head, author, note, text string) (doc Doc, written bool, err error) {
 	author, note = clean(author), clean(note)
 	rest, sum := body(author, note, text)
@@ -102,13 +102,13 @@ func (s *Store) Publish(ctx context.Context, after Head, author, note, text stri
 }
 
 // Record writes into the audit that the rules have changed from one version to another, even after
-// the context has ended. A change is written once, whoever reports it, and however often.
+// the context has ended. A change is written only once, even if several processes report it.
 func (s *Store) Record(ctx context.Context, before Head, now Doc) error {
 	e := audit.Entry{Act: audit.Rules, Author: now.Author, Note: now.Note, Before: before.String(), After: now.Head.String()}
 	return explainRight(s.trail.AppendChange(context.WithoutCancel(ctx), e, e.Before, e.After), auditRights)
 }
 
-// clean returns a text that JSON encodes without a change.
+// clean returns a text that JSON can encode unchanged.
 func clean(text string) string { return actor.Cut(strings.ToValidUTF8(text, "\uFFFD")) }
 
 func readPublished(reply []any) (value string, written bool, err error) {
@@ -122,7 +122,7 @@ func readPublished(reply []any) (value string, written bool, err error) {
 	return "", false, &failure.Error{Class: failure.Unexpected, Err: errors.New("the reply of the script cannot be read")}
 }
 
-// parseBeginning reads a version whose text is cut off. It may have no more than a head.
+// parseBeginning reads a version whose text is cut off. The value may have only a head.
 func parseBeginning(value string) (doc Doc, err error) {
 	head, rest, err := parseHead(value)
 	if err != nil || rest == "" {
@@ -132,16 +132,16 @@ func parseBeginning(value string) (doc Doc, err error) {
 	return Doc{Head: head, Author: by.Author, Note: by.Note}, err
 }
 
-// explain returns the error about a value that is no document.
+// explain returns the error about a value that is not a document.
 func (s *Store) explain(err error) error {
 	if err == nil {
 		return nil
 	}
 	return &failure.Error{Class: failure.Foreign, Err: fmt.Errorf(
-		"the key %s holds no document that can be read: %w; it is left as it is, and can be removed to publish anew", s.key, err)}
+		"the key %s does not hold a readable document: %w; it is left unchanged, and can be removed to publish anew", s.key, err)}
 }
 
-// explainRight adds the rights that are needed to an error about a missing one.
+// explainRight adds the rights that are needed to an error about a missing right.
 func explainRight(err error, rights string) error {
 	var failed *failure.Error
 	if !errors.As(err, &failed) || !redisstore.IsNoPermission(failed.Err) {

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Relation is what a field that is set has to do with another one.
+// Relation is a relation between a field that is set and another field.
 type Relation struct {
 	Field string // the other field
-	// When is the text of the field's value for which this holds, and Is the text of the other one's. ""
-	// stands for any.
+	// When is the text of the field's value for which the relation holds, and Is is the text of the
+	// other field's value. "" stands for any value.
 	When, Is string
 	Code     string // of the mistake
-	why      string // with names of fields in braces
+	why      string // what is wrong, with names of fields in braces
 }
 
 // NoLimit is the mistake of a rule that has no limit at all.
 var NoLimit = Relation{Code: "no_limit", why: "a rule needs a limit: set {Seconds}, or {Limit}"}
 
-// InGo returns what is wrong, with the names of fields in Go.
+// InGo returns what is wrong, with the names of fields as in Go.
 func (r *Relation) InGo() string { return spell(r.why, func(name string) string { return name }) }
 
-// InFile returns what is wrong, with the names of fields in files.
+// InFile returns what is wrong, with the names of fields as in files.
 func (r *Relation) InFile() string { return spell(r.why, Snake) }
 
 // spell replaces the names in braces.

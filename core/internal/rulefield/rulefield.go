@@ -1,11 +1,11 @@
-// Package rulefield has the table of the fields of core.Rule. Whatever has to know all of them reads
-// it: the check of rules, files with rules and their schema, what a change of a file does to the
-// counters, and what Explain and the page show of a rule. It does not import core, so it finds a field
-// by its name.
+// Package rulefield has the table of the fields of core.Rule. Everything that has to know all
+// fields reads it: the check of rules, rule files and their schema, the report on what a change of
+// a file does to the counters, and what Explain and the page show of a rule. It does not import
+// core, so it finds a field by its name.
 //
-// A further field of Rule is declared in core/rule.go and described in table.go, with the fields that
-// it needs or excludes. Its meaning, and the test of that, are code of its own. go generate in
-// core/rulefile writes it into schema.json. The test of the table says what is missing.
+// A further field of Rule is declared in core/rule.go and described in table.go, with the fields
+// that it needs or excludes. What it does, and the test of that, must be written separately. go
+// generate in core/rulefile adds it to schema.json. The test of the table says what is missing.
 package rulefield
 
 import (
@@ -20,11 +20,12 @@ type Field struct {
 
 	Form        Form
 	Least, Most int64  // of a Number
-	Functions   string // the field of rulefile.Functions that has the functions which a Function names
+	Functions   string // the field of rulefile.Functions with the functions that a Function can name
 
-	// Needs are fields without which this one is a mistake, and Excludes are fields beside which it is.
+	// Needs are the fields that must be set with this one, and Excludes are the fields that must
+	// not.
 	Needs, Excludes []Relation
-	// Option is the field of core.Options without which this one is a mistake, or "". Purpose says what
+	// Option is the field of core.Options that must be set with this one, or "". Purpose says what
 	// it is needed for.
 	Option, Purpose string
 
@@ -57,7 +58,7 @@ const (
 	StorePolicy
 )
 
-// Counters say what becomes of the counters of a rule when a field changes.
+// Counters says what happens to the counters of a rule when a field changes.
 type Counters uint8
 
 // The fates of the counters.
@@ -66,13 +67,13 @@ const (
 	ByLimit                   // they start empty with another window or algorithm
 	ByResult                  // the same, for a limit that a function returns
 	BySubject                 // they start empty if other subjects are counted
-	ByMode                    // they start empty if the rule was only tried, or is now
+	ByMode                    // they start empty if the rule was in DryRun, or is now
 )
 
 // File returns the name of the field in a file.
 func (f *Field) File() string { return Snake(f.Name) }
 
-// InFile returns the field that a file calls so, or nil.
+// InFile returns the field with this name in files, or nil.
 func InFile(name string) *Field {
 	for i := range Table {
 		if Table[i].File() == name {

@@ -7,10 +7,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// The questions that operators, and the process itself, ask about the names of rules.
+// Questions that operators and the process itself ask about the names of rules.
 
 // Overridable returns the own limit of the rules or handles of a name that have overrides, if there
-// are any. Rules in DryRun, whose limit may be another, obey the overrides of their name.
+// are any. Rules in DryRun obey the overrides of their name too, although their limit may differ.
 func (t *Table[L]) Overridable(name string) (own L, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,8 +32,8 @@ func (t *Table[L]) Overridable(name string) (own L, ok bool) {
 	return own, false
 }
 
-// Obeying returns the names of the rules that a ban or a block may make refuse a call. Some of
-// them are in it twice.
+// Obeying returns the names of the rules that obey bans, and of those that obey overrides. Some
+// names may occur twice.
 func (t *Table[L]) Obeying() (banned, overridden []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

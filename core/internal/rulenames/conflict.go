@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// Conflict is a claim to a name that stands for something else already.
+// Conflict is a claim to a name that already stands for something else.
 type Conflict[L Limit] struct{ Taken, Own Claim[L] }
 
 // Why returns what the name stands for already. here is where the rule is being attached, or "" if the

@@ -1,11 +1,11 @@
-// Package rulenames knows the limits that each rule's name stands for on a limiter. Rules of one name
-// share counters, so they must agree.
+// Package rulenames knows for which limits each rule's name stands on a limiter. Rules with one
+// name share counters, so they must agree.
 //
-// Rules in Go claim their names for ever, because a Guard may be used for ever. A RuleSet claims
-// the attached names of its present version, so one that is only compared claims nothing. Handles
-// claim nothing, because they may be made in each call, with any limit. Those with overrides claim
-// their window and algorithm, which an override is made for. The place of a rule is looked up only
-// when its name is new, because that takes longer than all the rest.
+// Rules in Go claim their names forever, because a Guard may be used forever. A RuleSet claims the
+// attached names of its current version, so a set that is only compared claims nothing. Handles
+// claim nothing, because they may be made in each call, with any limit. Handles with overrides
+// claim their window and algorithm, because an override is made for these. The location of a rule
+// is looked up only if its name is new, because that takes longer than everything else.
 package rulenames
 
 import (
@@ -48,8 +48,8 @@ type Owner struct {
 	names []string // that it has claims to; Table.mu protects it
 }
 
-// Claim is what a name stands for in the rules of one owner. All rules of a name agree in Limits,
-// Overrides and Mode.
+// Claim is what a name stands for in the rules of one owner. All rules with a name have the same
+// Limits, Overrides and Mode.
 type Claim[L Limit] struct {
 	Name      string // or the key tail of a rule that does not share the counters of its name
 	Rule      string
@@ -57,8 +57,8 @@ type Claim[L Limit] struct {
 	Overrides bool
 	Mode      engine.Mode
 	Bans      bool   // a rule of this name has a ban
-	BanAfter  int    // of that rule
-	Place     string // where the rule stands, or was attached
+	BanAfter  int    // the After of that rule's Ban
+	Place     string // where the rule is written, or was attached
 }
 
 // claimed is a claim in the table.
@@ -67,8 +67,8 @@ type claimed[L Limit] struct {
 	owner *Owner
 }
 
-// Claim takes the names of rules. If one of them stands for something else, it takes none and
-// returns the conflict. place returns where a rule stands.
+// Claim claims the names of rules. If one of them stands for something else, it claims none and
+// returns the conflict. place returns where a rule is written.
 func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string) string) *Conflict[L] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +86,8 @@ func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string)
 	return nil
 }
 
-// Replace takes the names of a set's rules, in place of those that the set had. If some of them
-// stand for something else elsewhere, it changes nothing and returns the conflicts.
+// Replace claims the names of a set's rules, and gives up those that the set had before. If some
+// names stand for something else elsewhere, it changes nothing and returns the conflicts.
 func (t *Table[L]) Replace(owner *Owner, rules []Claim[L], place func(rule string) string) []*Conflict[L] {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *Table[L]) Replace(owner *Owner, rules []Claim[L], place func(rule strin
 	return nil
 }
 
-// compare returns the claims of the rules by name, and their conflicts: with each other, and with the
+// compare returns the claims of the rules by name, and their conflicts with each other and with the
 // claims that stay.
 func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh map[string]Claim[L], wrong []*Conflict[L]) {
 	fresh = make(map[string]Claim[L])
@@ -117,7 +117,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 		} else if among && own.differs(&taken) {
 			wrong = append(wrong, &Conflict[L]{taken, own})
 		} else if handle, ok := t.handles[own.Name]; ok && own.Overrides && !t.sharesCounter(own.Limits[0], handle.Limits[0]) {
-			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could hold for both
+			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could apply to both
 		}
 		own.Bans, own.BanAfter = own.Bans || taken.Bans, max(own.BanAfter, taken.BanAfter)
 		fresh[own.Name] = own
@@ -160,8 +160,8 @@ func (t *Table[L]) remove(name string, owner *Owner) {
 	}
 }
 
-// ClaimHandle takes a name for a handle with overrides. It reports whether it could: not if the
-// overrides of the name are made for another span or algorithm than those of the handle's limit.
+// ClaimHandle claims a name for a handle with overrides. It reports false if the overrides of the
+// name are made for another window or algorithm than the handle's.
 func (t *Table[L]) ClaimHandle(name string, limit L, place func() string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,8 +27,8 @@ type Log interface {
 	RulesCurrent(version string)
 }
 
-// Reports keeps the state of a set, and says when to log that it has changed. The functions that log
-// are to be called without a lock. Make one with NewReports. It is safe for concurrent use.
+// Reports keeps the state of a set, and returns functions that log its changes. Call these
+// functions without holding a lock. Make Reports with NewReports. It is safe for concurrent use.
 type Reports struct {
 	log      Log
 	mu       sync.Mutex
@@ -56,8 +56,8 @@ func (r *Reports) Replaced(version string, from Origin) {
 	clear(r.reported)
 }
 
-// Failed notes why the latest rules are not in force. log writes so, unless it was done since the
-// last success.
+// Failed notes why the latest rules are not in force. log reports that, unless it was reported
+// since the last success.
 func (r *Reports) Failed(problem Problem, err error) (log func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +71,8 @@ func (r *Reports) Failed(problem Problem, err error) (log func()) {
 	return func() { r.log.RulesOutdated(problem, version, err) }
 }
 
-// Succeeded notes that the version in force is the latest one. log writes so, if there was an error.
+// Succeeded notes that the version in force is the latest one. log reports that, if there was an
+// error before.
 func (r *Reports) Succeeded() (log func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

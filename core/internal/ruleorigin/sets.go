@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Sets are the sets of a limiter that guards follow. The zero value has none. It is safe for
+// Sets holds the sets of a limiter that guards follow. The zero value has none. It is safe for
 // concurrent use.
 type Sets struct {
 	mu   sync.Mutex

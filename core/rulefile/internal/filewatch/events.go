@@ -46,7 +46,7 @@ func (s fsnotifySource) channels() (<-chan fsnotify.Event, <-chan error) { retur
 func newSource() (source, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, err // perhaps because a user has few instances of inotify
+		return nil, err // for example because the user has too few inotify instances
 	}
 	return fsnotifySource{w}, nil
 }
@@ -58,8 +58,8 @@ func newEvents(open func() (source, error), degraded, panicked func(error)) *eve
 }
 
 // follow follows the folders in which these paths can change, and no others. It reports whether a
-// change may have had no event, because it came before its folder was followed. A failure
-// is tried again the next time.
+// change may have been missed, because it came before its folder was followed. If a folder cannot
+// be followed, the next call tries again.
 func (e *events) follow(paths []string) (missed bool) {
 	if e.source == nil && !e.start() {
 		return false
@@ -83,7 +83,7 @@ func (e *events) follow(paths []string) (missed bool) {
 	return missed
 }
 
-// add follows one folder. It reports whether it did, or whether the folder has just been removed.
+// add follows one folder. It reports whether it succeeded, or the folder has just been removed.
 func (e *events) add(folder string) bool {
 	info, err := os.Stat(folder)
 	if err == nil {
@@ -112,8 +112,8 @@ func (e *events) start() bool {
 	return true
 }
 
-// drain turns events into signals. It is a goroutine of its own, because fsnotify can hold a lock
-// while it waits for somebody to read an error, and Add and Remove wait for that lock.
+// drain turns events into signals. It runs in its own goroutine, because fsnotify can hold a lock
+// while it waits for an error to be read, and Add and Remove wait for that lock.
 func (e *events) drain(s source) {
 	happened, failed := s.channels()
 	for happened != nil || failed != nil {

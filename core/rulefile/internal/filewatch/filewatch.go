@@ -23,13 +23,13 @@ type Config struct {
 	Look func() (files []string, digest string)
 	// Used returns the digest of what was read when the files were last used, or found to be wrong.
 	Used func() string
-	// Changed is called when the digest has been the same for Quiet, and is not that of Used. It is
+	// Changed is called when the digest has been the same for Quiet and differs from Used. It is
 	// called again after each Quiet, until that digest is used or another one is seen.
 	Changed func(digest string)
-	// Degraded is called once if events cannot be had, or not for every folder. Then only the poll
-	// notices changes.
+	// Degraded is called once if events are not available, or not for every folder. Changes there
+	// are then noticed only by polling.
 	Degraded func(error)
-	// Panicked is called with each panic of the other functions. The watching goes on.
+	// Panicked is called with each panic of the other functions. Watching continues.
 	Panicked func(error)
 	// Poll is how often the files are looked at without any event. The default is 10 seconds.
 	Poll time.Duration
@@ -39,7 +39,7 @@ type Config struct {
 	newSource func() (source, error) // replaced in tests
 }
 
-// The defaults of Config. Reading a few kilobytes so often costs nothing that can be measured.
+// The defaults of Config. Reading a few kilobytes this often has no measurable cost.
 const (
 	Poll  = 10 * time.Second
 	Quiet = 500 * time.Millisecond
@@ -103,7 +103,7 @@ func (w *Watcher) run() {
 		case <-w.ends:
 			return
 		case <-w.events.signal:
-			// Many events come together, and one look is enough for them.
+			// Many events come at once, and one look is enough for all of them.
 			if soon := looked.Add(w.gap); soon.Before(due) {
 				due = soon
 			}

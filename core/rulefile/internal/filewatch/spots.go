@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// spots are the names in folders that decide which files some paths stand for.
+// spots are the names in folders that determine which files some paths lead to.
 type spots struct {
-	names map[string]map[string]bool // by folder, without links: the names that matter, or nil for all
+	names map[string]map[string]bool // the names that matter, by folder without links; nil for all names
 	own   map[string]bool            // the last elements of the folders
 }
 
@@ -92,8 +92,8 @@ func (s *spots) has(folder string) bool {
 	return ok
 }
 
-// matter reports whether an event of this name may matter. The name is that of a folder, or of
-// something in it. A folder that is not known matters: it may have been followed by another name.
+// matter reports whether an event with this name may matter. The name is that of a folder, or of
+// something in it. An unknown folder matters, because it may have been followed under another name.
 func (s *spots) matter(name string) bool {
 	names, ok := s.names[filepath.Dir(name)]
 	return !ok || names == nil || names[filepath.Base(name)] || s.own[filepath.Base(name)]
