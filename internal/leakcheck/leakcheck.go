@@ -9,11 +9,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is for how long goroutines may go on after the tests. Some end by themselves: go-redis
-// looks once a second for a server that was killed, until it finds its client closed.
+// patience is how long goroutines may continue after the tests. Some end by themselves: go-redis
+// looks once a second for a server that was killed, until it notices that its client is closed.
 const patience = 10 * time.Second
 
-// Main runs the tests of a package and fails if a goroutine of theirs still runs afterwards. The
+// Main runs the tests of a package and fails if one of their goroutines still runs afterwards. The
 // options name goroutines that a library keeps on purpose.
 //
 //	func TestMain(m *testing.M) { leakcheck.Main(m) }

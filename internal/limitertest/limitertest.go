@@ -24,8 +24,8 @@ const Patient = 20 * time.Second
 // MostPermits is the largest Max, 10^12, or as much as an int holds.
 const MostPermits = min(1_000_000_000_000, math.MaxInt-1)
 
-// NoMax returns the largest int, which is above any Max. On 32 bits it is a valid Max, so the
-// smallest int takes its place.
+// NoMax returns a number that is not a valid Max: the largest int or, on 32 bits, where that is
+// valid, the smallest.
 func NoMax() int {
 	if MostPermits+1 == math.MaxInt {
 		return math.MinInt
@@ -34,7 +34,7 @@ func NoMax() int {
 }
 
 // New makes a limiter that is closed with the test. Unless the options say otherwise, it logs
-// nothing, and a busy machine does not look like a store that fails.
+// nothing, and its Timeout is so long that a busy machine does not look like a failing store.
 func New(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
 	if options.Logger == nil {
@@ -68,8 +68,8 @@ func OnEveryDeployment(t *testing.T, test func(t *testing.T, options core.Option
 	}
 }
 
-// DeadRedis returns options with a Redis whose port refuses connections. A call ends by the refusal,
-// however busy this machine is, and not by its Timeout, which would be another failure.
+// DeadRedis returns options with a Redis whose port refuses connections. However busy this machine
+// is, a call ends with that refusal and not with its Timeout, which would be a different failure.
 func DeadRedis(t testing.TB) core.Options {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
@@ -97,7 +97,7 @@ func WantRuleError(t testing.TB, err error, rule, field, value string) {
 	}
 }
 
-// Overridable returns the overrides of a rule with this limit.
+// Overridable attaches a rule with this limit and returns its overrides.
 func Overridable(t testing.TB, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) operate.Overrides {
 	t.Helper()
 	if _, err := limiter.Guard(core.Rule{Name: name, Limit: limit, Also: also, Overrides: true}); err != nil {
@@ -116,7 +116,7 @@ func IsRefused(err error) bool {
 	return errors.As(err, &failed) && failed.Class == core.StoreRefused
 }
 
-// Eventually waits until something is so.
+// Eventually waits until a condition holds.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patient); !is(); time.Sleep(5 * time.Millisecond) {

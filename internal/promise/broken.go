@@ -22,8 +22,8 @@ const (
 	// caller's own, shorter one.
 	storeTimeout  = 200 * time.Millisecond
 	callerTimeout = 20 * time.Millisecond
-	// late is how late a call may return on a busy machine. The mistakes to be found take seconds
-	// or forever: go-redis waits three seconds for a reply, and sends a command four times.
+	// late is how late a call may return on a busy machine. The mistakes that the tests look for
+	// take longer: go-redis waits three seconds for a reply, and sends a command four times.
 	late = 2 * time.Second
 )
 
@@ -56,8 +56,8 @@ type breakable struct {
 }
 
 // end closes a connection that was cut. If it stayed open after a reply was dropped, go-redis would
-// wait for that reply until the call's time is over: it ignores the error of its first read, and
-// reads on. A limiter's Close would wait as long for the INFO that is under way.
+// wait for that reply until the call's time is over, because it ignores the error of its first read
+// and continues to read. A limiter's Close would wait as long for an INFO in flight.
 func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
 
 func (b *breakable) Write(p []byte) (int, error) {
@@ -89,9 +89,9 @@ func (e Engine) stop() {
 	}
 }
 
-// resume lets stopped servers run on, closes these clients, and returns when the servers have
-// executed everything that the clients had sent. The clients are closed only when the servers run
-// again, because go-redis's Close waits for a connection that is being read from.
+// resume continues stopped servers, closes these clients, and returns when the servers have
+// executed everything that the clients had sent. It closes the clients only after the servers run
+// again, because go-redis's Close waits for a connection that is being read.
 func (e Engine) resume(t *testing.T, clients ...redis.UniversalClient) {
 	t.Helper()
 	for _, server := range e.Servers {
@@ -108,7 +108,7 @@ func (e Engine) resume(t *testing.T, clients ...redis.UniversalClient) {
 			list, err := own.ClientList(context.Background()).Result()
 			return err == nil && strings.Count(list, "\n") == 1
 		}, patient) {
-			t.Fatal("a server goes on reading what closed clients have sent")
+			t.Fatal("a server still reads what closed clients have sent")
 		}
 		_ = own.Close()
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // timedClient is a client whose servers have the bubble's time. The core takes it for a
-// UniversalClient of an unknown type, of which it uses Process alone.
+// UniversalClient of an unknown type, of which it uses only Process.
 type timedClient struct {
 	redis.UniversalClient
 	outside *outside
@@ -49,8 +49,8 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	return real.Err()
 }
 
-// sentOnce is a command that go-redis does not repeat. A command that was executed and whose reply
-// was lost would charge twice.
+// sentOnce is a command that go-redis does not repeat. Repeating a command whose reply was lost
+// would charge twice.
 type sentOnce struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
@@ -82,8 +82,8 @@ func (unknownScript) Error() string { return "NOSCRIPT No matching script. Pleas
 // RedisError implements redis.Error.
 func (unknownScript) RedisError() {}
 
-// outside is a goroutine outside of every bubble, for what needs real time: the network, whose
-// deadlines would be wrong in a bubble. While a bubble waits for this goroutine its time stands
+// outside is a goroutine outside of every bubble, for the network, which needs real time: its
+// deadlines would be wrong in a bubble. While a bubble waits for this goroutine, its time stands
 // still, because the channels do not belong to the bubble.
 type outside struct {
 	mu   sync.Mutex

@@ -14,7 +14,7 @@ type counter struct {
 	prefix        string
 	name, subject string
 	limit         core.Limit
-	another       func() *core.Limiter // of another process; nil outside of lab.eachLimit
+	another       func() *core.Limiter // returns a limiter of another process; nil outside of lab.eachLimit
 }
 
 // take asks for n permits.
@@ -71,7 +71,7 @@ func (c counter) wantLeft(n int) {
 	}
 }
 
-// by returns the counter as a process sees it that has another limit for it.
+// by returns the counter as seen by a process with another limit for it.
 func (c counter) by(limit core.Limit) counter {
 	c.limit = limit
 	return c

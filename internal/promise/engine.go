@@ -22,8 +22,8 @@ type Engine struct {
 	Name string
 	// Servers hold the counters. If there are none, this process does.
 	Servers []*redistest.Server
-	// connect returns a client as another process would have it, with go-redis's default options,
-	// retries included, except for the dialer.
+	// connect returns a client of its own, like that of another process. Except for the dialer, it
+	// has go-redis's default options, including retries.
 	connect func(t testing.TB, dial dialer) redis.UniversalClient
 }
 
@@ -31,7 +31,7 @@ type Engine struct {
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Engines returns all engines: this process, one Redis server, a cluster of three masters, and a
-// ring of three servers. It starts the servers, which are gone when the test t ends.
+// ring of three servers. It starts the servers, which end with the test t.
 func Engines(t testing.TB) []Engine {
 	t.Helper()
 	one, cluster, ring := redistest.Start(t), redistest.StartCluster(t), redistest.StartRing(t, 3)
@@ -49,14 +49,14 @@ func Engines(t testing.TB) []Engine {
 	}
 }
 
-// Options returns options for a limiter on this engine, with a client of its own, as another
-// process has, and with a Prefix, and so counters, of its own.
+// Options returns options for a limiter on this engine, with its own client, like that of another
+// process, and its own Prefix, and thus its own counters.
 func (e Engine) Options(t testing.TB) core.Options { return e.options(t, nil) }
 
 func (e Engine) options(t testing.TB, dial dialer) core.Options {
 	o := core.Options{
 		Prefix: newPrefix(), Logger: silent,
-		Timeout: patient, // a busy test machine is no failing store
+		Timeout: patient, // a busy test machine must not look like a failing store
 	}
 	if !e.inProcess() {
 		o.Redis = e.connect(t, dial)
@@ -70,7 +70,7 @@ const patient = 30 * time.Second
 // silent is a logger for tests that do not look at the log.
 var silent = slog.New(slog.DiscardHandler)
 
-// prefixes keeps apart the counters of limiters that share a Redis.
+// prefixes numbers the prefixes that separate the counters of limiters on one Redis.
 var prefixes atomic.Int64
 
 // newPrefix returns a prefix that no other limiter of this process has.

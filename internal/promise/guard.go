@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
-// call is a call as an adapter would show it, of a route that has only the rules under test.
+// call is a call, as an adapter would show it, to a route that has only the rules under test.
 type call struct {
 	ctx    context.Context
 	values map[any]any
@@ -48,7 +48,7 @@ var byCaller = core.ByValue(caller)
 
 func weigh(r core.Request) int { return r.Value(weight).(int) }
 
-// subjectOf returns the subject that byCaller makes of a caller.
+// subjectOf returns the subject that byCaller returns for a caller.
 func subjectOf(who string) string { return "value:" + who }
 
 // watchedGuard is a guard that remembers its last decision.

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// keyState is what a server has under a key.
+// keyState is what a server holds under a key.
 type keyState struct {
 	dump    string    // the value, as DUMP writes it
 	expires time.Time // the zero Time: never
@@ -58,7 +58,7 @@ func firstOf(errs ...error) error {
 	return nil
 }
 
-// keys is keysOf from within a bubble. In process there are none.
+// keys is keysOf for use within a bubble. In process there are no keys.
 func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 	t.Helper()
 	if l.client == nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // lab is an engine with fake time. Its tests run in a bubble of testing/synctest, where time.Sleep
-// takes no time and is exact. Counters in this process use the bubble's clock. For real servers the
-// client passes the bubble's time to their scripts, as the last argument.
+// takes no time and is exact. Counters in this process use the bubble's clock. For real servers,
+// the client passes the bubble's time to the scripts as their last argument.
 //
 // The code under test knows nothing of this. The scripts are those of production, except for the
 // two lines that read the clock.
@@ -35,12 +35,13 @@ func (e Engine) newLab(t testing.TB) *lab {
 	return l
 }
 
-// beginning is the time at which each bubble begins. It is so late that no time to live is over for
-// a real server.
+// beginning is the time at which each bubble begins. It is so late that no key expires on a real
+// server.
 var beginning = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// labKeys is the MaxKeys of limiters in a lab: so few that the table of counters has one shard. All
-// shards are swept every second, and a test that sleeps an hour in a bubble runs each sweep.
+// labKeys is the MaxKeys of limiters in a lab. It is so small that the table of counters has one
+// shard, because all shards are swept every second, and a test that sleeps an hour in a bubble runs
+// each sweep.
 const labKeys = 1000
 
 // bubble runs a test in fake time, with options for limiters that have counters of their own. The
@@ -85,8 +86,8 @@ func (l *lab) onLimit(t *testing.T, limit core.Limit, f facts, test func(c count
 	})
 }
 
-// others returns a function that makes limiters of other processes, which know nothing that this
-// one remembers. In process there is only this one.
+// others returns a function that makes limiters of other processes, which do not know what this one
+// remembers. In process there is only this one.
 func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) func() *core.Limiter {
 	return func() *core.Limiter {
 		if l.client == nil {
@@ -97,7 +98,7 @@ func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) fun
 }
 
 // step makes the servers' clocks jump, backwards if d is negative. In process it does nothing,
-// because that clock never jumps.
+// because the clock there never jumps.
 func (l *lab) step(d time.Duration) {
 	if l.client != nil {
 		l.client.step += d

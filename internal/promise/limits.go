@@ -11,7 +11,8 @@ import (
 type namedLimit struct {
 	name string
 	core.Limit
-	// changed are limits that may replace it: of the same counter, but another size or rate.
+	// changed are limits that may replace this one. They have the same counter, but another size or
+	// rate.
 	changed []core.Limit
 }
 
@@ -42,7 +43,7 @@ func limits() []namedLimit {
 	return all
 }
 
-// windowed returns a limit that counts in windows, and may be changed to these other Max.
+// windowed returns a limit that counts in windows, and may be changed to the other values of Max.
 func windowed(algorithm core.Algorithm, name string, most int, window time.Duration, others ...int) namedLimit {
 	limit := core.Limit{Max: most, Window: window, Algorithm: algorithm}
 	n := namedLimit{name: algorithm.String() + ", " + name, Limit: limit}
@@ -53,7 +54,7 @@ func windowed(algorithm core.Algorithm, name string, most int, window time.Durat
 	return n
 }
 
-// bucket returns a token bucket that may be changed to these others.
+// bucket returns a token bucket that may be changed to the others.
 func bucket(limit core.Limit, changed ...core.Limit) namedLimit {
 	limit.Algorithm = core.TokenBucket
 	for i := range changed {
@@ -77,11 +78,11 @@ type facts struct {
 	full func(core.Limit) time.Duration
 	// lives is how long a key may live after it was written.
 	lives func(core.Limit) time.Duration
-	// lasting returns a limit of n permits of which none comes back while a test runs. Each n gives
-	// another limit of the same counter.
+	// lasting returns a limit of n permits, none of which comes back while a test runs. The limits
+	// for different n have the same counter.
 	lasting func(n int) core.Limit
-	// rounding is how many permits may be missing after refunds: a bucket keeps the fraction of a
-	// permit that was refilled meanwhile.
+	// rounding is how many permits may be missing after refunds, because of the fraction of a
+	// permit that a bucket refilled meanwhile.
 	rounding int
 	// leases reports whether its permits can be leased.
 	leases bool
@@ -122,7 +123,7 @@ var algorithms = []facts{
 		},
 		full:  func(l core.Limit) time.Duration { return l.Window },
 		lives: func(l core.Limit) time.Duration { return 2 * l.Window },
-		lasting: func(n int) core.Limit { // whose windows end at one midnight in a hundred
+		lasting: func(n int) core.Limit { // its windows end at one midnight in a hundred
 			return core.Limit{Max: n, Window: 100 * 24 * time.Hour, Algorithm: core.CalendarWindow}
 		},
 	},
@@ -183,7 +184,7 @@ func (f facts) limits() (own []namedLimit) {
 
 func exact(core.Limit) time.Duration { return 0 }
 
-// subWindowLasts returns the 32nd part of a window, in whole microseconds, as the clock has them.
+// subWindowLasts returns the 32nd part of a window, in whole microseconds, like the clock.
 func subWindowLasts(l core.Limit) time.Duration {
 	return (l.Window/32 + time.Microsecond - 1).Truncate(time.Microsecond)
 }

@@ -10,12 +10,11 @@ import (
 )
 
 // model is one counter as the design describes it, in plain arithmetic, regardless of speed and
-// memory. It gives each field of the answer that an engine must give. It
-// adds in 64 bits, because permits may be as many as an int holds. A new algorithm needs these
-// methods only.
+// memory. It gives each field of the answer that an engine must give. It adds in 64 bits, because
+// permits may be as many as an int holds. A new algorithm needs only these methods.
 //
-// A model forgets nothing. An engine forgets a counter that equals a fresh one, and nobody may
-// notice.
+// A model forgets nothing. An engine forgets a counter that equals a fresh one, which must not be
+// noticeable.
 type model interface {
 	// ask returns the answer to a cost at a time, in microseconds since the epoch. If charge is
 	// set, the cost is taken if it fits. Nothing else changes the counter. A cost of 0 always fits.

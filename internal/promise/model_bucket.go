@@ -16,15 +16,14 @@ type bucketModel struct {
 	charges int
 }
 
-// bucketPart holds what was charged under one rate and under slower ones since that rate was first
-// used.
+// bucketPart holds what was charged at one rate and at slower rates since that rate was first used.
 type bucketPart struct {
 	perTick *big.Rat
 	used    *big.Rat      // permits, at the time of the bucket
-	burst   int           // of the last call at this very rate that was charged
-	held    []heldPermits // by which charges, the oldest first, whose permits come back first
-	first   bool          // it has the rate that was the first
-	own     int           // permits charged at this very rate, and not given back
+	burst   int           // the burst of the last charged call at exactly this rate
+	held    []heldPermits // the charges that hold permits, oldest first; the oldest permits come back first
+	first   bool          // it has the rate that was used first
+	own     int           // permits charged at exactly this rate and not given back
 }
 
 // heldPermits is how many permits of a charge a part holds.
@@ -35,7 +34,7 @@ const nobody = -1
 
 func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
-// since returns the part that is still used this many ticks later.
+// since returns how much of the part is still used this many ticks later.
 func (p *bucketPart) since(ticks int64) *big.Rat {
 	used := new(big.Rat).Mul(p.perTick, new(big.Rat).SetInt64(-ticks))
 	if used.Add(used, p.used).Sign() < 0 {
@@ -73,11 +72,11 @@ func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p pre
 	return p
 }
 
-// size returns how many permits of a part the calls of a limit may use.
+// size returns how many permits of a part may be in use after a call of a limit.
 func (p *bucketPart) size(l core.Limit) int { return max(atOnce(l), p.burst) }
 
-// wait returns how long it takes until a cost fits into a part and all faster ones. It is no longer
-// than this many ticks, after which everything is back.
+// wait returns how long it takes until a cost fits into a part and all faster ones. It is at most
+// rest ticks, after which everything is back.
 func (m *bucketModel) wait(own int, l core.Limit, cost int, rest, now int64) int64 {
 	ticks := int64(0)
 	for _, p := range m.parts[own:] {
@@ -94,9 +93,9 @@ func perTick(l core.Limit) *big.Rat {
 	return big.NewRat(int64(l.Max)*tick(l).Microseconds(), l.Window.Microseconds())
 }
 
-// seenBy returns the bucket at a time as a limit sees it, the place of the part with its rate, and
-// after how many ticks everything is back. If the rate is new, it is as if a copy of the fullest
-// part had been added when the bucket was last charged.
+// seenBy returns the bucket at a time as seen by a limit, the index of the part with its rate, and
+// after how many ticks everything is back. If the rate is new, a copy of the fullest part is added
+// as if the bucket had had it when it was last charged.
 func (m *bucketModel) seenBy(l core.Limit, at int64) (seen bucketModel, own int, rest int64) {
 	rate := perTick(l)
 	for i := range m.parts {
@@ -116,7 +115,7 @@ func (m *bucketModel) seenBy(l core.Limit, at int64) (seen bucketModel, own int,
 	return seen, own, rest
 }
 
-// copyOf returns a part of this rate that holds what the fullest part does.
+// copyOf returns a part with this rate that is a copy of the fullest part.
 func (m *bucketModel) copyOf(rate *big.Rat) bucketPart {
 	c := bucketPart{perTick: rate, used: new(big.Rat)}
 	for _, p := range m.parts {
@@ -159,10 +158,10 @@ func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
 	m.parts = slices.DeleteFunc(m.parts, func(p bucketPart) bool { return !p.first && p.own == 0 })
 }
 
-// refund removes the newest permits of a charge from those held, and returns how many of the used
-// ones come back, and how many are no longer held. Permits that have come back by themselves do not
-// count. If the part is overdrawn, neither do as many as were charged after them, because other
-// callers wait for these.
+// refund removes the newest permits of a charge from those held. It returns how many used permits
+// come back, and how many are no longer held. Permits that have come back by themselves do not
+// count. If the part is overdrawn, as many permits as were charged later do not count either,
+// because other callers wait for these.
 func (p *bucketPart) refund(used *big.Rat, burst, charge, permits int) (back *big.Rat, given int) {
 	back = new(big.Rat)
 	at := slices.IndexFunc(p.held, func(h heldPermits) bool { return h.charge == charge })
@@ -189,8 +188,8 @@ func (p *bucketPart) refund(used *big.Rat, burst, charge, permits int) (back *bi
 	return back, given
 }
 
-// inParts rounds up to parts of a permit of which a whole number comes back each tick. So what was
-// used at another rate is counted, and a change of the rate creates no permits.
+// inParts rounds up to the fractions of a permit of which a whole number comes back each tick. Use
+// at another rate is converted this way, so that a change of the rate creates no permits.
 func inParts(permits, perTick *big.Rat) *big.Rat {
 	part := new(big.Rat).SetInt(perTick.Denom())
 	inParts := new(big.Rat).Mul(permits, part)
@@ -198,7 +197,7 @@ func inParts(permits, perTick *big.Rat) *big.Rat {
 }
 
 func floor(r *big.Rat) int64 {
-	// Div rounds down, because a denominator is positive.
+	// Div rounds down, because the denominator is positive.
 	return new(big.Int).Div(r.Num(), r.Denom()).Int64()
 }
 

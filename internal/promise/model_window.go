@@ -7,7 +7,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// listModel models an algorithm by a list of the admitted calls, each of which counts for a while.
+// listModel models an algorithm as a list of the admitted calls, each of which counts for some
+// time.
 type listModel struct {
 	// counts returns how long a call that was admitted at this time still counts. The result is 0
 	// or less if the call no longer counts.
@@ -23,8 +24,8 @@ type admittedAt struct {
 }
 
 // slidingModel returns the model of a sliding window of 32 sub-windows. A call counts until the
-// 33rd sub-window after its own begins. The model searches for that moment, so that it depends on
-// subWindow alone.
+// 33rd sub-window after its own begins. The model searches for that moment, so that it depends only
+// on subWindow.
 func slidingModel() model {
 	return &listModel{counts: func(at, now int64, l core.Limit) int64 {
 		return int64(sort.Search(2*int(l.Window.Microseconds()), func(wait int) bool {
@@ -33,8 +34,8 @@ func slidingModel() model {
 	}}
 }
 
-// subWindow returns the number, counted from the epoch, of the 32nd part of a window that a time is
-// in.
+// subWindow returns the number, counted from the epoch, of the 32nd part of a window that contains
+// a time.
 func subWindow(now int64, l core.Limit) int64 { return now * 32 / l.Window.Microseconds() }
 
 // logModel returns the model of a log, in which a call counts for a whole window.
@@ -113,7 +114,7 @@ func (m *fixedModel) refund(_ int64, _ core.Limit, charge, permits int) {
 	}
 }
 
-// alignedModel is the number of permits charged in each window of the calendar, by the window's
+// alignedModel holds the number of permits charged in each window of the calendar, by the window's
 // number since the epoch.
 type alignedModel struct {
 	admitted map[int64]int64

@@ -38,7 +38,7 @@ func EnginesAgree(t *testing.T, e Engine) {
 type plannedCall struct {
 	caller int
 	weight int
-	wait   time.Duration // in parts of a window,
+	wait   time.Duration // in 32nds of a window,
 	of     int           // of this rule
 	exact  bool          // or as long as the last refusal said
 }
@@ -78,7 +78,7 @@ func agree(one, other *watchedGuard, rules []namedLimit, calls []plannedCall) er
 	return nil
 }
 
-// outcome is everything that can be seen of an answer, except its source.
+// outcome is everything that is visible of an answer, except its source.
 type outcome struct {
 	status   int
 	header   http.Header

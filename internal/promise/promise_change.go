@@ -37,8 +37,8 @@ func changeByTurns(t *testing.T, e Engine, f facts) {
 	c.by(f.lasting(10_000)).wantLeft(10_000 - 21)
 }
 
-// changeUnderLoad makes many calls in two processes with different limits. Each process lets
-// through what its own limit leaves.
+// changeUnderLoad makes many calls in two processes with different limits. Each process lets calls
+// pass until its own limit is reached.
 func changeUnderLoad(t *testing.T, e Engine, f facts) {
 	both := e.limiters(t, 2)
 	limits := [2]core.Limit{f.lasting(100), f.lasting(160)}

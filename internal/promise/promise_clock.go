@@ -6,8 +6,8 @@ import (
 )
 
 // OneClock: only the servers' clock counts. If it steps back, no permits are created, and no caller
-// waits longer than for a counter that was used up just now. If it steps forward, that is as if the
-// time had passed. Charges of that time still count when it steps back again.
+// waits longer than for a counter that was used up just now. If it steps forward, it is as if the
+// time had passed. Charges made at that time still count when it steps back again.
 //
 // In this process there is nothing to test, because its clock never steps.
 func OneClock(t *testing.T, e Engine) {
@@ -44,7 +44,7 @@ func OneClock(t *testing.T, e Engine) {
 	})
 }
 
-// usedUpNow checks that a counter has nothing left, and that no wait is longer than if all of it
+// usedUpNow checks that a counter has nothing left, and that no wait is longer than if everything
 // had been used just now.
 func (c counter) usedUpNow(f facts) {
 	c.t.Helper()

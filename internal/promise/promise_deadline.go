@@ -95,8 +95,8 @@ func wantEndOf(t *testing.T, what string, callers bool, err error) {
 	}
 }
 
-// guarded returns the answer of a guard that fails open as the error that a direct call would
-// return.
+// guarded calls a guard that fails open, and converts its answer to the error that a direct call
+// would return.
 func guarded(ctx context.Context, guard *watchedGuard, who string) error {
 	answer := guard.Check(callBy(ctx, who))
 	switch {
@@ -109,8 +109,8 @@ func guarded(ctx context.Context, guard *watchedGuard, who string) error {
 	}
 }
 
-// storeError returns the error of a limiter whose store does not answer: that of the open breaker, if it
-// has opened.
+// storeError returns the error of a limiter whose store does not answer. If the breaker has opened,
+// that is the breaker's error.
 func storeError(limiter *core.Limiter) error {
 	if limiter.Stats().StoreErrors[core.StoreBreakerOpen] > 0 {
 		return &core.StoreError{Class: core.StoreBreakerOpen, Err: core.ErrStore}
@@ -164,7 +164,7 @@ func endedBefore(t *testing.T, guard *watchedGuard, limit core.Limit) {
 	c.wantLeft(9)
 }
 
-// endsMeanwhile makes calls whose callers leave while no server answers.
+// endsMeanwhile makes calls whose callers leave while the servers do not answer.
 func (e Engine) endsMeanwhile(t *testing.T, rule core.Rule) {
 	options := e.Options(t)
 	options.Timeout = storeTimeout

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// ExactUnderConcurrency: however many goroutines and clients use one counter at once, exactly as
-// many permits pass as there are. Whatever each call costs, the permits that passed and those that
-// are left add up to all.
+// ExactUnderConcurrency: however many goroutines and clients use one counter at once, exactly the
+// available permits are granted. Whatever each call costs, the granted permits and those that are
+// left add up to the total.
 func ExactUnderConcurrency(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		limiters := e.limiters(t, 3)
@@ -18,7 +18,7 @@ func ExactUnderConcurrency(t *testing.T, e Engine) {
 			c := counter{t: t, limiter: limiters[goroutine%3], name: "name", subject: subject, limit: limit}
 			d, err := c.limiter.MustCounter(c.name, c.limit).AllowN(context.Background(), c.subject, n)
 			if err != nil {
-				t.Error(err) // not Fatal: this is not the test's own goroutine
+				t.Error(err) // not Fatal, because this is not the test's goroutine
 			}
 			return d.Allowed
 		}

@@ -62,7 +62,7 @@ func NothingFitsIsAnError(t *testing.T, e Engine) {
 	t.Run("in a guard", func(t *testing.T) { tooHeavyForAGuard(t, e) })
 }
 
-// tooMany are numbers above the largest Max that an int of 32 bits cannot hold.
+// tooMany returns numbers above the largest Max, none if an int has 32 bits.
 func tooMany() []int {
 	if mostPermits+1 == math.MaxInt {
 		return nil
@@ -70,7 +70,7 @@ func tooMany() []int {
 	return []int{mostPermits + 1, math.MaxInt}
 }
 
-// nonsense are invalid limits, by the field that is wrong.
+// nonsense returns invalid limits, by the field that is wrong.
 func nonsense(l core.Limit) map[string][]core.Limit {
 	with := func(change func(*core.Limit)) core.Limit {
 		changed := l
@@ -84,7 +84,7 @@ func nonsense(l core.Limit) map[string][]core.Limit {
 	for _, d := range []time.Duration{0, -time.Second, 999 * time.Microsecond, time.Second + 1, 367 * 24 * time.Hour, 1<<63 - 1} {
 		wrong["Window"] = append(wrong["Window"], with(func(l *core.Limit) { l.Window = d }))
 	}
-	for _, n := range append(tooMany(), -1) { // any Burst is one too many where there is no bucket
+	for _, n := range append(tooMany(), -1) { // without a bucket, any Burst is wrong
 		wrong["Burst"] = append(wrong["Burst"], with(func(l *core.Limit) { l.Burst = n }))
 	}
 	wrong["Algorithm"] = []core.Limit{with(func(l *core.Limit) { l.Algorithm = 200 })}

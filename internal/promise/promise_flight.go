@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// InFlight: however many goroutines and clients take slots at once, never more than Max are held.
-// Each is free again when it is released, or exactly one Window after its holder last renewed it.
+// InFlight: however many goroutines and clients take slots at once, never more than Max are held. A
+// slot is free again when it is released, or exactly one Window after its holder last renewed it.
 func InFlight(t *testing.T, e Engine) {
 	t.Run("never more than Max", func(t *testing.T) { neverMoreInFlight(t, e) })
 	lab := e.newLab(t)
@@ -61,7 +61,7 @@ func (c counter) hold() (release func()) {
 	return release
 }
 
-// wantNoSlot checks that there is no slot, and for how long at most.
+// wantNoSlot checks that there is no slot, and that the wait is at most this long.
 func (c counter) wantNoSlot(most time.Duration) {
 	c.t.Helper()
 	release, d, err := c.limiter.MustSlots(c.name, c.limit.Max).LostAfter(c.limit.Window).Hold(context.Background(), c.subject)

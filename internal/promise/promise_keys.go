@@ -14,8 +14,8 @@ import (
 )
 
 // EveryKeyDies: every write gives a key a time to live of at most two windows, or until a bucket is
-// full. A key that lost it blocks nobody, and gets one with the next write. Peeks and refusals
-// write no key.
+// full. A key that lost its time to live blocks nobody, and gets a new one with the next write.
+// Peeks and refusals write no key.
 func EveryKeyDies(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "a time to live", func(c counter, f facts) {
@@ -56,7 +56,7 @@ func (l *lab) wantDying(c counter, f facts) {
 	wantDead(c.t, keys, time.Now().Add(f.lives(c.limit)+time.Millisecond))
 }
 
-// wantDead checks that keys expire by then.
+// wantDead checks that keys expire by the time latest.
 func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
 	t.Helper()
 	for key, state := range keys {
@@ -66,7 +66,7 @@ func wantDead(t testing.TB, keys map[string]keyState, latest time.Time) {
 	}
 }
 
-// keysGo checks that keys expire in the servers' own time.
+// keysGo checks that keys expire by the servers' own clocks.
 func (e Engine) keysGo(t *testing.T) {
 	options, servers := e.Options(t), e.clients(t)
 	limiter := newLimiter(t, options)

@@ -59,8 +59,8 @@ const (
 	enoughJoined = 50 // scripts with the keys of several calls
 )
 
-// amongMany uses new mixtures until scripts with the keys of several calls were sent, or at least
-// once if there are none.
+// amongMany uses new mixtures until enough scripts with the keys of several calls were sent. If the
+// engine has no such scripts, it uses one mixture.
 func (e Engine) amongMany(t *testing.T, options core.Options, check func(*mixture)) {
 	limiter, before, rounds := newLimiter(t, options), e.joined(), 0
 	joins := e.joins() && !options.OneKeyPerScript
@@ -82,8 +82,8 @@ func (e Engine) amongMany(t *testing.T, options core.Options, check func(*mixtur
 // cluster mode.
 func (e Engine) joins() bool { return !e.inProcess() && e.Name != "cluster" }
 
-// joined returns how many scripts have had the keys of several calls. Apart from these, only the
-// few proofs that a server holds all keys call MGET.
+// joined returns how many scripts have had the keys of several calls. Apart from these scripts,
+// only the few proofs that a server holds all keys call MGET.
 func (e Engine) joined() (n int) {
 	for _, server := range e.Servers {
 		n += server.Calls("mget")
@@ -176,7 +176,7 @@ func (m *mixture) wantUsed(c *count, limit core.Limit, used int64) {
 }
 
 // refusedChangesNothing uses up one limit of each counter, and then makes calls under both limits
-// in another process, which remembers no refusal. No key may change.
+// in another process, which remembers no refusals. No key may change.
 func (m *mixture) refusedChangesNothing() {
 	m.t.Helper()
 	for _, c := range m.counts {

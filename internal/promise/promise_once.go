@@ -24,7 +24,7 @@ func ChargedAtMostOnce(t *testing.T, e Engine) {
 	}
 }
 
-// chargedOnce counts calls that are answered, even by servers that keep forgetting their scripts.
+// chargedOnce checks calls that are answered, even by servers that keep forgetting their scripts.
 func chargedOnce(t *testing.T, e Engine, f facts) {
 	servers := e.clients(t)
 	c := counter{t: t, limiter: e.limiters(t, 1)[0], name: "name", subject: "subject", limit: f.lasting(100)}

@@ -14,8 +14,8 @@ import (
 )
 
 // KeysAreOpaque: whatever bytes are in names and subjects, no two of them share a counter. Keys in
-// Redis are short and printable, and have no braces but the pair around the subject, which alone
-// chooses the cluster slot.
+// Redis are short and printable. Their only braces are the pair around the subject, which alone
+// determines the cluster slot.
 func KeysAreOpaque(t *testing.T, e Engine) {
 	options := e.Options(t)
 	limiter := newLimiter(t, options)
@@ -42,8 +42,8 @@ func KeysAreOpaque(t *testing.T, e Engine) {
 	e.keysAreNoSubjects(t)
 }
 
-// keysAreNoSubjects: a subject that looks like the key of a long name or subject is not taken for
-// it.
+// keysAreNoSubjects checks that a subject which looks like the key of a long name or subject is not
+// taken for it.
 func (e Engine) keysAreNoSubjects(t *testing.T) {
 	options := e.Options(t)
 	long := strings.Repeat("long", 50)
@@ -71,8 +71,8 @@ var parts = rapid.OneOf(
 	rapid.SampledFrom([]string{
 		"{}", "}", "{", "a}:b", "*", "%00", "\x00", "\xff\xfe", "user:alice", "user%3Aalice", "ip:192.0.2.1",
 		strings.Repeat("x", 64), strings.Repeat("x", 65), strings.Repeat("x", 65) + "y", strings.Repeat("{", 5000),
-		"#" + core.Digest(strings.Repeat("x", 65)), // as the key of a long subject has it
-	})).Filter(func(part string) bool { // an address is no subject
+		"#" + core.Digest(strings.Repeat("x", 65)), // as in the key of a long subject
+	})).Filter(func(part string) bool { // an address is not a valid subject
 	_, err := netip.ParseAddr(part)
 	return err != nil
 })

@@ -11,7 +11,7 @@ import (
 )
 
 // NeverOverTheLimit: no caller gets more permits in any span than the algorithm promises, however
-// it times its calls. A fresh counter gives all of them.
+// it times its calls. A fresh counter grants all permits.
 func NeverOverTheLimit(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -39,7 +39,7 @@ type admission struct {
 }
 
 // staysWithin plays a trace and checks every span of what was admitted. A greedy caller peeks first
-// and takes no more than what is left, so all of it is used. A reset starts afresh.
+// and takes exactly what is left, so that everything is used. A reset starts afresh.
 func staysWithin(p *player, f facts, steps trace, greedy bool) error {
 	var admitted []admission
 	for i, s := range steps {

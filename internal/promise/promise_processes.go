@@ -21,10 +21,10 @@ const (
 )
 
 // ExactAcrossProcesses: four processes with 64 goroutines each share a counter. If no permits come
-// back, they get exactly as many as there are. If some do, they never get more in any span than the
-// algorithm promises, by the servers' clock.
+// back, they get exactly the available permits. If some do, they never get more in any span, by the
+// servers' clock, than the algorithm promises.
 //
-// Counters in this process belong to it alone.
+// For counters in this process, there is nothing to test.
 func ExactAcrossProcesses(t *testing.T, e Engine) {
 	if e.inProcess() {
 		return
@@ -35,7 +35,7 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 		if load, err = time.ParseDuration(long); err != nil {
 			t.Fatalf("%s: %v", longEnv, err)
 		}
-		// About as many calls get through on a machine with two processors.
+		// About this many calls pass on a machine with two processors.
 		most = max(most, int(load.Seconds()*20_000))
 	}
 	workers := startWorkers(t, workerCount)
@@ -63,8 +63,8 @@ func ExactAcrossProcesses(t *testing.T, e Engine) {
 }
 
 // leasedAcross makes every second process lease permits of a counter that the others use one by
-// one. Never more pass than may, by the time of use. Unused leased permits are back when the
-// processes are done.
+// one. By the time of use, never more calls pass than allowed. Unused leased permits are back when
+// the processes are done.
 func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.Duration) {
 	const most = 8_000
 	used := job{Limit: f.lasting(most), Lease: 500, Prefix: newPrefix()}
@@ -120,8 +120,8 @@ func addrsOf(servers []*redistest.Server) (addrs []string) {
 	return addrs
 }
 
-// wantSpans checks spans of several lengths, wherever one can begin. It counts the permits of calls
-// that both began and ended within the span, so slow calls cause no false alarm.
+// wantSpans checks spans of several lengths, at every possible beginning. It counts the permits of
+// calls that both began and ended within the span, so slow calls cause no false alarm.
 func wantSpans(t *testing.T, f facts, limit core.Limit, admitted []taken) {
 	t.Helper()
 	slices.SortFunc(admitted, func(a, b taken) int { return int(a.From - b.From) })

@@ -29,7 +29,7 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 		before := lab.keys(c.t, c.prefix)
 		for i := range 20 {
 			time.Sleep(told / 24)
-			c.limiter = c.another() // it knows of no refusal yet, so it asks the servers
+			c.limiter = c.another() // it does not know about the refusals, so it asks the servers
 			c.mustRefuse(1 + i%min(3, atOnce(c.limit)))
 			c.mustRefuse(atOnce(c.limit))
 			c.peek()
@@ -44,9 +44,9 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 	t.Run("hammering beside others", e.hammeredBesideOthers)
 }
 
-// hammeredBesideOthers makes many calls of callers who have used up a limit of their own. These
-// must take nothing from a limit that is shared with others, not even for a moment, though it may
-// be counted on another server. So all others pass.
+// hammeredBesideOthers makes many calls by callers who have used up their own limit. They must not
+// take permits of a limit that they share with others, not even for a moment, although it may be
+// counted on another server. So all others pass.
 func (e Engine) hammeredBesideOthers(t *testing.T) {
 	t.Run("in the process that refused them before", func(t *testing.T) { e.hammered(t, false) })
 	t.Run("in a process that has to find out", func(t *testing.T) { e.hammered(t, true) })
@@ -97,7 +97,7 @@ func (e Engine) hammered(t *testing.T, unknown bool) {
 }
 
 // useUp takes everything: half of it now and half a little later, so that it does not come back all
-// at once. If a limit would give some back in that time, no time passes.
+// at once. If permits would come back in that time, it takes everything now.
 func (c counter) useUp() {
 	c.t.Helper()
 	half := atOnce(c.limit) / 2

@@ -12,9 +12,9 @@ import (
 )
 
 // HonestRetryAfter: a caller who is refused and waits for RetryAfter passes if nobody else charges.
-// One microsecond earlier it would not. With a SlidingWindow, RetryAfter may be Window/32 longer
-// than with an exact count. When ResetAfter is over, to the microsecond, the counter equals a fresh
-// one.
+// One microsecond earlier, the call would be refused. With a SlidingWindow, RetryAfter may be
+// Window/32 longer than with an exact count. When ResetAfter is over, to the microsecond, the
+// counter equals a fresh one.
 func HonestRetryAfter(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	eachAlgorithm(t, func(t *testing.T, f facts) {
@@ -37,7 +37,7 @@ func HonestRetryAfter(t *testing.T, e Engine) {
 // waiter plays a trace, and waits for RetryAfter whenever it is refused.
 type waiter struct {
 	player
-	another func() *core.Limiter // of a process that was not refused, and has to ask
+	another func() *core.Limiter // returns a limiter of another process, which does not know the refusal and has to ask
 	facts
 	admitted []admission
 }
@@ -74,7 +74,7 @@ func (w *waiter) note(s step) {
 	w.admitted = append(w.admitted, admission{time.Now(), s.cost()})
 }
 
-// wait repeats the refused step: at the last moment at which it must be refused, and when it must
+// wait repeats the refused step twice: at the last moment when it must be refused, and when it must
 // pass.
 func (w *waiter) wait(s step, told time.Duration) error {
 	slack := w.slack(s.by)
@@ -105,7 +105,7 @@ func (w *waiter) wait(s step, told time.Duration) error {
 	return nil
 }
 
-// over reports whether a step is over the limit by an exact count of what was admitted in the last
+// over reports whether a step exceeds the limit, by an exact count of what was admitted in the last
 // Window.
 func (w *waiter) over(s step) bool {
 	sum := int64(s.cost())

@@ -14,7 +14,7 @@ import (
 
 // StoreFailureIsNoRefusal: if the servers cannot be reached, or answer with an error, a direct call
 // returns ErrStore and no decision, and each rule follows its own policy, with a reason of its own.
-// If one rule refuses, the call is refused. When the failure is over, all is as before.
+// If one rule refuses, the call is refused. When the failure is over, everything is as before.
 //
 // In this process nothing can fail.
 func StoreFailureIsNoRefusal(t *testing.T, e Engine) {
@@ -32,7 +32,7 @@ func StoreFailureIsNoRefusal(t *testing.T, e Engine) {
 	})
 }
 
-// failsAndMends makes calls before the store fails, while it does, and afterwards.
+// failsAndMends makes calls before a failure of the store, during it, and afterwards.
 func (e Engine) failsAndMends(t *testing.T, options core.Options, fail, mend func()) {
 	limit := core.PerDay(100)
 	open, closed := ruleOf("open", limit), ruleOf("closed", limit)

@@ -17,7 +17,7 @@ func AllOrNone(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		wide, narrow := ruleOf("wide", f.lasting(1000)), ruleOf("narrow", f.lasting(20))
 		everybody := wide
-		everybody.Key = core.Global // its counter lies on another server than most callers' own
+		everybody.Key = core.Global // for most callers, its counter is on another server than their own
 		t.Run("one server", func(t *testing.T) {
 			for _, c := range e.crowded(t, f, wide, narrow) {
 				for i := range callers {
@@ -45,8 +45,9 @@ const (
 
 func callerNamed(i int) string { return fmt.Sprint("caller", i) }
 
-// crowded lets many callers call at once. The narrow rule lets twenty calls of each through. The
-// rules come in either order. It returns the counters of the wide rule, without a subject.
+// crowded lets many callers call at once. The narrow rule lets twenty calls of each caller pass.
+// The rules are tried in both orders. crowded returns the counters of the wide rule, without a
+// subject.
 func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters []counter) {
 	for _, rules := range [][]core.Rule{{wide, narrow}, {narrow, wide}} {
 		options := e.Options(t)
@@ -54,7 +55,7 @@ func (e Engine) crowded(t *testing.T, f facts, wide, narrow core.Rule) (counters
 		if passed := crowd(limiter.MustGuard(rules...)); passed != callers*20 {
 			t.Errorf("%d calls passed, want %d", passed, callers*20)
 		}
-		limiter.Close() // waits for what is being given back; counting goes on
+		limiter.Close() // waits until charges are given back; counting continues
 		keys, err := keysOf(e.clients(t), options.Prefix)
 		if err != nil {
 			t.Fatal(err)

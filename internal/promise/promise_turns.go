@@ -13,9 +13,9 @@ import (
 )
 
 // TakesTurns: a caller who reserves gets the wait until its turn, which comes when one permit is
-// there, and pays its whole cost after it. A caller who would wait too long is refused and pays
-// nothing. A caller who leaves early gets back the permits of its reservation, except as many as
-// were reserved after it.
+// available; the rest of its cost delays the next caller. A caller who would wait too long is
+// refused and pays nothing. A caller who leaves early gets back the permits of its reservation,
+// except as many as were reserved later.
 func TakesTurns(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	t.Run("waits are exact", func(t *testing.T) {
@@ -107,7 +107,7 @@ func (c counter) reserve(n int) core.Decision {
 	return d
 }
 
-// acquireWaits waits in two limiters. Five permits more than there are take half a second.
+// acquireWaits waits in two limiters. Five permits more than available take half a second.
 func acquireWaits(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	begin := time.Now()
@@ -136,7 +136,8 @@ func tooLate(t *testing.T, options core.Options) {
 	}
 }
 
-// leavesEarly lets two callers wait behind a large reservation. The second's wait stays as it was.
+// leavesEarly lets two callers wait behind a large reservation. The wait of the second one does not
+// change when the first leaves.
 func leavesEarly(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	c.reserve(4)

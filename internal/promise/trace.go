@@ -18,7 +18,7 @@ type trace []step
 type step struct {
 	wait wait
 	do   action
-	n    int        // permits; more than the limit ever lets through stands for as many as it does
+	n    int        // permits; a number above the limit's largest cost stands for that cost
 	by   core.Limit // the limit as this step's process knows it
 	of   int        // which charge is given back
 }
@@ -32,7 +32,7 @@ const (
 	refund action = "refund"
 )
 
-// wait is how long a step waits: a time, by itself or after an occasion.
+// wait is how long a step waits: for a time, from now or from an occasion.
 type wait struct {
 	until occasion
 	more  time.Duration // may be negative, but no step goes back in time
@@ -67,10 +67,10 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 		}
 	})
 	return rapid.Custom(func(t *rapid.T) trace {
-		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(15), rapid.Just(40)).Draw(t, "length") // by itself rapid likes about six
+		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(15), rapid.Just(40)).Draw(t, "length") // on its own, rapid prefers about six
 		steps := trace(rapid.SliceOfN(one, n, n).Draw(t, "steps"))
-		// The place within a sub-window, a window or a tick where the trace begins matters to some
-		// algorithms.
+		// For some algorithms it matters where in a sub-window, a window or a tick the trace
+		// begins.
 		steps[0].wait = wait{more: upTo(of.Window).Draw(t, "beginning")}
 		return steps
 	})
@@ -112,7 +112,7 @@ type player struct {
 	charged       int
 }
 
-// refundable is a charge of which something can still be given back.
+// refundable is a charge that can still be given back, in full or in part.
 type refundable struct {
 	number int // of the charge, since the last reset
 	left   int

@@ -28,7 +28,7 @@ func init() {
 	}
 }
 
-// job is a task of a worker: many goroutines use one counter, until it is used up or for some time.
+// job is a task of a worker: many goroutines use one counter until it is used up, or for some time.
 type job struct {
 	Engine     string // the name of one of Engines
 	Addrs      []string
@@ -36,7 +36,7 @@ type job struct {
 	Limit      core.Limit
 	Goroutines int
 	For        time.Duration // 0: until the counter is used up
-	Lease      int           // of the rule to call by; 0: direct calls
+	Lease      int           // the Lease of the rule; 0: direct calls by a handle
 }
 
 // done is the result of a job.
@@ -50,8 +50,7 @@ type done struct {
 // The servers run on the same machine, so they have the same clock.
 type taken struct{ From, To int64 }
 
-// work does a job for each line of its input, until the input ends, because the test has ended or
-// died.
+// work does a job for each line of its input. The input ends when the test has ended or died.
 func work(in io.Reader, out io.Writer) {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -114,7 +113,7 @@ func (j job) do() (all done) {
 	return all
 }
 
-// leased returns a function that uses the counter by a rule that leases.
+// leased returns a function that uses the counter through a rule that leases.
 func (j job) leased(limiter *core.Limiter) func() (bool, error) {
 	rule := ruleOf("name", j.Limit)
 	rule.Lease, rule.OnStoreError = j.Lease, core.FailClosed
@@ -150,8 +149,8 @@ func (j job) ask(allow func() (bool, error)) (own done) {
 	return own
 }
 
-// over reports whether a goroutine has done its part. One that works for some time makes a few
-// calls in any case, so that the job is not empty on a busy machine.
+// over reports whether a goroutine has done its part. If the job lasts for some time, each
+// goroutine makes at least a few calls, so that the job is not empty on a busy machine.
 func (j job) over(begin time.Time, own done) bool {
 	if j.For == 0 {
 		return own.Refused >= 5
@@ -159,13 +158,13 @@ func (j job) over(begin time.Time, own done) bool {
 	return time.Since(begin) >= j.For && len(own.Admitted)+own.Refused >= 20
 }
 
-// worker is such a process, as the test sees it.
+// worker is a worker process, as seen by the test.
 type worker struct {
 	jobs    *json.Encoder
 	results *json.Decoder
 }
 
-// startWorkers starts processes that are gone when the test ends.
+// startWorkers starts worker processes that end with the test.
 func startWorkers(t *testing.T, n int) (workers []worker) {
 	t.Helper()
 	for range n {

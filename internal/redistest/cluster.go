@@ -20,11 +20,11 @@ const (
 // Cluster is a Redis cluster for one test: three masters, which divide the slots evenly, without
 // replicas until AddReplicas.
 //
-// If a master is down, the others go on serving their slots (cluster-require-full-coverage is off),
-// as in a cluster whose operators prefer a part to nothing. A master that was stopped for less than
-// a minute only seems slow to the others. With Redis's own node timeout of 15 seconds, a master
-// would answer CLUSTERDOWN if the two others got no processor for that long. A master that was
-// restarted keeps its slots, and takes calls again about two seconds later.
+// If a master is down, the others continue to serve their slots (cluster-require-full-coverage is
+// off), as in a cluster whose operators prefer partial service to none. A master that was stopped
+// for less than a minute only seems slow to the others. With Redis's own node timeout of 15
+// seconds, a master would answer CLUSTERDOWN if the two others got no processor for that long. A
+// master that was restarted keeps its slots, and takes calls again about two seconds later.
 type Cluster struct {
 	nodes    []*Server
 	replicas []*Server
@@ -59,7 +59,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 }
 
 // join gives master i its share of the slots and makes it meet the masters before it. Each master
-// has an epoch of its own from the start, so the masters have no conflict to settle first.
+// starts with a different epoch, so the masters do not have to resolve a conflict first.
 func (c *Cluster) join(i int) error {
 	ctx, client := context.Background(), c.nodes[i].probe()
 	defer func() { _ = client.Close() }()

@@ -10,8 +10,8 @@ import (
 const (
 	// The servers listen on [lowestPort, lowestPort+ports), and their cluster buses busOffset
 	// above, which is Redis's own rule. Both ranges are below the ports that Linux gives to
-	// outgoing connections (32768 and up). While its server is down, a port from there could be
-	// taken by any client, even by one that tries to reach that very server and connects to itself.
+	// outgoing connections (32768 and up). While its server is down, a port in that range could be
+	// taken by any client, even by one that tries to reach the same server and connects to itself.
 	lowestPort = 11000
 	ports      = 10000
 	busOffset  = 10000

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// process is one run of a program that must not outlive the test binary.
+// process is a running program that must not outlive the test binary.
 type process struct {
 	command *exec.Cmd
-	output  bytes.Buffer  // complete, and safe to read, once ended is closed
+	output  bytes.Buffer  // complete and safe to read once ended is closed
 	ended   chan struct{} // closed when the program is gone and has been waited for
 }
 

@@ -16,7 +16,7 @@ func endWithParent() *syscall.SysProcAttr {
 // suspend asks the kernel to stop the process. isSuspended reports when it has stopped.
 func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
-// resume lets a suspended process run on.
+// resume continues a suspended process.
 func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
 // isSuspended reads the state from behind the program's name, which is in parentheses and may

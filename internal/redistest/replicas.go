@@ -10,9 +10,9 @@ import (
 )
 
 // AddReplicas gives each master a replica, which takes the master's place when the other masters
-// have not reached it for their node timeout and a second or two more. It returns when all replicas
-// have caught up and the whole cluster knows them, which takes about three seconds. Start the
-// cluster with "--cluster-node-timeout", "1000", unless the test is to wait for a minute.
+// have not reached the master for their node timeout plus a second or two. It returns when all
+// replicas have caught up and the whole cluster knows them, which takes about three seconds. Start
+// the cluster with "--cluster-node-timeout", "1000", unless the test can wait for a minute.
 func (c *Cluster) AddReplicas(t testing.TB) {
 	t.Helper()
 	for range c.nodes {

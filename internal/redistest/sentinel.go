@@ -94,7 +94,7 @@ func (s *Sentinel) Master(t testing.TB) (addr string) {
 	return at[0] + ":" + at[1]
 }
 
-// FailOver lets the replica take the place of a master that runs well, as before maintenance.
+// FailOver makes the replica take the place of a healthy master, as before maintenance.
 func (s *Sentinel) FailOver(t testing.TB) {
 	t.Helper()
 	client := s.watchers[0].sentinel()

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// patience bounds each wait for a server. Only a broken one uses it up: a healthy one answers
-	// within about 20 ms.
+	// patience bounds each wait for a server. Only a broken server uses it up: a healthy one
+	// answers within about 20 ms.
 	patience = 10 * time.Second
 	// attempts is how many ports are tried when another process takes the one that was just free.
 	attempts = 5
@@ -43,8 +43,8 @@ type Server struct {
 func program() string { return cmp.Or(os.Getenv("ACCESSLIMIT_REDIS_SERVER"), "redis-server") }
 
 // Start starts a redis-server and returns when it answers. The server keeps nothing on disk, except
-// in a temporary directory that the test removes. The args come last on its command line, such as
-// "--maxmemory", "2mb", and so win over the ones set here.
+// in a temporary directory that the test removes. The args, such as "--maxmemory", "2mb", come last
+// on its command line and thus override the ones set here.
 //
 // The environment variable ACCESSLIMIT_REDIS_SERVER names another program to start, by its absolute
 // path: a redis-server of another version, or a valkey-server.
@@ -108,7 +108,7 @@ func (r *Server) launch() error {
 	return fmt.Errorf("on port %d: %s", r.port, strings.TrimSpace(p.output.String()))
 }
 
-// answers reports whether this very process answers. An answer alone is not enough: when two test
+// answers reports whether this process answers, and not another one on its port. When two test
 // binaries pick the same port, the later server ends, but only after the earlier one has answered
 // in its place. A server that requires a password cannot be asked for its process, so its answer is
 // enough.
@@ -140,9 +140,9 @@ func (r *Server) Client(t testing.TB, change ...func(*redis.Options)) *redis.Cli
 	return client
 }
 
-// Stop suspends the server (SIGSTOP) and returns when it has stopped. Connections stay open and new
-// ones are even accepted, but nothing is answered, as on a machine that hangs. Commands that
-// clients send meanwhile are executed after Continue, even if no client waits for the answer any
+// Stop suspends the server (SIGSTOP) and returns when it has stopped. Connections stay open, and
+// new ones are even accepted, but nothing is answered, as on a machine that hangs. Commands that
+// clients send meanwhile are executed after Continue, even if no client waits for the answers any
 // more.
 func (r *Server) Stop() {
 	r.t.Helper()
@@ -154,7 +154,7 @@ func (r *Server) Stop() {
 	}
 }
 
-// Continue lets a stopped server run on (SIGCONT). It does nothing if the server runs.
+// Continue continues a stopped server (SIGCONT). It does nothing if the server runs.
 func (r *Server) Continue() {
 	r.t.Helper()
 	if err := resume(r.process.command.Process); err != nil {
@@ -167,7 +167,7 @@ func (r *Server) Continue() {
 func (r *Server) Kill() { r.process.kill() }
 
 // Restart kills the server if it still runs, and starts it again on the same port, empty and
-// without any script, as a master that lost its memory.
+// without any script, like a master that lost its memory.
 func (r *Server) Restart() {
 	r.t.Helper()
 	r.Kill()

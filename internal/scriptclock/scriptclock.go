@@ -14,8 +14,8 @@ const (
 	// Lines are the lines by which every script reads Redis's clock.
 	Lines    = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 	argument = "local now = ARGV[#ARGV] + 0\n"
-	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds what PTTL says
-	// to the time, and asks again if another millisecond began in between.
+	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds PTTL's result to
+	// the time, and asks again if a new millisecond began in between.
 	expireTime = `local function expire_time(key)
   local at = redis.pcall('PEXPIRETIME', key)
   if type(at) == 'number' then return at end
@@ -38,12 +38,11 @@ end
 )
 
 // TakeTime returns the text of a production script, changed to take the time, in microseconds, as
-// its last argument. It is made from the very text that runs in production, which itself takes no
-// time.
+// its last argument.
 func TakeTime(text string) (string, error) { return replace(text, argument) }
 
-// TakeTimeAndExpire is TakeTime for a script that first drops each of its keys whose time to live
-// is over by then, as the server would by its own clock.
+// TakeTimeAndExpire is TakeTime for a script that first deletes each of its keys that has expired
+// by the given time, as the server would by its own clock.
 func TakeTimeAndExpire(text string) (string, error) { return replace(text, argument+expireTime+expire) }
 
 func replace(text, clock string) (string, error) {
