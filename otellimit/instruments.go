@@ -49,7 +49,7 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.calls = m.counter("calls", "{call}", "Calls that were answered with the decision of a rule.")
 	i.near = m.counter("near_limit", "{call}", "Calls that a rule allowed, after which at least 80 % of its limit was in use.")
 	i.keys = m.upDown("keys", "{key}", "Counters that this process keeps.")
-	i.evictions = m.counter("evictions", "{key}", "Counters that were forgotten though they still counted, because there were too many.")
+	i.evictions = m.counter("evictions", "{key}", "Counters that were forgotten although they still counted, because there were too many.")
 	i.trips = m.counter("store.trips", "{trip}", "Round trips to Redis that decided calls.")
 	i.storeCalls = m.counter("store.calls", "{call}", "Calls in these round trips.")
 	i.merged = m.counter("store.merged_calls", "{call}", "Calls that shared the script call of another on the same counters.")

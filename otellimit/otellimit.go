@@ -11,8 +11,8 @@
 //
 // The metrics are the counts of [core.Limiter.Stats], read whenever metrics are collected, so calls
 // pay nothing for them. They have the names of package promlimit in the form of OpenTelemetry. So
-// if they reach Prometheus, the dashboard and the alert rules of promlimit work for them too:
-// core/OPERATING.md says how.
+// if they reach Prometheus, the dashboard and the alert rules of promlimit work for them too, as
+// core/OPERATING.md explains.
 //
 // Every metric has the attribute accesslimit.limiter. The other attributes are names that the
 // service chose, and a few constants. Subjects are never attributes, neither of metrics nor of
@@ -40,17 +40,17 @@ const scope = "github.com/accesslimit/accesslimit/otellimit"
 
 // Options are the settings of Observe.
 type Options struct {
-	// Name is the value of the attribute accesslimit.limiter of all metrics. It tells the limiters
-	// of a process apart, so each needs another one. Default: "default".
+	// Name is the value of the attribute accesslimit.limiter of all metrics. It distinguishes the
+	// limiters of a process, so each needs a different one. Default: "default".
 	Name string
-	// MeterProvider makes the instruments. Default: that of otel.GetMeterProvider.
+	// MeterProvider makes the instruments. Default: the result of otel.GetMeterProvider.
 	MeterProvider metric.MeterProvider
-	// StoreTime, if set, shows how long calls wait for Redis. Default: this is not shown.
+	// StoreTime, if set, shows how long calls wait for Redis. Default: nil.
 	StoreTime *StoreTime
 }
 
-// Observe exports the metrics of a limiter until Unregister is called on the Registration. The
-// error says that the limiter is nil, or is that of the MeterProvider.
+// Observe exports the metrics of a limiter until Unregister is called on the Registration. It
+// returns an error if the limiter is nil or the MeterProvider fails.
 func Observe(limiter *core.Limiter, options Options) (metric.Registration, error) {
 	if limiter == nil {
 		return nil, errors.New("otellimit: the limiter is nil")
@@ -147,7 +147,7 @@ func (o *observer) observeRules(to metric.Observer, sets []core.RuleSetStats) {
 	}
 }
 
-// with returns attributes beside the limiter's name.
+// with returns the limiter's name and further attributes.
 func (o *observer) with(further ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(append(further, o.name)...)
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// The attributes of spans, which those of metrics share.
+// The attributes that spans and metrics share.
 const (
 	ruleKey   = attribute.Key("accesslimit.rule")
 	reasonKey = attribute.Key("accesslimit.reason")
 	sourceKey = attribute.Key("accesslimit.source")
 )
 
-// SetAttributes sets attributes of the span in the context to a decision. It is for
-// [core.Options.OnDecision], as it is or called from a function of your own. It starts no span,
-// because most decisions take microseconds.
+// SetAttributes sets attributes of the span in the context that describe a decision. It is for
+// [core.Options.OnDecision], directly or called from your own function. It starts no span, because
+// most decisions take microseconds.
 //
 //	accesslimit.rule         the name of the rule or the handle
 //	accesslimit.reason       why the call is allowed or refused, as core.Reason
@@ -29,8 +29,8 @@ const (
 //	accesslimit.remaining    permits left; left out if no counter answered
 //	accesslimit.retry_after  the wait in seconds; only for a refused call that may pass after it
 //
-// If several middlewares decide about a call, the attributes are those of the last one. A rule in
-// DryRun that would have refused the call only sets accesslimit.dry_run.rule to its name.
+// If several middlewares decide a call, the attributes are those of the last one. A rule in DryRun
+// that would have refused the call only sets accesslimit.dry_run.rule to its name.
 func SetAttributes(ctx context.Context, e core.Event) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

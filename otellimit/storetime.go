@@ -14,7 +14,7 @@ import (
 )
 
 // StoreTime shows how long calls wait for Redis, as the histogram accesslimit.store.duration. It is
-// a metric.Producer, because OpenTelemetry has no instrument that observes a histogram: give it to
+// a metric.Producer, because OpenTelemetry has no instrument that observes a histogram. Pass it to
 // the reader with metric.WithProducer, and then to Observe. Its temporality is always cumulative.
 // The zero StoreTime is ready for use, and must not be copied. It is safe for concurrent use.
 type StoreTime struct {
@@ -28,7 +28,7 @@ type timed struct {
 	since   time.Time
 }
 
-// add adds a limiter to those that are shown, until remove is called.
+// add adds a limiter to the shown ones until remove is called.
 func (s *StoreTime) add(limiter *core.Limiter, name attribute.KeyValue) (remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

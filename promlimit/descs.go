@@ -2,7 +2,7 @@ package promlimit
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// descs describe the metrics. Package otellimit has the same ones under the names that
+// descs describes the metrics. Package otellimit has the same metrics, under names that
 // OpenTelemetry translates into these.
 type descs struct {
 	decisions, calls, near              *prometheus.Desc
@@ -23,7 +23,7 @@ func newDescs(constant prometheus.Labels) descs {
 		near:      desc("near_limit_total", "Calls that a rule allowed, after which at least 80 % of its limit was in use.", "rule", "source"),
 
 		keys:      desc("keys", "Counters that this process keeps."),
-		evictions: desc("evictions_total", "Counters that were forgotten though they still counted, because there were too many."),
+		evictions: desc("evictions_total", "Counters that were forgotten although they still counted, because there were too many."),
 
 		trips:      desc("store_trips_total", "Round trips to Redis that decided calls."),
 		storeCalls: desc("store_calls_total", "Calls in these round trips."),

@@ -25,8 +25,8 @@ import (
 
 // Options are the settings of a collector.
 type Options struct {
-	// Name is the value of the label limiter of all metrics. It tells the limiters of a process
-	// apart: a registry refuses a second collector with the same Name. Default: "default".
+	// Name is the value of the label limiter of all metrics. It distinguishes the limiters of a
+	// process: a registry refuses a second collector with the same Name. Default: "default".
 	Name string
 }
 
@@ -108,8 +108,8 @@ func gauge(ch chan<- prometheus.Metric, desc *prometheus.Desc, value float64, la
 	ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 }
 
-// histogram returns the histogram in the form of Prometheus, in which each bucket also counts what
-// is in the lower ones.
+// histogram returns the histogram in the form of Prometheus, in which each bucket includes the
+// lower ones.
 func histogram(desc *prometheus.Desc, h *core.Histogram) prometheus.Metric {
 	buckets, sum := make(map[float64]uint64, len(h.Bounds)), uint64(0)
 	for i, bound := range h.Bounds {

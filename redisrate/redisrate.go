@@ -38,10 +38,10 @@ import (
 )
 
 const (
-	// prefix is not rate, with which the keys of redis_rate begin: there, a caller's key could be
-	// the name of a counter here.
+	// prefix differs from rate, with which the keys of redis_rate begin. With the same prefix, a
+	// caller's key there could be a counter's key here.
 	prefix = "redisrate"
-	// name is that of the counters.
+	// name is the name of the counters.
 	name = "redis_rate"
 	// timeout is how long go-redis waits for a reply by default.
 	timeout = 3 * time.Second
@@ -98,7 +98,7 @@ func (l Limiter) AllowN(ctx context.Context, key string, limit Limit, n int) (*R
 	return result(limit, n, &d, err)
 }
 
-// AllowAtMost counts as many of n events as may happen now, and returns how many in Allowed.
+// AllowAtMost counts as many of n events as may happen now, and returns their number in Allowed.
 func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int) (*Result, error) {
 	counter, err := l.counter(limit)
 	if err != nil {
@@ -112,8 +112,8 @@ func (l Limiter) AllowAtMost(ctx context.Context, key string, limit Limit, n int
 	return result(limit, granted, &d, err)
 }
 
-// Reset forgets what was counted for a key under limits by the second, the minute and the hour, and
-// by any other Period that this Limiter was called with.
+// Reset forgets what was counted for a key under limits per second, per minute and per hour, and
+// with any other Period with which this Limiter was called.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	all, err := l.allPeriods()
 	if err == nil {
@@ -133,7 +133,7 @@ func (l *Limiter) counter(limit Limit) (core.Counter, error) {
 	case l.limiter == nil:
 		return core.Counter{}, errNeverMade
 	case limit.Rate < 1 || limit.Burst < 1:
-		return core.Counter{}, fmt.Errorf("redisrate: %v is no limit: Rate and Burst must be at least 1", limit)
+		return core.Counter{}, fmt.Errorf("redisrate: %v is not a limit: Rate and Burst must be at least 1", limit)
 	}
 	counter, known := l.counters.Load(limit.Period)
 	if !known {
@@ -146,7 +146,7 @@ func (l *Limiter) counter(limit Limit) (core.Counter, error) {
 	return counter.(core.Counter).With(core.Per(limit.Rate, limit.Period).Bucket(limit.Burst)), nil
 }
 
-// allPeriods returns the counter of all Periods, to be reset.
+// allPeriods returns a counter that stands for all Periods, for Reset.
 func (l *Limiter) allPeriods() (core.Counter, error) {
 	if l.limiter == nil {
 		return core.Counter{}, errNeverMade

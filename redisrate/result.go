@@ -16,8 +16,8 @@ type Result struct {
 	Allowed int
 	// Remaining is how many more events may happen now.
 	Remaining int
-	// RetryAfter is the time after which a refused call passes, if nobody else calls: for
-	// AllowAtMost, a call for one event. It is -1 if the call was not refused.
+	// RetryAfter is the time after which a refused call passes if nobody else calls. For
+	// AllowAtMost, that is a call for one event. It is -1 if the call was not refused.
 	RetryAfter time.Duration
 	// ResetAfter is the time until the key is as good as one that was never used.
 	ResetAfter time.Duration
@@ -35,9 +35,10 @@ func result(limit Limit, allowed int, d *core.Decision, err error) (*Result, err
 	return r, nil
 }
 
-// neverAllowed returns the refusal of n events, more than a Burst. An error, as in core, would let
-// the call pass where a service lets everything pass on errors. RetryAfter is the time in which a
-// bucket of n events would be full enough, as in redis_rate, although waiting does not help.
+// neverAllowed returns the refusal of n events, which are more than a Burst. Core returns an error
+// instead, with which a service that lets calls pass on errors would let this call pass. RetryAfter
+// is the time until a bucket of n events would be full enough, as in redis_rate, although waiting
+// does not help.
 func neverAllowed(ctx context.Context, counter core.Counter, key string, limit Limit, n int) (*Result, error) {
 	d, err := counter.Peek(ctx, subject(key))
 	r, err := result(limit, 0, &d, err)
