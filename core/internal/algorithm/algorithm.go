@@ -2,17 +2,18 @@
 // process.
 //
 // Both are the same function of a state, the time and a limit, in integers throughout, so they give
-// the same answers to the microsecond. The form of a state in Redis stands at the head of its Lua
-// file. A change of that form takes another tag, so that old scripts beside new ones never misread
-// a state.
+// the same answers to the microsecond. The head of an algorithm's Lua file describes the form of
+// its state in Redis. If that form changes, the tag must change, so that old and new scripts side
+// by side never misread a state.
 //
-// A small state is one string, read with GET and written with SET ... PXAT. So one script decides
-// over any mix of algorithms, a foreign value is told from a state, and every write renews the time
-// to live, even of a key that somebody made persistent. A log and the calls in flight are a list
-// and a sorted set: as a string, a log of 10,000 would be 160 kB to read and write for each call.
+// A small state is one string, read with GET and written with SET ... PXAT. So one script can
+// decide any mix of algorithms, a foreign value can be told from a state, and every write renews
+// the time to live, even of a key that somebody made persistent. A log and the calls in flight are
+// a list and a sorted set: as a string, a log of 10,000 would be 160 kB to read and write for each
+// call.
 //
-// Nothing outside an algorithm's own files asks which algorithm a limit has: what differs between
-// algorithms is in their [Properties], or a method of their definition.
+// Nothing outside an algorithm's own files asks which algorithm a limit has. Algorithms differ in
+// their [Properties] and in the methods of their definition.
 package algorithm
 
 import "io/fs"
@@ -32,8 +33,8 @@ const (
 	Ban
 )
 
-// registry holds the algorithms by their kind. The array has room for more. Scripts are cached by
-// the set of algorithms in them, and the array's length bounds the number of sets.
+// registry holds the algorithms by their kind, and has room for more. Its length bounds the number
+// of sets of algorithms, by which scripts are cached.
 var registry = [10]registered{
 	SlidingWindow:  register(slidingWindow{}, texts),
 	SlidingLog:     register(slidingLog{}, texts),
@@ -91,7 +92,7 @@ var noProperties Properties
 // Properties are what is always true of an algorithm. Each zero value is the safe one.
 type Properties struct {
 	Name string // as core spells it
-	Text string // its words in the text form of a limit, if it has some: behind the rate, or with Slots behind the number
+	Text string // its words in the text form of a limit, if any: after the rate or, with Slots, after the number
 	File string // the prefix of its Lua files
 	Tag  string // its short name and the version of its state, as in keys and scripts
 
@@ -105,7 +106,8 @@ type Properties struct {
 	// Slots reports that permits are held by calls in flight. A call takes one, whatever its cost,
 	// under a name of its own. It renews the slot, and gives it back when it ends.
 	Slots bool
-	// Watches reports that a counter of it counts the refusals of others, and is never charged.
+	// Watches reports that its counters count the refusals of other counters, and are never
+	// charged.
 	Watches bool
 
 	Remembers bool // a refusal may be repeated while it is steady; see definition.steady
@@ -126,18 +128,18 @@ type definition interface {
 
 	// place returns the At of a state that is written now.
 	place(now int64, l *Limit) int64
-	// anchor moves a state that was written at a later place, before the clock stepped back, to a
-	// place: all of it counts as used there.
+	// anchor moves a state that was written before the clock stepped back to an earlier place, as
+	// if everything had been used there.
 	anchor(s *State, place int64, l *Limit)
 	// look returns how many permits remain, and after how long a cost fits. It changes nothing.
 	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)
 	// resetAfter returns how long it takes until the state equals a fresh one.
 	resetAfter(s *State, t moment, l *Limit) int64
-	// charge takes a cost that fits.
+	// charge charges a cost that fits.
 	charge(s *State, t moment, l *Limit, cost int64, mark string) effect
 
-	// giveBack takes a charge back as far as it still counts, and never more: what others used
-	// stays used. It returns how many permits may have counted still, but were not given back: see
+	// giveBack gives back a charge as far as it still counts, and never more: what others used
+	// stays used. It returns how many permits may still have counted but were not given back; see
 	// token_bucket_giveback.lua. The state need not be anchored. By default nothing is given back,
 	// and nothing lost.
 	giveBack(s *State, now int64, c *Charge) (lost int64)
@@ -145,13 +147,13 @@ type definition interface {
 	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
 	// its time is over.
 	empty(s *State) bool
-	// lives returns for how long a state counts that is longer than the ResetAfter of this limit. By
-	// default, none does.
+	// lives returns for how long a state counts if that is longer than the ResetAfter of this
+	// limit, and otherwise 0. By default it returns 0.
 	lives(s *State, t moment, l *Limit) int64
-	// args returns the arguments of the algorithm's Lua functions that follow the cost. The mark is
-	// that of the counter, and at is approximately now. By default that is the limit's own args.
+	// args returns the arguments of the algorithm's Lua functions that follow the cost. mark is the
+	// counter's Mark, and at is approximately now. By default it returns the limit's own args.
 	args(l *Limit, mark string, at int64) [4]any
-	// share returns a part of the limit. By default a limit cannot be shared.
+	// share returns a part of the limit. By default a limit cannot be divided.
 	share(l *Limit, part float64) (*Limit, error)
 
 	// steady returns for how long a verdict on this cost stays valid; see Limit.Steady. By default
@@ -160,13 +162,12 @@ type definition interface {
 	// leaseLife returns for how long permits that were charged with this verdict can be used; see
 	// Limit.LeaseLife. By default that is 0.
 	leaseLife(l *Limit, v *Verdict) int64
-	// leasedTogether is as Limit.LeasedTogether. By default no two leases are joined.
+	// leasedTogether is Limit.LeasedTogether for this algorithm. By default it reports false.
 	leasedTogether(l *Limit, a, b *Verdict) bool
 	// noticeLife returns for how long a threshold that was reached with this verdict is not reported
 	// again; see Limit.NoticeLife. By default that is the window.
 	noticeLife(l *Limit, v *Verdict) int64
-	// word returns the state as a Word, and back writes the word into the state again; see
-	// Limit.AsWord. By default there is none.
+	// word returns the state as a Word; see Limit.AsWord. By default a state cannot be a Word.
 	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
 	back(w *Word, value, now int64, s *State) (freshAt int64)
 
@@ -174,14 +175,14 @@ type definition interface {
 	// one cost, and readFast reads its reply.
 	fastArg(l *Limit, cost, calls int64) string
 	readFast(l *Limit, reply string, cost, calls int64, f *Found) error
-	// readState reads a state as it is in Redis, of a counter that was used. By default no string
-	// is a state.
+	// readState reads the state of a used counter as Redis stores it. By default no string is a
+	// state.
 	readState(l *Limit, text string, f *Found) error
 
 	// reserve takes a cost at its turn, if that comes within patience; see Limit.Reserve. By
-	// default there is no reservation, but an error.
+	// default it returns an error.
 	reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64)
-	// renew keeps a slot; see Limit.Renew. By default it does nothing.
+	// renew keeps a slot for another window; see Limit.Renew. By default it does nothing.
 	renew(l *Limit, s *State, now int64, holder string)
 	// records lists the calls that count; see Limit.Records. By default there are none.
 	records(l *Limit, s *State, now int64) []Record
@@ -192,11 +193,11 @@ type definition interface {
 // moment is a time in microseconds, and the place of a state that is written then.
 type moment struct{ now, place int64 }
 
-// effect is what a charge leaves.
+// effect describes the state after a charge.
 type effect struct {
 	resetAfter int64 // of the state
-	// lives is how long the state counts, if that is longer. For this limit, the state may equal a
-	// fresh one earlier.
+	// lives is how long the state counts, if that is longer than resetAfter. Seen by this limit,
+	// the state may equal a fresh one earlier.
 	lives    int64
 	position int64 // of the charge; see Charge
 }

@@ -2,16 +2,16 @@ package algorithm
 
 import "math"
 
-// ban refuses a subject altogether for a while when it was refused in several consecutive windows.
-// It is kept beside the subject's counters, in a key of its own that only rules with a ban look at:
-// all other calls would pay for a key that hardly ever exists.
+// ban refuses all calls of a subject for a while after it was refused in several consecutive
+// windows. It is kept beside the subject's counters, in a key of its own, so that only calls by
+// rules with a ban pay for reading a key that hardly ever exists.
 type ban struct{ defaults }
 
 // banTerms are the terms of a ban besides its window. Times are in microseconds.
 type banTerms struct {
-	after   int64 // in how many consecutive windows a subject is refused; 0: bans by hand only
+	after   int64 // consecutive windows with a refusal before a ban; 0: bans by hand only
 	span    int64 // how long the first ban lasts
-	longest int64 // how long any lasts
+	longest int64 // how long a ban lasts at most
 }
 
 // banHistory is the state of a ban. The At of its State is the time of the last strike or ban by
@@ -27,9 +27,9 @@ func (ban) properties() Properties {
 	return Properties{Name: "Ban", File: "ban", Tag: "bn1", Watches: true, Remembers: true}
 }
 
-// Banned returns the limit of a ban. It begins after a refusal in each of so many consecutive
-// windows (0: by hand only). The first one lasts for span, and each further one twice as long, up
-// to longest. Times are in microseconds.
+// Banned returns the limit of a ban. The ban begins when a call was refused in each of several
+// consecutive windows, whose number is after (0: by hand only). The first ban lasts for span, and
+// each further one twice as long, up to longest. Times are in microseconds.
 func Banned(after, span, longest, window int64) Limit {
 	return newLimit(Limit{Kind: Ban, Window: window, ban: banTerms{after, span, longest}}, after, span, longest, window)
 }
@@ -44,7 +44,7 @@ func (ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }
 
 func (ban) place(now int64, _ *Limit) int64 { return now }
 
-// history returns the ban's own part of a state, created if needed.
+// history returns a state's banHistory, creating it if needed.
 func (s *State) history() *banHistory {
 	if s.More == nil {
 		s.More = &More{ban: new(banHistory)}
@@ -52,7 +52,7 @@ func (s *State) history() *banHistory {
 	return s.More.ban
 }
 
-// anchor moves the ban back with the clock, so that its rest is as long as before.
+// anchor moves the ban back with the clock, so that it lasts as long as it would have.
 func (ban) anchor(s *State, place int64, _ *Limit) {
 	h, back := s.history(), s.At-place
 	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, place
@@ -74,8 +74,8 @@ func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
 
 func (ban) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
 
-// steady returns the rest of the present window, because a refusal in the next one has to be
-// counted too. A ban by hand alone counts none, so its answer does not end.
+// steady returns the rest of the current window, because a refusal in the next window must be
+// counted too. With bans by hand only, nothing is counted, so the answer stays valid.
 func (ban) steady(l *Limit, v *Verdict, _ int64) int64 {
 	switch {
 	case v.RetryAfter > 0:
@@ -111,7 +111,7 @@ func (ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted
 	return max(0, h.ends-now), h.forgotten - now, true
 }
 
-// lasts returns how long a ban lasts after so many earlier ones.
+// lasts returns how long a ban lasts after a number of earlier ones.
 func (t *banTerms) lasts(earlier int64) int64 {
 	span := min(t.span, t.longest)
 	for range min(earlier, 40) {
@@ -120,9 +120,9 @@ func (t *banTerms) lasts(earlier int64) int64 {
 	return span
 }
 
-// Impose bans by hand: for a span from now on, or until the ban in force ends, if that is later.
-// Earlier bans are forgotten no sooner than before. The count of strikes in a row starts again at
-// 0. Impose reports whether the ban lasts longer than before.
+// Impose bans by hand, for a span from now or until the ban in force ends, whichever is later.
+// Earlier bans are not forgotten any sooner. The count of strikes in a row restarts at 0. Impose
+// reports whether the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
 		ban{}.anchor(s, now, nil)

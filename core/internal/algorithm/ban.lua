@@ -1,4 +1,4 @@
--- Ban: a subject that is refused in a number of consecutive windows is refused altogether for a
+-- Ban: after refusals in a number of consecutive windows, all calls of a subject are refused for a
 -- while. Each further ban lasts twice as long.
 --
 -- args      number of windows (0: bans by hand only), span of the first ban, longest span, window;
@@ -15,7 +15,7 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
     ends, last, strikes, bans, forgotten = struct.unpack('<I7I7I2I1I7', state)
     if #state ~= 24 or last >= 2 ^ 53 or ends > forgotten or forgotten >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if last > now then
-      -- The clock stepped back: what was left of the ban is still left.
+      -- The clock stepped back: the ban lasts as long as it would have.
       ends, forgotten, last = math.max(0, ends - (last - now)), math.max(0, forgotten - (last - now)), now
       anchored = struct.pack('<I7I7I2I1I7', ends, last, strikes, bans, forgotten)
     end

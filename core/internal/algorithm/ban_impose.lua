@@ -1,5 +1,5 @@
--- Bans a subject by hand for a span from now on, or until the ban in force ends, if that is later.
--- Earlier bans are not forgotten any sooner. The strikes in a row go back to none.
+-- Bans a subject by hand, for a span from now or until the ban in force ends, whichever is later.
+-- Earlier bans are not forgotten any sooner. The count of strikes in a row restarts at 0.
 --
 -- KEYS[1]   the ban
 -- ARGV[1]   the span (microseconds)

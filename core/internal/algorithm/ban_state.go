@@ -10,7 +10,7 @@ type BanState struct {
 	Ends int64 // when the ban ends; it is not in force from then on
 	Bans int64 // how often the subject was banned so far, except by hand
 
-	strikes, struck int64 // in a row since then, and when the last one was
+	strikes, struck int64 // strikes in a row since then, and the time of the last one
 }
 
 // errNoBan is the error of a string that is not the state of a ban.
@@ -19,8 +19,8 @@ var errNoBan = errors.New("is not the state of a ban")
 // banStateLength is the length of a ban's state in Redis.
 const banStateLength = 24
 
-// ReadBan reads the state of a ban as ban.lua writes it. If the clock stepped back, the rest of the
-// ban is as long as before.
+// ReadBan reads the state of a ban as ban.lua writes it. If the clock stepped back, the ban lasts
+// as long as it would have.
 func ReadBan(state string, now int64) (BanState, error) {
 	if len(state) != banStateLength {
 		return BanState{}, errNoBan
@@ -50,7 +50,7 @@ func banStateAt(b BanState, forgotten, now int64) BanState {
 	return b
 }
 
-// Strikes returns how many strikes in a row the next one continues, under the limit of a ban.
+// Strikes returns how many strikes in a row precede the next one, under the limit of a ban.
 func (b *BanState) Strikes(l *Limit, now int64) int64 {
 	if now/l.Window-b.struck/l.Window > 1 {
 		return 0
@@ -58,8 +58,8 @@ func (b *BanState) Strikes(l *Limit, now int64) int64 {
 	return b.strikes
 }
 
-// Begins returns how long the ban would hold that a refusal at this time begins, or 0 if it would
-// begin none.
+// Begins returns how long a ban would hold if a refusal now began it, or 0 if the refusal would not
+// begin a ban.
 func (b *BanState) Begins(l *Limit, now int64) (holds int64) {
 	if l.ban.after == 0 {
 		return 0
@@ -69,9 +69,9 @@ func (b *BanState) Begins(l *Limit, now int64) (holds int64) {
 	return holds
 }
 
-// BanNote is what is kept of a ban by hand, beside the ban.
+// BanNote is a note about a ban by hand, kept beside the ban.
 type BanNote struct {
-	Ends         int64  // when the ban ends; another ban than this one has no note
+	Ends         int64  // when the ban ends; the note is only about the ban with this end
 	Author, Note string // of at most 255 bytes each
 }
 
@@ -81,7 +81,7 @@ func (n *BanNote) Append(dst []byte) []byte {
 	return append(append(dst, byte(len(n.Note))), n.Note...)
 }
 
-// ReadBanNote reads the stored form. ok is false if the text is none.
+// ReadBanNote reads the stored form. ok is false if the text is not a note.
 func ReadBanNote(text string) (n BanNote, ok bool) {
 	if len(text) < 7 {
 		return n, false

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Calendar is the days or the months of a time zone, daylight saving included: a day begins with
+// Calendar is the days or the months of a time zone, including daylight saving: a day begins with
 // its first instant, whatever the clock shows then.
 type Calendar struct {
 	Name  string // as in keys
 	zone  *time.Location
 	month bool
-	last  atomic.Pointer[span] // the span returned last, which is nearly always the next one, too
+	last  atomic.Pointer[span] // the span returned last; the next call nearly always needs the same one
 }
 
-// span is a day or month, and the one after it. Redis knows no zones, so a script receives both,
-// and picks one by its own clock.
+// span is a day or month and the one after it. Redis does not know time zones, so a script receives
+// both and picks one by its own clock.
 type span struct {
 	start, middle, end int64 // microseconds since the epoch
 	args               [3]any
 }
 
-// NewCalendar makes the calendar of a zone, of days or of months.
+// NewCalendar makes the calendar of a zone, in days or in months.
 func NewCalendar(name string, zone *time.Location, month bool) *Calendar {
 	return &Calendar{Name: name, zone: zone, month: month}
 }
@@ -41,7 +41,7 @@ func (c *Calendar) around(at int64) *span {
 	}
 	year, month, day := time.UnixMicro(at).In(c.zone).Date()
 	n := 0
-	// after returns when the next day or month begins. It skips one that the zone left out.
+	// after returns when the next day or month begins. It skips a day that the zone skipped.
 	after := func(begun int64) (begins int64) {
 		for begins = begun; begins <= begun; {
 			n++
@@ -51,7 +51,7 @@ func (c *Calendar) around(at int64) *span {
 	}
 	s := &span{start: c.begin(year, month, day, 0)}
 	s.middle = after(s.start)
-	for at >= s.middle { // the clocks were put back to a date that was over
+	for at >= s.middle { // the clocks were set back to a date that was already over
 		s.start, s.middle = s.middle, after(s.middle)
 	}
 	s.end = after(s.middle)
@@ -60,9 +60,9 @@ func (c *Calendar) around(at int64) *span {
 	return s
 }
 
-// begin returns the first instant of the nth day or month after that of a date. Usually that is
-// midnight. Where the clocks are put forward at midnight, there is none, and where they are put
-// back over it, there are two. So begin returns the first instant that shows this date, or a later
+// begin returns the first instant of the nth day or month after the one of a date. Usually that is
+// midnight. If the clocks are set forward at midnight, there is no midnight, and if they are set
+// back across it, there are two. So begin returns the first instant that shows this date or a later
 // one.
 func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 	if c.month {
@@ -77,7 +77,7 @@ func (c *Calendar) begin(year int, month time.Month, day, n int) int64 {
 		_, changes := t.ZoneBounds()
 		begins := midnight.Add(-time.Duration(offset) * time.Second)
 		// For the last day of a leap year, ZoneBounds can return an end that is before the
-		// beginning (Go 1.26). Then the zone does not change in that day.
+		// beginning (Go 1.26). In that case, the zone does not change on that day.
 		if begins.Before(changes) || !changes.After(t) {
 			return max(begins.UnixMicro(), t.UnixMicro())
 		}

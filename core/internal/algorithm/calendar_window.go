@@ -18,8 +18,8 @@ func (calendarWindow) limit(t *Terms) (Limit, error) {
 
 func (calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-// args returns the bounds of the present day or month and of the next one, because Redis knows no
-// zones.
+// args returns the bounds of the current day or month and of the next one, because Redis does not
+// know time zones.
 func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
 	if l.calendar == nil {
 		return l.boxed
@@ -36,7 +36,7 @@ func (calendarWindow) place(now int64, l *Limit) int64 {
 	return now - now%l.Window
 }
 
-// endOf returns the end of the window that contains now and began at this time.
+// endOf returns the end of the window that contains now and began at the time began.
 func (l *Limit) endOf(began, now int64) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).middle
@@ -44,7 +44,7 @@ func (l *Limit) endOf(began, now int64) int64 {
 	return began + l.Window
 }
 
-// anchor counts what was used as used in this window.
+// anchor counts everything that was used as used in the current window.
 func (calendarWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
 func (calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
@@ -82,7 +82,7 @@ func (calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
-// steady returns the rest of the window: everything comes back at its end.
+// steady returns the rest of the window, because everything comes back at its end.
 func (calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends

@@ -1,6 +1,6 @@
 -- CalendarWindow: at most max permits in each window of the clock: every window microseconds since
--- the epoch, or every day or month of a zone. Redis knows no zones, so the script receives the
--- bounds of two of those, and picks one.
+-- the epoch, or every day or month of a zone. Redis does not know time zones, so the script
+-- receives the bounds of two days or months and picks one.
 --
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next
@@ -22,7 +22,7 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
     at, used = struct.unpack('<I7I6', state)
     if #state ~= 13 or at >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if at > start then
-      -- The clock stepped back: what was used counts as used in this window.
+      -- The clock stepped back: everything that was used counts as used in this window.
       anchored = struct.pack('<I7I6', start, used)
     elseif at < start then
       used = 0

@@ -20,7 +20,7 @@ func (concurrency) args(l *Limit, holder string, _ int64) [4]any {
 
 func (concurrency) place(now int64, _ *Limit) int64 { return now }
 
-// anchor keeps the slots that were held when one was last taken or renewed. All of them count as
+// anchor keeps the slots that were held when a slot was last taken or renewed. All of them count as
 // renewed now.
 func (concurrency) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
 
@@ -50,7 +50,7 @@ func (concurrency) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 
 func (concurrency) empty(s *State) bool { return len(s.entries()) == 0 }
 
-// released returns the entries without those of a holder.
+// released returns the entries of all other holders.
 func released(entries []Entry, holder string) []Entry {
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Mark == holder })
 }

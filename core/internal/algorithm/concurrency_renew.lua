@@ -1,4 +1,4 @@
--- Renews the slots of a call in flight. A slot that was lost meanwhile is taken again, even over
+-- Renews the slots of a call in flight. A slot that was lost meanwhile is taken again, even above
 -- the limit, because its call is still in flight.
 --
 -- KEYS[i]   the counters of Concurrency, all in one cluster slot

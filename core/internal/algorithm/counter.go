@@ -2,7 +2,7 @@ package algorithm
 
 import "slices"
 
-// Counter is one thing to count: a key, its limit, and what the call at hand costs.
+// Counter is one thing to count: a key, its limit, and the cost of the current call.
 type Counter struct {
 	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
@@ -13,27 +13,27 @@ type Counter struct {
 	Watched []int
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
-	// Lenient says that this counter refuses no call, though it is charged like any other: that of a
-	// rule that is soft or in DryRun. The counters that a ban watches are all Lenient or all not, and
-	// the ban is as they are.
+	// Lenient says that this counter refuses no call, though it is charged like any other. Its rule
+	// is soft or in DryRun. A ban is Lenient if the counters that it watches are; they never
+	// differ.
 	Lenient bool
-	// Group says which Lenient counters belong together: those of a call with the same Group are all
-	// charged, or none. They lie in one shard. 0: the counter is charged by itself.
+	// Group says which Lenient counters of a call belong together: of those with the same Group,
+	// either all are charged or none. They lie in one shard. 0: the counter is charged by itself.
 	Group uint16
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
 	// personal holds for every caller.
 	Personal bool
-	// Override asks for what an operator may have set in place of the limits of the counter's rule;
-	// nil: nothing can be set. Own says then that the counter's limit is the rule's own, rather
-	// than a further one, and CountsIfOverridden that it counts only if an override limits the
-	// subject, whose plan is unlimited.
+	// Override asks for the limit that an operator may have set in place of those of the rule; nil:
+	// the rule has no overrides. If it is set, Own says that the counter's limit is the rule's own,
+	// not a further one. CountsIfOverridden says that the subject's plan is unlimited, so the
+	// counter counts only if an override limits the subject.
 	Override                *OverrideQuery
 	Own, CountsIfOverridden bool
-	// Lease is how many calls of this cost may be charged in one trip, to be used by this process;
-	// 0: each call asks the store. It is used only if the counter is alone on its call.
+	// Lease is how many calls of this cost may be charged in one trip, for this process to use
+	// later; 0: each call asks the store. It is used only if the call has no other counter.
 	Lease int64
-	// LocalShare is the part of the limit by which this process counts by itself while the shared
-	// store cannot answer, up to 1; 0: it does not.
+	// LocalShare is the fraction of the limit, up to 1, by which this process counts alone while
+	// the shared store cannot answer; 0: it does not.
 	LocalShare float64
 }
 
@@ -49,21 +49,21 @@ type Verdict struct {
 	At         int64 // of the decision, since the epoch
 	Remaining  int64 // permits left, after the charge if there was one
 	ResetAfter int64 // until the state equals a fresh one
-	RetryAfter int64 // until the cost fits, with nobody else charging; 0: it fits
+	RetryAfter int64 // until the cost fits if nobody else charges; 0: it fits
 	Wait       int64 // of a reservation: until its turn
 	Position   int64 // of the charge: see Charge; 0 if nothing was charged
-	// Taken is how many permits the call was charged, as far as nobody gave them back. Only code
-	// that charges sets it. So it is 0 unless somebody charged: for a counter that fits but took no
-	// part in the decision, too, and for all counters of a call that another one refused.
+	// Taken is how many permits the call was charged and has not given back. Only code that charges
+	// sets it. It is 0 for a counter that fits but took no part in the decision, and for all
+	// counters of a refused call.
 	Taken int64
-	// Blocked and Costly say that the cost does not fit for another reason than what was counted: the
-	// subject is blocked, or the cost is above the limit in force. Then nothing is counted.
+	// Blocked and Costly say that the reason for a refusal is not the count: the subject is
+	// blocked, or the cost is above the limit in force. Then nothing is counted.
 	Blocked, Costly bool
 
-	Struck   bool // of a ban: it counted a refusal of this call
-	Withheld bool // the cost fits, but not into another counter of its Group, so it is not charged
-	From     Origin
-	// Part is the same for all counters of a call that one shard answered for.
+	Struck    bool // the counter is a ban that counted a refusal of this call
+	Uncharged bool // the cost fits, but not into another counter of its Group, so it is not charged
+	From      Origin
+	// Part numbers the shards of a call: counters with the same Part were answered by one shard.
 	Part    uint8
 	Err     error // why the store could not answer; the rest is zero
 	Ended   error // the error of the caller's own context, if that ended first; the rest is zero
@@ -73,11 +73,12 @@ type Verdict struct {
 // Exceeded reports whether the cost does not fit because of what was counted.
 func (v *Verdict) Exceeded() bool { return v.RetryAfter > 0 && !v.Stops() }
 
-// Stops reports whether this is the verdict on a rule that stops a call, unless it refuses nobody.
+// Stops reports whether the verdict stops the call whatever was counted, unless its rule is
+// lenient.
 func (v *Verdict) Stops() bool { return v.Blocked || v.Costly }
 
-// Uncharge changes a verdict on this counter to that on a call whose charge was given back. If others
-// have used the counter too, its ResetAfter stays that of the charge, which is an upper bound.
+// Uncharge changes a verdict on this counter as if its charge had been given back. If others have
+// used the counter too, ResetAfter stays as it was with the charge, which is an upper bound.
 func (c *Counter) Uncharge(v *Verdict) {
 	v.Remaining, v.Taken, v.Position = v.Remaining+v.Taken, 0, 0
 	if v.Remaining == c.Limit.Max {
@@ -85,7 +86,7 @@ func (c *Counter) Uncharge(v *Verdict) {
 	}
 }
 
-// Failure returns why the store could not answer, even if something else did instead.
+// Failure returns why the store could not answer, even if this process answered instead.
 func (v *Verdict) Failure() error {
 	if v.Err != nil {
 		return v.Err
@@ -107,18 +108,19 @@ const (
 	FromNobody
 )
 
-// Charge is what a call was charged, to be given back.
+// Charge is what one call was charged on one counter. It is needed to give that back.
 type Charge struct {
 	Key   []byte
 	Limit *Limit
 	Cost  int64 // permits to give back
 	At    int64 // when they were charged: Verdict.At
-	// Position distinguishes the charge from others of its counter, also from those of the same
-	// microsecond. It increases with every charge. It is 0 with algorithms that need none.
+	// Position distinguishes the charge from other charges of its counter, even those of the same
+	// microsecond. It increases with every charge. It is 0 for algorithms that do not need it.
 	Position int64
-	Given    int64  // permits of it that were given back before
+	Given    int64  // permits that were given back before
 	Mark     string // Counter.Mark
-	// LocalShare is that of the counter, if this process charged it by itself; 0: the store did.
+	// LocalShare is the counter's LocalShare if this process charged it alone; 0: the store charged
+	// it.
 	LocalShare float64
 }
 
@@ -132,25 +134,24 @@ type Record struct {
 // Charges reports whether a call that passes is charged to this counter.
 func (c *Counter) Charges() bool { return c.Cost > 0 && !registry[c.Limit.Kind].Watches }
 
-// Refuses reports whether a verdict on this counter refuses the call: it does not fit, or the store
-// could not answer for a counter that is required. A lenient counter refuses nothing.
+// Refuses reports whether a verdict on this counter refuses the call: the call does not fit, or the
+// counter is required and the store could not answer. A lenient counter refuses nothing.
 func (c *Counter) Refuses(v *Verdict) bool {
 	return !c.Lenient && (v.RetryAfter != 0 || v.Err != nil && c.Required)
 }
 
-// WatchedIn returns the places of the watched counters in a part of the call that consists of the
-// counters at these places, in order. It leaves out watched counters that are not in the part.
-func (c *Counter) WatchedIn(places []int) (watched []int) {
+// WatchedIn returns the indexes of the watched counters within a subset of the call's counters. The
+// subset is given by its indexes, in order. Watched counters outside the subset are left out.
+func (c *Counter) WatchedIn(indexes []int) (watched []int) {
 	for _, at := range c.Watched {
-		if n, ok := slices.BinarySearch(places, at); ok {
+		if n, ok := slices.BinarySearch(indexes, at); ok {
 			watched = append(watched, n)
 		}
 	}
 	return watched
 }
 
-// Charged returns what the call was charged for this counter, to be given back. If its Cost is 0,
-// nothing was charged.
+// Charged returns what the call was charged on this counter. If its Cost is 0, nothing was charged.
 func (c *Counter) Charged(v *Verdict) Charge {
 	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: v.Taken, At: v.At, Position: v.Position, Mark: c.Mark}
 	if v.From == FromLocal {
@@ -159,16 +160,16 @@ func (c *Counter) Charged(v *Verdict) Charge {
 	return charge
 }
 
-// takes returns how much a script charges for this counter if the call passes, given its verdict.
+// takes returns how much a script charges to this counter if the call passes with this verdict.
 func (c *Counter) takes(v *Verdict) int64 {
-	if v.RetryAfter > 0 || v.Withheld || !c.Charges() {
+	if v.RetryAfter > 0 || v.Uncharged || !c.Charges() {
 		return 0
 	}
 	return c.Cost
 }
 
-// Merges reports whether equal calls on this counter can be decided together: calls that charge it,
-// and leave nothing of their own in its state.
+// Merges reports whether equal calls on this counter can be decided together. They can if they
+// charge it and leave nothing in its state that tells them apart.
 func (c *Counter) Merges() bool {
 	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges
 }

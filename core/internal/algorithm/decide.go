@@ -2,8 +2,9 @@ package algorithm
 
 import "slices"
 
-// Look stores a counter's answer to a cost in v. It changes nothing, except that a call which may
-// charge anchors a state that was written before the clock stepped back, as in decide.lua.
+// Look stores a counter's answer to a cost in v. It changes nothing, with one exception: if the
+// call may charge and the clock has stepped back since the state was written, Look anchors the
+// state, as decide.lua does.
 func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -11,22 +12,23 @@ func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	v.ResetAfter = d.resetAfter(s, t, l)
 }
 
-// look is Look without the ResetAfter, which a charge changes. It returns the state on which the
-// answer is based.
+// look is Look without the ResetAfter, because a charge changes that. It returns the state on which
+// the answer is based.
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
 	counts := cost > 0 || d.Watches
 	if s.At > t.place {
 		s = l.anchored(s, t.place, charge && counts)
 	}
 	remaining, retryAfter := d.look(s, t, l, cost)
-	if !counts { // a cost of 0 always fits, also if the limit was lowered below what is used
+	if !counts { // a cost of 0 always fits, even if the limit was lowered below the use
 		retryAfter = 0
 	}
 	*v = Verdict{At: t.now, Remaining: max(0, remaining), RetryAfter: retryAfter}
 	return s
 }
 
-// anchored returns the state, or a copy if it may not be changed, moved to a place before it.
+// anchored moves the state back to an earlier time and returns it. If the state must not be
+// changed, anchored returns a changed copy.
 func (l *Limit) anchored(s *State, place int64, change bool) *State {
 	if !change {
 		s = s.clone()
@@ -35,22 +37,22 @@ func (l *Limit) anchored(s *State, place int64, change bool) *State {
 	return s
 }
 
-// Charge takes a cost that [Limit.Look] found to fit at the same time. It returns for how long the
-// state counts then.
+// Charge takes a cost that fits according to a [Limit.Look] at the same time. It returns for how
+// long the state counts afterwards.
 func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
 	d := &registry[l.Kind]
 	return v.charge(d.charge(s, moment{now, d.place(now, l)}, l, cost, mark), cost)
 }
 
-// charge completes a verdict by what a charge left.
+// charge completes a verdict with the effect of a charge.
 func (v *Verdict) charge(e effect, cost int64) (lives int64) {
 	v.ResetAfter, v.Position, v.Taken = e.resetAfter, e.position, cost
 	v.Remaining -= cost
 	return max(e.lives, e.resetAfter)
 }
 
-// Decide calls Look, and charges a cost that fits. It returns how long the state then counts; 0 if
-// nothing was charged.
+// Decide calls Look and charges the cost if it fits. It returns for how long the state counts
+// afterwards, or 0 if nothing was charged.
 func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (lives int64) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -62,8 +64,8 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 	return v.charge(d.charge(s, t, l, cost, mark), cost)
 }
 
-// Lives returns for how long a state counts that was just moved to a time before its own, because
-// the clock stepped back. It is 0 if that is no longer than the ResetAfter of the limit.
+// Lives returns for how long a state counts after it was moved back because the clock stepped back.
+// It returns 0 if that is no longer than the ResetAfter.
 func (l *Limit) Lives(s *State, now int64) int64 {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -73,23 +75,24 @@ func (l *Limit) Lives(s *State, now int64) int64 {
 	return d.lives(s, t, l)
 }
 
-// GiveBack takes a charge back, as far as it still counts. It reports whether nothing is left of
-// the state, so that it can be forgotten, and how many permits were lost; see definition.
+// GiveBack gives back a charge, as far as it still counts. It reports whether the state is empty
+// now, so that it can be forgotten, and how many permits were lost; see definition.
 func (c *Charge) GiveBack(s *State, now int64) (empty bool, lost int64) {
 	d := registry[c.Limit.Kind]
 	lost = d.giveBack(s, now, c)
 	return d.empty(s), lost
 }
 
-// Reserve takes a cost at the next turn, if that comes within patience. The turn is that of one
-// permit; the rest of a large cost is paid by the next caller. It returns for how long the state
-// counts then; 0 if nothing was taken.
+// Reserve takes a cost at the next turn, if that comes within patience. The turn comes when one
+// permit is available; the rest of a large cost delays the next caller. Reserve returns for how
+// long the state counts afterwards, or 0 if nothing was taken.
 func (l *Limit) Reserve(s *State, now, cost, patience int64) (v Verdict, lives int64) {
 	return registry[l.Kind].reserve(l, s, now, cost, patience)
 }
 
-// Renew keeps a slot for another window. A slot that was lost meanwhile (its holder was cut off, or
-// the store forgot it) is taken again, even over the limit: its call is in flight, and must count.
+// Renew keeps a slot for another window. If the slot was lost meanwhile, because its holder was cut
+// off or the store forgot it, Renew takes it again, even above the limit: its call is still in
+// flight and must count.
 func (l *Limit) Renew(s *State, now int64, holder string) {
 	registry[l.Kind].renew(l, s, now, holder)
 }
@@ -105,8 +108,8 @@ func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool
 	return registry[l.Kind].strike(l, s, now)
 }
 
-// Passes reports whether the call passes: all counters let it, and the caller's own context has not
-// ended.
+// Passes reports whether the call passes: no counter refuses it, and the caller's own context has
+// not ended.
 func Passes(counters []Counter, verdicts []Verdict) bool {
 	for i := range verdicts {
 		if verdicts[i].Ended != nil || counters[i].Refuses(&verdicts[i]) {
@@ -116,7 +119,7 @@ func Passes(counters []Counter, verdicts []Verdict) bool {
 	return true
 }
 
-// MarkUncharged marks the verdicts on counters that are not charged, even if the call passes,
+// MarkUncharged marks the verdicts on counters that are not charged even if the call passes,
 // because the cost does not fit into another counter of their Group.
 func MarkUncharged(counters []Counter, verdicts []Verdict) {
 	for i := range counters {
@@ -125,7 +128,7 @@ func MarkUncharged(counters []Counter, verdicts []Verdict) {
 			continue
 		}
 		for j := range counters {
-			verdicts[j].Withheld = verdicts[j].Withheld || counters[j].Group == group && verdicts[j].RetryAfter == 0
+			verdicts[j].Uncharged = verdicts[j].Uncharged || counters[j].Group == group && verdicts[j].RetryAfter == 0
 		}
 	}
 }

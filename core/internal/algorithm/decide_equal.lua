@@ -1,5 +1,5 @@
--- Decides over equal calls that were made together, first come first served: as many are charged as
--- fit, each to all of its counters.
+-- Decides equal calls that were made together, first come first served. It charges as many as fit,
+-- each to all of its counters.
 --
 -- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string
 -- ARGV[1]   how many calls
@@ -12,7 +12,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, calls = {now}, ARGV[1] + 0
 
--- Returns the algorithm's answer for a counter when so many calls are charged at once.
+-- Returns the algorithm's answer for a counter if this many calls are charged at once.
 local function look(i, calls)
   local a = 6 * i - 4
   return algorithms[ARGV[a]](KEYS[i], now, calls * ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])

@@ -38,8 +38,9 @@ local function decide_several(first, counters)
   local fit = look(first, counters, calls)
   if fit and fit > 0 and fit < calls then fit = look(first, counters, fit) end
   for at = first, last do
-    -- For a key of another type, MGET returns nil, as if there were no key. GET returns an error,
-    -- and the call is left to a script of its own, which fails even if another counter refuses.
+    -- For a key of another type, MGET returns nil as if there were no key, but GET returns an
+    -- error. Then the call is left to a script of its own, which fails even if another counter
+    -- refuses.
     if fit and not states[at] and redis.pcall('GET', KEYS[at]) then fit = nil end
   end
   for at = first, last do

@@ -31,7 +31,7 @@ for i = 1, #KEYS do
   granted = math.min(granted, math.max(0, answers[i].left))
 end
 
--- Every counter is computed with what is granted before anything is written.
+-- The answers of all counters to the granted cost are computed before anything is written.
 if granted > 1 then
   for i = 1, #KEYS do answers[i] = look(i, granted) end
 end

@@ -61,7 +61,7 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 		s.keys = append(s.keys, string(c.Key))
 		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		charged := c.Charges() && before[i].RetryAfter == 0 && !before[i].Withheld && algorithm.Passes(counters, before)
+		charged := c.Charges() && before[i].RetryAfter == 0 && !before[i].Uncharged && algorithm.Passes(counters, before)
 		if charge && (charged || algorithm.Struck(counters, before, i)) {
 			s.writes = append(s.writes, string(c.Key))
 		}

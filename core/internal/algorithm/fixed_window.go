@@ -14,7 +14,7 @@ func (fixedWindow) share(l *Limit, part float64) (*Limit, error) { return shareM
 
 func (fixedWindow) place(now int64, _ *Limit) int64 { return now }
 
-// anchor starts the window over with what was used.
+// anchor restarts the window and keeps its use.
 func (fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
 // current returns the start of the window that contains now, and how many permits are used in it.
@@ -55,7 +55,7 @@ func (fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
-// steady returns the rest of the window: everything comes back at its end.
+// steady returns the rest of the window, because everything comes back at its end.
 func (fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends

@@ -11,8 +11,8 @@ algorithms.fw1 = function(key, now, cost, max, window)
     start, used = struct.unpack('<I7I6', state)
     if #state ~= 13 or start >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if start > now then
-      -- The clock stepped back: the window starts over with what was used, so that nobody waits
-      -- longer than one.
+      -- The clock stepped back: the window restarts and keeps its use, so that nobody waits longer
+      -- than one window.
       start = now
       anchored = struct.pack('<I7I6', start, used)
     elseif used == 0 or now - start >= window then

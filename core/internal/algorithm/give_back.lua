@@ -37,8 +37,8 @@ end
 for _, answer in ipairs(changes) do
   local expires = math.floor((now + answer.lives) / 1000) + 1
   if type(answer.change) == 'function' then
-    -- This comes first because it needs no memory. A Redis whose memory is full denies the first
-    -- write of a script if it may need some, but not later ones.
+    -- This comes first because it needs no memory. If its memory is full, Redis refuses the first
+    -- write of a script that may need memory, but not later writes.
     redis.call('PEXPIREAT', answer.key, expires)
     local failed = answer.change()
     if failed then return failed end

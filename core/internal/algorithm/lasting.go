@@ -2,18 +2,18 @@ package algorithm
 
 import "math"
 
-// Steady returns for how long after v.At the answer to a call of this cost stays the same, but for
-// its waits, which become shorter. It assumes that nobody charges the counter or gives back, and
-// that the clock does not step. It is never too long, and 0 if nothing is known. A refusal is
-// steady at most until its RetryAfter. For a ban that does not hold, Steady returns the rest of the
-// window in which a refusal was counted.
+// Steady returns for how long after v.At the answer to a call of this cost stays the same, apart
+// from its waits, which shrink. It assumes that nobody charges the counter or gives back, and that
+// the clock does not step. The result is never too long, and 0 if nothing is known. A refusal is
+// steady at most until its RetryAfter. For a ban that is not in force, Steady returns the rest of
+// the window in which a refusal was counted.
 func (l *Limit) Steady(v *Verdict, cost int64) int64 {
 	return registry[l.Kind].steady(l, v, cost)
 }
 
 // steadyUntil returns after how long the answer to a cost ends by itself, and how many permits may
-// come back before then, one after the other. Each of them changes the answer. If there are none (0
-// or less), the answer is steady until its end.
+// come back one by one before that. Each of them changes the answer. If there are none (0 or less),
+// the answer is steady until it ends.
 func (l *Limit) steadyUntil(v *Verdict, cost int64) (ends, before int64) {
 	switch {
 	case v.RetryAfter > 0:
@@ -28,14 +28,15 @@ func (l *Limit) steadyUntil(v *Verdict, cost int64) (ends, before int64) {
 // Leasable reports whether permits of this limit can be charged ahead of their use.
 func (l *Limit) Leasable() bool { return registry[l.Kind].Leases }
 
-// LeaseLife returns for how long after v.At permits that were charged then can be used: as long as
-// each use counts where it would if it had been charged by itself. It is 0 if this algorithm cannot
-// be leased.
+// LeaseLife returns for how long after v.At permits charged then can be used. A permit can be used
+// as long as it counts for the same time as if it had been charged at its use. LeaseLife returns 0
+// if this algorithm cannot be leased.
 func (l *Limit) LeaseLife(v *Verdict) int64 { return registry[l.Kind].leaseLife(l, v) }
 
-// NoticeLife returns for how long after v.At a threshold that a charge with this verdict reached is
-// not reported again: until the window is over, if all permits come back at its end, and otherwise
-// for a whole window. The window of a bucket is the time in which an empty one is filled.
+// NoticeLife returns for how long after v.At a threshold is not reported again once a charge with
+// this verdict has reached it. That is until the end of the window if all permits come back then,
+// and otherwise a whole window. The window of a bucket is the time that an empty bucket takes to
+// fill.
 func (l *Limit) NoticeLife(v *Verdict) int64 { return registry[l.Kind].noticeLife(l, v) }
 
 // LeasedTogether reports whether permits that were charged at two times can be used and given back

@@ -17,11 +17,11 @@ const (
 	MaxWindow = 366 * 24 * 3600 * 1_000_000
 )
 
-// The errors of default methods, for what an algorithm does not have.
+// The errors of default methods, for operations that an algorithm does not have.
 var (
-	errNotShared   = errors.New("counted by an algorithm of which there are no shares")
+	errNotShared   = errors.New("counted by an algorithm that cannot be divided into shares")
 	errNotReserved = errors.New("this algorithm takes no reservations")
-	errNoLimit     = errors.New("a ban is no limit: use Banned")
+	errNoLimit     = errors.New("a ban is not a limit: use Banned")
 )
 
 // Terms are what a limit is made of.
@@ -36,16 +36,16 @@ type Terms struct {
 // limit of a ban with [Banned].
 type Limit struct {
 	Kind   Kind
-	Max    int64 // permits that fit: of a window, or of the full bucket
+	Max    int64 // permits in a window, or in a full bucket
 	Window int64 // microseconds; 0 for the days and months of a zone
 
 	Rate               // TokenBucket
-	shared   *More     // TokenBucket: what the states of its counters share
+	shared   *More     // TokenBucket: shared by the states of its counters
 	calendar *Calendar // CalendarWindow: the days or months of a zone; nil: windows since the epoch
 	ban      banTerms  // Ban
 
-	// The arguments of scripts are boxed once: made call by call, each would be an allocation.
-	tag, dry any    // the algorithm's tag, and as it is written for a counter that refuses no call
+	// The arguments of scripts are boxed once, because boxing them in every call would allocate.
+	tag, dry any    // the algorithm's tag, and the tag of a counter that refuses no call
 	boxed    [4]any // what the algorithm's Lua functions take
 	span     any    // Span
 	fast     any    // FastArg of one call of cost 1
@@ -55,7 +55,8 @@ type Limit struct {
 // error says that the limit cannot be counted exactly.
 func Make(kind Kind, t Terms) (Limit, error) { return registry[kind].limit(&t) }
 
-// Most returns the largest cost that the limit ever lets through or, of a reservation, takes.
+// Most returns the largest cost that the limit ever lets through or, if reserve is true, lets a
+// caller reserve.
 func (l *Limit) Most(reserve bool) int64 {
 	if reserve {
 		return l.Reserved
@@ -68,10 +69,10 @@ func Windowed(kind Kind, maxPermits, window int64) Limit {
 	return must(Make(kind, Terms{Max: maxPermits, Window: window}))
 }
 
-// Any returns a limit into which every call fits.
+// Any returns a limit that lets every call pass.
 func Any() Limit { return Windowed(FixedWindow, MaxPermits, MaxWindow) }
 
-// InCalendar makes a limit of so many permits in each day or month of a calendar.
+// InCalendar makes a limit of maxPermits in each day or month of a calendar.
 func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 	return must(Make(CalendarWindow, Terms{Max: maxPermits, Calendar: calendar}))
 }
@@ -109,9 +110,9 @@ func inWindows(kind Kind, t *Terms) (Limit, error) {
 	return newLimit(Limit{Kind: kind, Max: t.Max, Window: t.Window}, t.Max, t.Window), nil
 }
 
-// Share returns a part of the limit: so much of Max, and of a bucket's rate, rounded up, in the
-// same window. The error says that the part cannot be counted exactly, or that the algorithm has
-// none.
+// Share returns a limit that is a fraction of this one: it has that fraction of Max, and of a
+// bucket's rate, rounded up, and the same window. The error says that the share cannot be counted
+// exactly, or that the algorithm cannot be divided.
 func (l *Limit) Share(part float64) (*Limit, error) { return registry[l.Kind].share(l, part) }
 
 // shareMax is the share of a limit that has no rate.
@@ -123,8 +124,8 @@ func shareMax(l *Limit, part float64) (*Limit, error) {
 // Reaches returns the smallest use of a limit that reaches a fraction of it.
 func (l *Limit) Reaches(fraction float64) int64 { return ceilPart(l.Max, fraction) }
 
-// ceilPart returns a part of n, rounded up. Errors of floating point are not rounded up: a tenth of
-// 30 is 3.
+// ceilPart returns a fraction of n, rounded up. It ignores floating-point errors: a tenth of 30 is
+// 3.
 func ceilPart(n int64, part float64) int64 {
 	exact := float64(n) * part
 	if whole := math.Round(exact); math.Abs(exact-whole) < 1e-9*whole {

@@ -1,11 +1,11 @@
 package algorithm
 
-// One script, decide_many.lua, decides calls on different counters that are made together, each by
-// itself. Two calls have the same form if their counters have the same limits and costs, in the
-// same order. Calls of one form stand together in the script's arguments.
+// One script, decide_many.lua, decides calls on different counters that are made at the same time,
+// each independently. Two calls have the same form if their counters have the same limits and
+// costs, in the same order. Calls of one form are grouped in the script's arguments.
 
 // Joins reports whether a call that charges these counters can be decided by decide_many.lua.
-// States that are no strings cannot: reading them can fail.
+// Counters whose states are not strings do not qualify, because reading them can fail.
 func Joins(counters []Counter) bool {
 	for i := range counters {
 		if !counters[i].Merges() || counters[i].Override != nil || counters[i].Limit.FastScript() == nil {
@@ -28,8 +28,8 @@ func SameForm(a, b []Counter) bool {
 	return true
 }
 
-// AppendForm appends the arguments of decide_many.lua for this number of calls of one form. Each
-// call stands for the given number of equal ones.
+// AppendForm appends the arguments of decide_many.lua for the given number of calls of one form.
+// Each call stands for the given number of equal calls.
 func AppendForm(argv []any, counters []Counter, equal int64, calls int) []any {
 	argv = append(argv, calls, len(counters))
 	for i := range counters {
@@ -39,8 +39,8 @@ func AppendForm(argv []any, counters []Counter, equal int64, calls int) []any {
 	return argv
 }
 
-// ReadMany reads the reply of decide_many.lua for the counters of one call, which stands for the
-// given number of equal ones.
+// ReadMany reads the reply of decide_many.lua for the counters of one call. The call stands for the
+// given number of equal calls.
 func ReadMany(replies []string, counters []Counter, equal int64, found []Found) error {
 	if len(counters) == 1 {
 		return counters[0].Limit.ReadFast(replies[0], counters[0].Cost, equal, &found[0])

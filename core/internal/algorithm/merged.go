@@ -6,13 +6,13 @@ import "errors"
 // come first served, and replies with the state that it found. The answer to each call follows from
 // that.
 
-// FastScript returns the script for calls on one counter alone, of this limit, or nil if the
-// algorithm has none. It takes half the time of decide_equal.lua, to which it leaves uncommon
-// cases.
+// FastScript returns the script for calls that have one counter, with this limit, or nil if the
+// algorithm has none. The script takes half the time of decide_equal.lua, and leaves uncommon cases
+// to it.
 func (l *Limit) FastScript() *Script { return registry[l.Kind].lua.alone }
 
-// FastArg returns the argument of the fast script for so many calls of a cost. For one call of cost
-// 1 it was made before.
+// FastArg returns the argument of the fast script for this number of calls of a cost. The argument
+// for one call of cost 1 is prepared.
 func (l *Limit) FastArg(cost, calls int64) any {
 	if cost == 1 && calls == 1 {
 		return l.fast
@@ -26,8 +26,8 @@ const Uncommon = "-1"
 // errReply is the error of a reply that none of our scripts gives.
 var errReply = errors.New("not a reply of this script")
 
-// Found is what a script found that decides equal calls together: the time, and a counter's state
-// before all of the calls.
+// Found is what a script that decides equal calls together found: the time, and a counter's state
+// before the calls.
 type Found struct {
 	Now   int64 // microseconds since the epoch; 0 if the answer does not depend on it, and it is not known
 	State State
@@ -38,7 +38,7 @@ type Found struct {
 	bucket bucketParts
 }
 
-// ReadFast reads the reply of a fast script to so many calls of a cost.
+// ReadFast reads the reply of a fast script to this number of calls of a cost.
 func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 	if err := registry[l.Kind].readFast(l, reply, cost, calls, f); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (l *Limit) ReadFast(reply string, cost, calls int64, f *Found) error {
 	return f.sane()
 }
 
-// ReadState reads a state as it is in Redis, of an algorithm whose state is a string. "" is the
-// state of a counter that nobody used.
+// ReadState reads the state of a counter as Redis stores it, for algorithms whose state is a
+// string. "" is the state of an unused counter.
 func (l *Limit) ReadState(text string, f *Found) error {
 	f.State, f.all = State{}, false
 	if text != "" {
@@ -58,7 +58,7 @@ func (l *Limit) ReadState(text string, f *Found) error {
 	return f.sane()
 }
 
-// sane returns an error if a number is one that no script writes.
+// sane returns an error if a number is out of the range that scripts write.
 func (f *Found) sane() error {
 	s := &f.State
 	if f.Now >= never || s.At >= never || s.Used > maxUnits || s.Charged > maxUnits || s.Born >= never {
@@ -67,7 +67,7 @@ func (f *Found) sane() error {
 	return nil
 }
 
-// Fit returns how many of so many equal calls fit, one after the other.
+// Fit returns how many of this number of equal calls fit, one after the other.
 func (f *Found) Fit(c *Counter, calls int64) int64 {
 	if f.all {
 		return calls
@@ -77,10 +77,10 @@ func (f *Found) Fit(c *Counter, calls int64) int64 {
 	return min(calls, v.Remaining/c.Cost)
 }
 
-// Nth sets v to the answer to one of several equal calls, of which the first so many passed. behind
-// is the number of calls before it. Nth changes the state that was found.
+// Nth sets v to the answer to one of several equal calls. The first passed of them passed, and
+// behind of them came before this one. Nth changes the state that was found.
 func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
-	if behind < passed { // charged at once, the counter is as after one by one
+	if behind < passed { // charging all at once leaves the same state as one by one
 		c.Limit.Decide(&f.State, f.Now, (behind+1)*c.Cost, "", v)
 		v.Taken = min(v.Taken, c.Cost) // its own part
 		return
@@ -91,8 +91,8 @@ func (f *Found) Nth(c *Counter, behind, passed int64, v *Verdict) {
 	c.Limit.Look(&f.State, f.Now, c.Cost, true, v)
 }
 
-// fastArgs packs the args of a fast function: the cost of all calls, that of one call, and up to
-// four numbers of the limit.
+// fastArgs packs the args of a fast function: the cost of all calls together, the cost of one call,
+// and up to four numbers of the limit.
 func fastArgs(asked, cost int64, limit ...int64) string {
 	var args [6 * 7]byte
 	putNumber(&args, 0, asked)

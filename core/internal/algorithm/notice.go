@@ -2,11 +2,11 @@ package algorithm
 
 import "slices"
 
-// MaxNoted is how many limits a notice remembers, each until it may be reported again. It takes no
-// further ones before then.
+// MaxNoted is how many limits a notice remembers. Each is remembered until it may be reported
+// again; meanwhile, a full notice accepts no other limit.
 const MaxNoted = 16
 
-// notice are the limits whose threshold was reported.
+// notice holds the limits whose threshold was reported.
 type notice struct{ noted []notedLimit }
 
 // notedLimit is a limit whose threshold was reported, and until when it is not reported again, in
@@ -16,9 +16,9 @@ type notedLimit struct {
 	ends  int64
 }
 
-// Note notes in the state of a notice that a threshold of a limit was reached. It reports whether it
-// must be reported, and for how long the state lives then. The script of package notices does the
-// same.
+// Note records in the state of a notice that a limit reached a threshold. It reports whether this
+// is new and must be reported, and for how long the state lives. The script of package notices does
+// the same.
 func (s *State) Note(limit string, now, ends int64) (first bool, lives int64) {
 	var kept []notedLimit
 	if s.More != nil {

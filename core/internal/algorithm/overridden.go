@@ -17,15 +17,15 @@ type OverrideQuery struct {
 	limit *Limit // in place of the rule's own; nil unless the override is an OverrideLimit
 }
 
-// FoundOverride is what a store found in place of an override. The zero value means that there was
-// none, or one that has ended.
+// FoundOverride is the result of a store's search for an override. The zero value means that there
+// is none, or that it has ended.
 type FoundOverride struct {
 	What       OverrideKind
 	Ends       int64 // microseconds since the epoch; 0: it does not end by itself
 	Max, Burst int64 // of an OverrideLimit
 }
 
-// FoundBy returns what a store finds if it looks for the override of a rule with the limit own. The
+// FoundBy returns what a store finds when it reads this override for a rule with the limit own. The
 // override must not have ended.
 func (o *Override) FoundBy(own *Limit) FoundOverride {
 	if o.What != OverrideLimit {
@@ -42,14 +42,14 @@ func (o *Override) FoundBy(own *Limit) FoundOverride {
 
 // The kinds of overrides that a store finds and ignores.
 const (
-	// OverrideOfOther was made for another window or algorithm.
+	// OverrideOfOther is an override that was made for another window or algorithm.
 	OverrideOfOther OverrideKind = 4
-	// OverrideInvalid was not written by this library.
+	// OverrideInvalid is a value that this library did not write.
 	OverrideInvalid OverrideKind = 5
 )
 
-// BlockedFor returns what a store finds if a subject is blocked for so many microseconds from now
-// on, or [Forever].
+// BlockedFor returns what a store finds if a subject is blocked for lasts microseconds from now on,
+// or [Forever].
 func BlockedFor(lasts, now int64) FoundOverride {
 	found := FoundOverride{What: OverrideBlocked}
 	if lasts < Forever {
@@ -58,7 +58,7 @@ func BlockedFor(lasts, now int64) FoundOverride {
 	return found
 }
 
-// Lasts returns for how many microseconds the override holds from now on, or [Forever].
+// Lasts returns for how many more microseconds the override holds, or [Forever].
 func (f *FoundOverride) Lasts(now int64) int64 {
 	if f.Ends == 0 {
 		return Forever
@@ -66,16 +66,16 @@ func (f *FoundOverride) Lasts(now int64) int64 {
 	return f.Ends - now
 }
 
-// Forever is the RetryAfter of a call that will not pass however long it waits: its subject is
-// blocked with no end, or the cost is above a limit in force.
+// Forever is the RetryAfter of a call that never passes, however long it waits: its subject is
+// blocked without an end, or its cost is above a limit in force.
 const Forever = never
 
-// Ask makes q the query of another call. It empties the Key, and keeps its memory.
+// Ask resets q for another call. It empties the Key, but keeps its memory.
 func (q *OverrideQuery) Ask(own *Limit) {
 	q.Key, q.Limit, q.Found, q.limit = q.Key[:0], own, FoundOverride{}, nil
 }
 
-// Answer records what a store found for q. It reports whether a store can find such a thing.
+// Answer records what a store found for q. It reports whether found is valid.
 func (q *OverrideQuery) Answer(found FoundOverride) bool {
 	q.Found, q.limit = found, nil
 	if found.What == OverrideLimit {
@@ -88,7 +88,7 @@ func (q *OverrideQuery) Answer(found FoundOverride) bool {
 // Blocks reports whether the subject is blocked.
 func (q *OverrideQuery) Blocks() bool { return q.Found.What == OverrideBlocked }
 
-// Verdict returns the verdict on the own limit of a rule from which the subject is blocked.
+// Verdict returns the verdict on the rule's own limit if the subject is blocked.
 func (q *OverrideQuery) Verdict(now int64) Verdict {
 	return Verdict{At: now, RetryAfter: q.Found.Lasts(now), Blocked: true}
 }
@@ -96,8 +96,8 @@ func (q *OverrideQuery) Verdict(now int64) Verdict {
 // lifts reports whether the override takes all limits of the rule out of the decision.
 func (q *OverrideQuery) lifts() bool { return q.Found.What == OverrideUnlimited || q.Blocks() }
 
-// made caches the limits that overrides make, and those of several rules with one counter, because
-// every call needs them. Limits beyond maxMade are made anew each time.
+// made caches the limits that overrides set, and the limits of counters that several rules share,
+// because every call needs them. Beyond maxMade, limits are made anew each time.
 var made cowmap.Map[madeLimit, *Limit]
 
 type madeLimit struct {
@@ -110,7 +110,8 @@ const maxMade = 1000
 // Numbered returns a limit with other numbers, or nil if it cannot be counted exactly. It is cached.
 func (l *Limit) Numbered(maxPermits, burst int64) *Limit { return inForce(l, maxPermits, burst) }
 
-// inForce returns the limit that an override makes of a rule's own, or nil if it cannot be made.
+// inForce returns the rule's own limit with the numbers of an override, or nil if it cannot be
+// counted exactly.
 func inForce(own *Limit, maxPermits, burst int64) *Limit {
 	key := madeLimit{own.Span(), maxPermits, burst}
 	if l, ok := made.Get(key); ok {
@@ -169,17 +170,16 @@ const (
 	ToReserve                 // the cost, for a later turn
 )
 
-// costly reports whether the cost is above what the counter ever lets through.
+// costly reports whether the cost is more than the counter ever lets through.
 func (c *Counter) costly(r Request) bool {
 	return c.Override != nil && r != ToChargeUp && c.InForce() && c.Cost > c.Limit.Most(r == ToReserve)
 }
 
-// LargestCost is the cost of a call that is charged as much as its rule's limits let through at
-// once. It is for counters that may have an override, because their limits are known only when the
-// store has answered.
+// LargestCost stands for the largest cost that fits into all limits of the rule. It is for counters
+// that may have an override, because their limits are known only when the store has answered.
 const LargestCost = 1<<63 - 1
 
-// Obey gives counters the limits and costs that follow from the overrides that were found.
+// Obey sets the limits and costs of counters according to the overrides that were found.
 func Obey(counters []Counter) {
 	for i := range counters {
 		if c := &counters[i]; c.Override != nil && c.Own && c.Override.limit != nil {
@@ -193,7 +193,7 @@ func Obey(counters []Counter) {
 	}
 }
 
-// lower sets the cost of the counters whose cost is LargestCost to the most that all of them allow.
+// lower replaces the cost LargestCost of counters with the largest cost that all of them allow.
 func (q *OverrideQuery) lower(counters []Counter) {
 	cost := int64(LargestCost)
 	ofRule := func(c *Counter) bool { return c.Override == q && c.Cost == LargestCost && c.InForce() }
@@ -209,11 +209,11 @@ func (q *OverrideQuery) lower(counters []Counter) {
 	}
 }
 
-// Ruling says which part of a call is left to decide after its overrides were applied.
+// Ruling says which counters of a call are left to decide after its overrides were applied.
 type Ruling struct {
 	request Request
-	blocked bool // the call is refused, because a subject of it is blocked, and nothing is charged
-	stopped bool // the call is refused for that or for its cost, and nothing is charged
+	blocked bool // the call is refused because one of its subjects is blocked, and nothing is charged
+	stopped bool // the call is refused for a block or for its cost, and nothing is charged
 }
 
 // Rule applies the overrides that were found, and returns what is left to decide.
@@ -234,7 +234,7 @@ func (r *Ruling) Decides(counters []Counter, i int) bool {
 	return !r.stopped && counters[i].InForce() && !r.ruleTooCostly(counters, counters[i].Override)
 }
 
-// ruleTooCostly reports whether the cost of a rule is above what one of its limits ever lets
+// ruleTooCostly reports whether the cost for a rule is more than one of its limits ever lets
 // through.
 func (r *Ruling) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
 	return q != nil && slices.ContainsFunc(counters, func(c Counter) bool { return c.Override == q && c.costly(r.request) })
@@ -253,9 +253,9 @@ func (r *Ruling) Answer(c *Counter, now int64) Verdict {
 	}
 }
 
-// Overrule changes the verdicts on a call that several shards answered to those of one shard. If a
-// part of the call stops it, no other counter takes part in the decision. Counters for which the
-// store could not answer stay as they are.
+// Overrule makes the verdicts on a call that several shards answered the same as if one shard had
+// answered. If the counters on one shard stop the call, no other counter takes part in the
+// decision. Verdicts on counters for which the store could not answer stay as they are.
 func Overrule(counters []Counter, verdicts []Verdict) {
 	if !MayHaveOverrides(counters) {
 		return
@@ -270,8 +270,8 @@ func Overrule(counters []Counter, verdicts []Verdict) {
 	}
 }
 
-// answerSkipped replaces the verdicts on the counters that did not take part in the decision. It
-// reports whether the call passes though no counter did.
+// answerSkipped replaces the verdicts on the counters that took no part in the decision. It reports
+// whether the call passes because no counter took part.
 func answerSkipped(counters []Counter, verdicts []Verdict, now int64, request Request) (lifted bool) {
 	if !MayHaveOverrides(counters) {
 		return false

@@ -107,7 +107,7 @@ func (l *Limit) Override(maxPermits, burst int64) (Override, error) {
 }
 
 // madeFor reports whether the override was made for the algorithm and the window of a limit. The
-// version of the algorithm's state is of no account.
+// version of the algorithm's state does not matter.
 func (o *Override) madeFor(l *Limit) bool {
 	tag, window, _ := strings.Cut(o.Span, ":")
 	ownTag, ownWindow, _ := strings.Cut(l.Span(), ":")
@@ -115,9 +115,9 @@ func (o *Override) madeFor(l *Limit) bool {
 }
 
 // stored returns the part of a rate that an override keeps. It follows from Max, but computing it
-// in Lua too would be one more calculation on which Go and Lua have to agree. Both check it, and
-// that it is in lowest terms: in other units, a rate would be another one in the state of a bucket,
-// and no script would read that part again.
+// in Lua would be another calculation on which Go and Lua must agree. Both check it, and that it is
+// in lowest terms: in the state of a bucket, a rate in other units would be a different rate, and
+// no script would read its part again.
 func (l *Limit) stored() Rate { return Rate{Permit: l.Permit, Refill: l.Refill, Tick: l.Tick} }
 
 // For returns the limit that the override gives its subject under a rule with the limit l, or nil
@@ -139,7 +139,7 @@ func (o *Override) For(l *Limit) (*Limit, error) {
 	return &made, nil
 }
 
-// Append appends the stored form. The error says that a text is too long.
+// Append appends the stored form. It returns an error if a text is too long.
 func (o *Override) Append(dst []byte) ([]byte, error) {
 	switch {
 	case len(o.Author) > MaxOverrideAuthor:
@@ -166,7 +166,7 @@ func appendNumber(dst []byte, n int64) []byte {
 	return append(dst, number[:7]...)
 }
 
-// ReadOverride reads the stored form. The error is ErrNoOverride if the text is none.
+// ReadOverride reads the stored form. The error is ErrNoOverride if the text is not an override.
 // [Override.For] checks whether the numbers suit a rule.
 func ReadOverride(text string) (o Override, err error) {
 	if len(text) <= overrideHead || len(text) > maxOverride {
@@ -184,8 +184,8 @@ func ReadOverride(text string) (o Override, err error) {
 	return o, nil
 }
 
-// cutText takes a text off rest, which begins with its length in so many bytes. It reports false if
-// rest is too short.
+// cutText cuts a text off the front of rest. Before the text stands its length, in digits bytes.
+// cutText reports false if rest is too short.
 func cutText(text, rest *string, digits int) bool {
 	if len(*rest) < digits {
 		return false

@@ -24,15 +24,15 @@
 --
 -- The scripts of rules without overrides keep their text, and with it their name and speed. A cache
 -- in the process would be faster, but would let a blocked subject through until it is refreshed.
--- Calls of rules with overrides are neither joined with calls on other keys nor remembered: one
--- caller's take 1.5 to 1.9 times as long, those of 256 callers of 10,000 subjects 3 to 3.7 times.
--- Equal calls by one rule are merged: 256 callers of one subject took 13 times as long, and now
--- take 1.5 times.
+-- Calls of rules with overrides are neither joined with calls on other keys nor remembered. Calls
+-- of one caller take 1.5 to 1.9 times as long, and those of 256 callers of 10,000 subjects 3 to 3.7
+-- times. Equal calls by one rule are merged: calls of 256 callers of one subject took 13 times as
+-- long before, and 1.5 times now.
 --
--- Before this stand now (microseconds since the epoch), the driver, its name, head (the number of
--- its args before those of the first counter, of which the first is the algorithm), and lead (the
--- number of values in its reply before those of the first counter). For a reservation, patience
--- stands where the algorithm does.
+-- The code before this defines now (microseconds since the epoch), the driver, its name, head and
+-- lead. head is the number of its args before those of the first counter, which begin with the
+-- algorithm. lead is the number of values in its reply before those of the first counter. For a
+-- reservation, patience stands in place of the algorithm.
 local count = ARGV[1] + 0
 local total, keys, args = #KEYS - count, {}, {}
 local roles = 2 + 3 * count -- the place in ARGV of the first counter's three
@@ -41,7 +41,7 @@ for i = roles + 3 * total, #ARGV do args[#args + 1] = ARGV[i] end
 
 algorithms.off = function() return {retry = 0, left = 0, reset = 0} end
 
--- Reports whether the numbers of a bucket are those that Go makes of its max and burst.
+-- Reports whether the numbers of a bucket are those that Go computes from its max and burst.
 local function exact(max, burst, permit, refill, tick, window)
   if tick ~= (window >= 3600000000 and window % 1000 == 0 and 1000 or 1) then return false end
   local ticks = window / tick
@@ -52,10 +52,10 @@ local function exact(max, burst, permit, refill, tick, window)
     and burst * permit <= math.floor(2 ^ 51 / tick) * refill
 end
 
--- Returns a TAG:WINDOW without the version of the state, which is of no account for an override.
+-- Returns a TAG:WINDOW without the version of the state, which does not matter for an override.
 local function unversioned(span) return (string.gsub(span, '^(%a+)%d+:', '%1:')) end
 
--- Returns the override in a key: what it is, and if it is a limit the args of its algorithm.
+-- Returns the kind of the override in a key and, if it is a limit, the args of its algorithm.
 local function read(key, span, most, bursts)
   local text = redis.pcall('GET', key)
   if not text then return {what = 0, ends = 0, max = 0, burst = 0} end
@@ -160,7 +160,7 @@ if stopped or not deciding then
   end
 else
   reply = driver(keys, args)
-  if #reply == 1 then return reply end -- it is to be called again, with other args
+  if #reply == 1 then return reply end -- the script must be called again, with other args
 end
 for n = 1, count do
   local o = overrides[n]

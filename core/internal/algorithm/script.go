@@ -1,7 +1,7 @@
 package algorithm
 
 import (
-	"crypto/sha1" // #nosec G505: it is how Redis names scripts, nothing secret hangs on it
+	"crypto/sha1" // #nosec G505: Redis names scripts by SHA-1, and no security depends on it
 	"embed"
 	"encoding/hex"
 	"fmt"
@@ -58,8 +58,8 @@ var (
 	ImposeBan = assemble("algorithms", "", "ban_impose.lua")
 )
 
-// DecideScript returns the script that decides over these counters together: decide.lua, or if any
-// of them may have an override, that within override.lua.
+// DecideScript returns the script that decides these counters together: decide.lua, within
+// override.lua if any of them may have an override.
 func DecideScript(counters []Counter) *Script {
 	if MayHaveOverrides(counters) {
 		return overriddenDeciders.of(KindsOf(counters), "decide.lua")
@@ -68,7 +68,7 @@ func DecideScript(counters []Counter) *Script {
 }
 
 // EqualScript returns the script that decides equal calls, each with these counters:
-// decide_equal.lua, or decide_equal.lua within override.lua if the counters may have an override.
+// decide_equal.lua, within override.lua if any of them may have an override.
 func EqualScript(counters []Counter) *Script {
 	if MayHaveOverrides(counters) {
 		return overriddenEquals.of(KindsOf(counters), "decide_equal.lua")
@@ -77,7 +77,7 @@ func EqualScript(counters []Counter) *Script {
 }
 
 // UpToScript returns the script that charges as much as fits into all of these counters:
-// decide_up_to.lua, or if any of them may have an override, that within override.lua.
+// decide_up_to.lua, within override.lua if any of them may have an override.
 func UpToScript(counters []Counter) *Script {
 	if MayHaveOverrides(counters) {
 		return overriddenUptos.of(KindsOf(counters), "decide_up_to.lua")
@@ -85,8 +85,8 @@ func UpToScript(counters []Counter) *Script {
 	return uptos.of(KindsOf(counters), "decide_up_to.lua")
 }
 
-// ReserveScript returns the script that reserves permits of this counter:
-// token_bucket_reserve.lua, or if it may have an override, that within override.lua.
+// ReserveScript returns the script that reserves permits of this counter: token_bucket_reserve.lua,
+// within override.lua if it may have an override.
 func ReserveScript(c *Counter) *Script {
 	if c.Override != nil {
 		return overriddenReserve
@@ -118,8 +118,8 @@ func KindsOf(counters []Counter) (of KindSet) {
 	return of
 }
 
-// byKinds holds the scripts with one driver, by the algorithms that they carry. A script carries no
-// other algorithm than it needs, which makes it cheaper to run.
+// byKinds holds the scripts with one driver, by the algorithms that they contain. A script contains
+// only the algorithms that it needs, which makes it cheaper to run.
 type byKinds struct {
 	scripts *scriptTable
 	table   string // of the functions
@@ -127,8 +127,8 @@ type byKinds struct {
 	within  func(functions, driver string) *Script // nil: the driver stands by itself
 }
 
-// scriptTable has a script for each set of algorithms. It is reached through a pointer, so that the
-// eight tables, empty at first, are not in the executable file of each service (66 kB).
+// scriptTable has a script for each set of algorithms. It is allocated at run time, so that the
+// eight empty tables do not add 66 kB to the executable of each service.
 type scriptTable [1 << len(registry)]atomic.Pointer[Script]
 
 var (
@@ -165,8 +165,9 @@ func (b *byKinds) of(kinds KindSet, driver string) *Script {
 // clockLines are the lines by which every script reads Redis's clock.
 const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 
-// overridden returns what puts a driver within override.lua, which says what name, head and lead
-// are. The driver's text stays as it is, except that the clock is read before it, once for both.
+// overridden returns a function that puts a driver within override.lua, where name, head and lead
+// are explained. The driver's text stays the same, except that the clock is read only once, before
+// both.
 func overridden(name string, head, lead int) func(functions, driver string) *Script {
 	return func(functions, driver string) *Script {
 		return NewScript("local algorithms = {}\n" + functions + clockLines + "local function driver(KEYS, ARGV)\n" +
@@ -175,7 +176,7 @@ func overridden(name string, head, lead int) func(functions, driver string) *Scr
 	}
 }
 
-// assemble puts the functions of algorithms, which belong to a table, before a driver.
+// assemble puts the functions of algorithms and the table that holds them before a driver.
 func assemble(table, functions, driver string) *Script {
 	return NewScript("local " + table + " = {}\n" + functions + textOf(driver))
 }

@@ -25,8 +25,8 @@ func (slidingLog) place(now int64, _ *Limit) int64 { return now }
 
 func (slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
 
-// anchorEntries keeps the entries that counted when the newest one was made, and moves all of them
-// to a place.
+// anchorEntries keeps the entries that counted when the newest one was made, and moves them all to
+// the time place.
 func (s *State) anchorEntries(place, window int64) {
 	entries := s.liveAt(s.At, window)
 	for i := range entries {
@@ -54,7 +54,7 @@ func (s *State) keep(entries []Entry) {
 	}
 }
 
-// liveAt returns the entries that still count: each of them counts for a whole window.
+// liveAt returns the entries that still count. Each entry counts for a whole window.
 func (s *State) liveAt(now, window int64) []Entry {
 	entries := s.entries()
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
@@ -72,8 +72,8 @@ func (slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, ret
 	return l.Max - used, waitFor(missing, live, freeing, t.now, l.Window)
 }
 
-// waitFor returns how long it takes until so many missing permits are back: until the entry at
-// freeing ends, or a whole window if no entry frees as many.
+// waitFor returns how long it takes until the missing permits are back. That is when the entry at
+// freeing ends, or after a whole window if all entries together free too few.
 func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 {
 	switch {
 	case missing <= 0:
@@ -108,8 +108,8 @@ func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) 
 	return effect{resetAfter: l.Window, position: position}
 }
 
-// giveBack takes the permits from the entry with the charge's position and time, as far as it still
-// has them. Summing 10,000 later entries again takes 10 µs.
+// giveBack removes the permits from the entry with the charge's position and time, as far as it
+// still holds them. Adding up 10,000 later entries again takes 10 µs.
 func (slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	entries := s.entries()
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
@@ -130,7 +130,7 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 
 func (slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
 
-// toNewest sets the state's At to that of its newest entry, after an entry was removed.
+// toNewest sets the state's At to the At of its newest entry, after an entry was removed.
 func (s *State) toNewest() {
 	s.At = 0
 	if entries := s.entries(); len(entries) > 0 {

@@ -17,7 +17,7 @@ local function pack_gaps(gaps, moved, moved_to)
   return head .. string.char(unpack(gaps.sizes)) .. struct.pack('<' .. string.rep('I5', count), unpack(gaps.sums))
 end
 
--- Adds up the permits of entries until they are enough. Returns the sum and, if it is enough, the
+-- Adds up the permits of entries until the sum is enough. Returns the sum and, if it is enough, the
 -- time from which the last added entry counts.
 local function add_up(key, from, to, enough, moved, moved_to)
   local permits = 0
@@ -30,7 +30,8 @@ local function add_up(key, from, to, enough, moved, moved_to)
   return permits
 end
 
--- Returns the gaps behind an entry of that position. The first segment begins with that entry.
+-- Returns the sum of the gaps behind the entry with this position. The first segment begins with
+-- that entry.
 local function gaps_behind(key, gaps, at, position, entry, length)
   local behind = {total = 0, sizes = {}, sums = {}}
   local i, _, to = segment_of(gaps.sizes, at)
@@ -49,9 +50,9 @@ local function gaps_behind(key, gaps, at, position, entry, length)
   return behind
 end
 
--- Returns the time from which the entry counts that frees the last of the missing permits when it
--- ends. If that entry is behind all segments, returns nil, the place where the segments end, and
--- the sum of their gaps.
+-- Finds the entry whose end frees the last of the missing permits, and returns the time from which
+-- it counts. If that entry is behind all segments, returns nil, the index where the segments end,
+-- and the sum of their gaps.
 local function freeing(key, gaps, first, before, missing, entry, moved, moved_to, length)
   local ends, gone = {[0] = first}, {[0] = 0}
   for i, size in ipairs(gaps.sizes) do ends[i], gone[i] = ends[i - 1] + size, gone[i - 1] + gaps.sums[i] end
@@ -74,11 +75,11 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
 
   local function entry(at) return read_entry(key, redis.call('LINDEX', key, at), moved, moved_to) end
 
-  -- Returns the place of the first entry, from low on, whose time (field 1) or position (field 2)
+  -- Returns the index of the first entry, from low on, whose time (field 1) or position (field 2)
   -- is above a bound.
   local function search(low, field, above)
     local high = length
-    if field == 2 and low < high and select(2, entry(low)) > above then return low end -- most often
+    if field == 2 and low < high and select(2, entry(low)) > above then return low end -- the most common case
     while low < high do
       local middle = math.floor((low + high) / 2)
       if select(field, entry(middle)) > above then high = middle else low = middle + 1 end
@@ -87,7 +88,7 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
   end
 
   local first, used, before, position, lowest = 0, 0, 0, now, math.huge
-  local gaps = nil -- behind the first entry that counts; read only if needed
+  local gaps = nil -- the gaps behind the first entry that counts; read only if needed
   if length > 0 then
     local dead = math.max(newest, now) - window
     local when, upto, own = entry(0)
@@ -126,8 +127,8 @@ algorithms.sl2 = function(key, now, cost, max, window, note)
     end
   end
 
-  -- The clock stepped back: everything used counts as used now. So no permits are created, and
-  -- nobody waits longer than one window.
+  -- The clock stepped back: everything that was used counts as used now, so no permits are created
+  -- and nobody waits longer than one window.
   local anchored = nil
   if back then newest, anchored = now, keep end
   local reset = used > 0 and newest + window - now or 0

@@ -1,12 +1,12 @@
 -- SlidingLog reduces the permits of the entry with the charge's position, or removes the entry.
--- This leaves a gap: see sliding_log_state.lua. The change that needs the right to LREM, which the
--- users of earlier versions do not have, comes first.
+-- This leaves a gap: see sliding_log_state.lua. A change that needs LREM comes first, because Redis
+-- users that were set up for an earlier version lack the right to it.
 --
 -- Rewriting all later entries instead took Redis 5 ms for 10,000 of them, and 20 ms with notes.
--- LREM is used because no command removes by place. It walks from the nearer end, 10 to 14 ns for
--- each entry. A refund takes 20 to 75 us at 10,000 entries, and 97 us in the very middle of 10,000
--- with notes of 256 bytes, 70 of them in LREM. Entries left behind as tombstones would pile up
--- where most calls are refunded, and a sorted set would take five times the memory.
+-- LREM is used because no command removes an element by its index. It walks from the nearer end and
+-- takes 10 to 14 ns for each entry. A refund takes 20 to 75 us at 10,000 entries. In the middle of
+-- 10,000 entries with notes of 256 bytes it takes 97 us, 70 of them in LREM. Tombstones would pile
+-- up where most calls are refunded, and a sorted set would take five times the memory.
 algorithms.sl2 = function(key, now, charge, _, window)
   window = window + 0
   local cost, position = charge.cost, charge.position
@@ -19,8 +19,8 @@ algorithms.sl2 = function(key, now, charge, _, window)
     return text, read_entry(key, text, moved, moved_to)
   end
 
-  -- Each entry takes up at least one position, so the entry cannot be before this place. It is at
-  -- this place if each call behind it took one permit, and still has it.
+  -- Each entry takes up at least one position, so the entry cannot be before this index. It is at
+  -- this index if each call behind it took one permit and still holds it.
   if position > highest then return end
   local high, above, guesses = length - 1, highest, 0
   local at = math.max(0, high - (above - position))
@@ -28,7 +28,7 @@ algorithms.sl2 = function(key, now, charge, _, window)
   if position < lowest then return end
   if position == lowest then high = at end
 
-  -- Otherwise a few guesses follow, as if permits were spread evenly, and then a bisection.
+  -- Otherwise the search makes a few guesses, as if permits were spread evenly, and then bisects.
   while at < high do
     local skip = math.max(0, high - at - (above - position))
     at, lowest = at + skip, lowest + skip
@@ -53,8 +53,8 @@ algorithms.sl2 = function(key, now, charge, _, window)
   ours(key, count % 1 == 0 and count <= 1000)
   local sizes, sums = count > 0 and {string.byte(extra, 29, 28 + count)} or {}, count > 0 and string.sub(extra, 29 + count) or ''
 
-  -- Returns the segment of an entry, and the place of its first entry. If the entry is behind all
-  -- segments, it adds segments up to there.
+  -- Returns the segment of an entry, and the index of the segment's first entry. If the entry is
+  -- behind all segments, adds segments up to it.
   local function segment(place)
     local covered = 0
     for i = 1, #sizes do
@@ -108,7 +108,7 @@ algorithms.sl2 = function(key, now, charge, _, window)
     end
     i = segment_of(sizes, at)
     if i then add(i, -gap(at, position, own)) end
-    moved = math.min(moved, highest) -- the next call may get the position that is free now
+    moved = math.min(moved, highest) -- the next call may get the position that is now free
     take = function()
       redis.call('LTRIM', key, 0, at - 1)
       extra = nil
@@ -133,8 +133,8 @@ algorithms.sl2 = function(key, now, charge, _, window)
     add(behind, own)
     needs_lrem = true
     take = function()
-      -- LREM walks there from the nearer end. It compares a short text faster than a note, and no
-      -- other element is empty.
+      -- LREM removes the element that is empty: no other one is, and a short text is compared
+      -- faster than a note.
       redis.call('LSET', key, at, '')
       local removed = redis.pcall('LREM', key, 2 * at < length and 1 or -1, '')
       if removed == 1 then return end

@@ -1,12 +1,12 @@
 -- The state of a SlidingLog, for the scripts that change it.
 --
--- Each entry has a position, so that the first entry that counts, and the one whose end lets a call
--- in, are found by bisection.
+-- Each entry has a position, so that bisection can find the first entry that counts and the entry
+-- whose end lets a call pass.
 --
 -- The position of an entry is that of the entry before plus the cost of the call. If no entry
 -- counts, it is the time plus the cost. When permits are given back, no position changes. So there
--- is a gap between two entries if the later position less its permits is higher than the earlier
--- position.
+-- is a gap between two entries if the later position minus the later permits is higher than the
+-- earlier position.
 --
 -- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds),
 --           I7 position, I2 permits that it still holds; then the note. Entries that no longer
@@ -24,16 +24,17 @@ local function ours(key, sound)
   if not sound then error('NOTACOUNTER ' .. key) end
 end
 
--- Returns as of when an entry counts, its position, its permits, and when it was admitted.
+-- Returns the time from which an entry counts, its position, its permits, and when it was admitted.
 local function read_entry(key, text, moved, moved_to)
   local when, position, own = struct.unpack('<I7I7I2', text)
   if when == 0 or when >= 2 ^ 53 or position >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
   return position <= moved and moved_to or when, position, own, when
 end
 
--- Returns the number of entries; as of when the last one counts, and its position; then the text of
--- the element behind the entries, or nil, and its numbers: the sum of all gaps, the position, the
--- time. A table with these names took Redis 2 to 3 % more instructions for each decision.
+-- Returns the number of entries; the time from which the last one counts, and its position; then
+-- the text of the element behind the entries, or nil, and its numbers: the sum of all gaps, the
+-- position, the time. Returning a table with these names took Redis 2 to 3 % more instructions per
+-- decision.
 local function read_log(key)
   local length = redis.call('LLEN', key)
   if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
@@ -49,8 +50,8 @@ local function read_log(key)
   return length - 1, when, position, last, given, moved, moved_to
 end
 
--- Returns the segment that an entry is in, the place of its first entry, and the place behind its
--- last one; nothing if the entry is behind all segments.
+-- Returns the segment of an entry, the index of the segment's first entry, and the index behind its
+-- last one. Returns nothing if the entry is behind all segments.
 local function segment_of(sizes, at)
   local to = 0
   for i = 1, #sizes do

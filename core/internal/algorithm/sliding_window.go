@@ -8,15 +8,16 @@ const subWindows = 32
 
 type slidingWindow struct{ defaults }
 
-// subWindowed is what a state holds beyond the permits used, once more than one sub-window was
-// used.
+// subWindowed is what a state holds besides the number of used permits, once more than one
+// sub-window was used.
 type subWindowed struct {
 	latest int64 // permits of sub-window At
 	older  older
 }
 
-// older holds the permits of the 32 sub-windows before the one charged last, each in five bytes at
-// its number modulo 32: less than half of what a slice of integers takes, and never allocated anew.
+// older holds the permits of the 32 sub-windows before the one that was charged last. The
+// sub-window with number n has the five bytes at n modulo 32. That is less than half the size of a
+// slice of integers, and is allocated only once.
 type older [subWindows][5]byte
 
 func (o *older) permits(n int64) int64 {
@@ -41,15 +42,14 @@ func (slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWi
 func (slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
 // subWindow returns the number of the sub-window that contains now, counted from the epoch. It
-// counts whole windows first: window/32 need not be whole, and now*32/window would leave the range
-// in which a double of Lua is exact.
+// counts whole windows first, because window/32 may be a fraction, and now*32 may exceed the range
+// in which a Lua double is exact.
 func subWindow(now, window int64) int64 {
 	phase := now % window
 	return (now-phase)/window*subWindows + phase*subWindows/window
 }
 
-// freeAfter returns how long it takes until the permits of sub-window n have left every window that
-// ends now or later.
+// freeAfter returns how long it takes until the permits of sub-window n no longer count.
 func freeAfter(n, now, window int64) int64 {
 	n += subWindows + 1
 	part := n % subWindows
@@ -70,7 +70,7 @@ func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
 	}
 }
 
-// latest returns the permits of sub-window At. A state without More has used only that one.
+// latest returns the permits of sub-window At. A state without More has used no other sub-window.
 func (s *State) latest() int64 {
 	if s.More == nil {
 		return s.Used
@@ -117,8 +117,8 @@ func (s *State) newest() int64 {
 	return n
 }
 
-// freeing returns the sub-window with which the last of the missing permits comes back. If all
-// sub-windows together do not free as many, it returns the present one.
+// freeing returns the sub-window whose end brings back the last of the missing permits. If all
+// sub-windows together free too few, it returns the current one.
 func (s *State) freeing(missing, index int64) int64 {
 	if s.More != nil {
 		for n := index - subWindows; n < s.At; n++ {
@@ -144,7 +144,7 @@ func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) 
 	return effect{resetAfter: freeAfter(s.At, t.now, l.Window)}
 }
 
-// turn moves the state on to a later sub-window and drops what no longer counts there.
+// turn advances the state to a later sub-window and drops what no longer counts then.
 func (s *State) turn(index int64) {
 	used := s.live(index)
 	if used > 0 && s.More == nil {
@@ -156,8 +156,8 @@ func (s *State) turn(index int64) {
 	s.At, s.Used = index, used
 }
 
-// newWindow returns the data of a state beyond the permits used, in one allocation. With two, a
-// call would wait for one more cache miss.
+// newWindow returns the data of a state besides the number of used permits, in one allocation. Two
+// allocations would cost a call another cache miss.
 func newWindow(latest int64) *More {
 	w := &struct {
 		more   More
@@ -198,8 +198,8 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
-// steady returns at most the rest of the present sub-window if permits of several have to come
-// back.
+// steady returns at most the rest of the current sub-window if permits of several sub-windows have
+// to come back.
 func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
 	if before > 0 {
@@ -233,8 +233,8 @@ func (slidingWindow) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost, cost, l.Max, l.Window)
 }
 
-// readFast reads whether all calls were charged, the time, and then the permits used before, or the
-// state as found.
+// readFast reads whether all calls were charged, and the time. Then it reads the permits used
+// before if all were charged, and otherwise the state that was found.
 func (slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	if len(reply) < 8 {
 		return errReply

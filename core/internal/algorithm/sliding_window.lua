@@ -1,7 +1,7 @@
 -- SlidingWindow: never more than max permits in any span of window microseconds.
 --
--- Time is cut into sub-windows of window/32. A permit counts from its use until no moment of its
--- sub-window lies within the last window any more: 33 sub-windows, so it comes back at most
+-- Time is cut into sub-windows of window/32. A permit counts as long as any moment of its
+-- sub-window lies within the last window. That is during 33 sub-windows, so it comes back at most
 -- window/32 late and never early.
 --
 -- args      max, window (microseconds)
@@ -10,8 +10,8 @@
 --           sub-window that still counts: I1 number modulo 64, I5 permits
 -- keeps     the second number is the sum of the third and of all that follow it
 --
--- sliding_window_fast.lua and sliding_window_giveback.lua read and write the state by themselves.
--- Functions for that, shared by the files, took Redis 3 to 5 % more instructions for each decision.
+-- sliding_window_fast.lua and sliding_window_giveback.lua have their own code to read and write the
+-- state. Shared functions took Redis 3 to 5 % more instructions per decision.
 algorithms.sw1 = function(key, now, cost, max, window)
   local state = redis.call('GET', key)
   max, window = max + 0, window + 0
@@ -19,8 +19,8 @@ algorithms.sw1 = function(key, now, cost, max, window)
   local index = (now - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own, older, anchored = index, 0, 0, '', nil
 
-  -- Returns after how long the permits of sub-window n, which still count, are free again: with the
-  -- first microsecond of sub-window n + 33.
+  -- Returns the time until the permits of sub-window n, which still count, are free again. That is
+  -- at the first microsecond of sub-window n + 33.
   local function free_after(n)
     if n < index - 32 then error('NOTACOUNTER ' .. key) end
     local part = (n + 33) % 32
@@ -32,8 +32,8 @@ algorithms.sw1 = function(key, now, cost, max, window)
     if #state % 6 ~= 1 or charged >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
     older = string.sub(state, 20)
     if charged > index then
-      -- The clock stepped back: everything used counts as used now, so nothing is minted and nobody
-      -- waits over a window.
+      -- The clock stepped back: everything that was used counts as used now, so no permits are
+      -- created and nobody waits longer than one window.
       charged, own, older = index, used, ''
       anchored = struct.pack('<I7I6I6', index, used, used)
     elseif charged < index then

@@ -2,10 +2,10 @@ package algorithm
 
 import "slices"
 
-// State is what a counter of this process remembers. The zero State is a counter that nobody used.
+// State is what this process remembers of a counter. The zero State is that of an unused counter.
 // It is small, because a table holds one for each key.
 type State struct {
-	At   int64 // when it was written, in units of its algorithm's own; see definition.place
+	At   int64 // when it was written, in the algorithm's own units; see definition.place
 	Used int64 // permits; of a TokenBucket units
 	More *More // nil if there is nothing more
 
@@ -13,9 +13,8 @@ type State struct {
 	Born    int64 // TokenBucket: when it was first used since it was last full, in microseconds
 }
 
-// More holds what only few states need: the data of the state's own algorithm, and nothing else.
-// All buckets of one limit share one, which is never written to, as long as each has one rate and
-// no gaps.
+// More holds what only few states need: data of the state's algorithm. All buckets of one limit
+// that have one rate and no gaps share one More, which is never written to.
 type More struct {
 	window *subWindowed
 	log    *entryLog
@@ -31,7 +30,7 @@ type Entry struct {
 	At       int64
 	Admitted int64  // SlidingLog: when the call was admitted
 	Cost     int64  // permits
-	Sum      int64  // SlidingLog: the permits of the entries up to and with this one
+	Sum      int64  // SlidingLog: the permits of this entry and all earlier ones
 	Position int64  // SlidingLog: see Charge
 	Mark     string // see Counter
 }

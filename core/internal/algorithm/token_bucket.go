@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxUnits bounds the units of a bucket, debts included, so that both engines add them exactly:
-	// a double is exact to 2^53.
+	// maxUnits bounds the units of a bucket, including debts, so that both engines add them
+	// exactly: a double is exact up to 2^53.
 	maxUnits = 1 << 52
 	// firstPositions is the limit below which positions begin: see token_bucket_state.lua.
 	firstPositions = 1 << 51
 	// maxRefill is the longest time that an empty bucket takes to fill, in microseconds: 71 years.
 	maxRefill = 1 << 51
-	// debt is how far a bucket may be overdrawn, as a multiple of its rate. A limit must leave room
-	// for that.
+	// debt is how far a bucket may be overdrawn, as a multiple of its rate. A limit must be small
+	// enough for that.
 	debt = 10
 	// coarseFrom is the window from which a bucket counts milliseconds, so that its units stay few.
 	coarseFrom = 3600 * 1_000_000
@@ -29,13 +29,13 @@ var ErrTooLarge = errors.New("too large to be counted exactly with this window: 
 
 type tokenBucket struct{ defaults }
 
-// Rate is how a bucket is refilled. A permit is divided into so many units that a whole number of
-// them comes back per tick.
+// Rate says how fast a bucket refills. A permit is divided into units such that a whole number of
+// units comes back per tick.
 type Rate struct {
 	Permit   int64 // units of one permit
 	Refill   int64 // units that come back per tick
 	Tick     int64 // microseconds
-	Reserved int64 // the most permits that one reservation takes
+	Reserved int64 // the most permits that one reservation can take
 }
 
 func (tokenBucket) properties() Properties {
@@ -45,7 +45,7 @@ func (tokenBucket) properties() Properties {
 	}
 }
 
-// limit makes a bucket that holds Burst permits, of which Max come back in a Window.
+// limit makes a bucket that holds Burst permits and gets back Max in each Window.
 func (tokenBucket) limit(t *Terms) (Limit, error) {
 	tick := int64(1)
 	if t.Window >= coarseFrom && t.Window%1000 == 0 {
@@ -71,7 +71,7 @@ func (tokenBucket) share(l *Limit, part float64) (*Limit, error) {
 
 func (tokenBucket) place(now int64, l *Limit) int64 { return ticks(now, l.Tick) }
 
-// ticks returns how many whole ticks so many microseconds are.
+// ticks returns the number of whole ticks in a span of microseconds.
 func ticks(span, tick int64) int64 {
 	if tick == 1 {
 		return span
@@ -84,11 +84,11 @@ func (tokenBucket) anchor(s *State, place int64, l *Limit) {
 	s.At, s.Born = place, min(s.Born, place*l.Tick)
 }
 
-// mostUnits returns how many units of a bucket can be used, including debts: as many as can be
-// counted exactly, and as come back within a wait that a time.Duration can hold.
+// mostUnits returns how many units of a bucket can be used, including debts. The number must be
+// countable exactly, and they must come back within a wait that fits in a time.Duration.
 func (l *Limit) mostUnits() int64 { return l.mostAt(l.Refill) }
 
-// mostAt is mostUnits of another rate of the same window.
+// mostAt is mostUnits for another rate of the same window.
 func (l *Limit) mostAt(refill int64) int64 {
 	longest := maxRefill / l.Tick
 	if longest > maxUnits/refill {
@@ -97,13 +97,14 @@ func (l *Limit) mostAt(refill int64) int64 {
 	return longest * refill
 }
 
-// simple reports whether the use is one number, at the rate of this limit. Nearly always it is.
+// simple reports whether the use is a single number at the rate of this limit, as it nearly always
+// is.
 func (s *State) simple(l *Limit) bool {
 	return s.More == l.shared || s.More == nil || s.More.bucket.isOnly(l)
 }
 
-// unrefilled returns what remains used after so many ticks. The product has 128 bits, because a
-// bucket may be idle for long.
+// unrefilled returns what remains used after a number of ticks. The product has 128 bits, because a
+// bucket may have been idle for long.
 func unrefilled(used, ticks, refill int64) int64 {
 	high, back := bits.Mul64(uint64(ticks), uint64(refill))
 	if high > 0 || back >= uint64(used) {
@@ -112,8 +113,8 @@ func unrefilled(used, ticks, refill int64) int64 {
 	return used - int64(back)
 }
 
-// rescale counts what was used under another rate in units of this one, the last fraction of a
-// permit rounded up. It calculates in doubles, step by step, because Lua does: the two must round
+// rescale converts the use under another rate into units of this rate, and rounds the last fraction
+// of a permit up. It calculates in doubles, step by step, as Lua does, because both must round
 // alike.
 func rescale(used, from, to int64) int64 {
 	whole := used / from
@@ -157,22 +158,21 @@ func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) ef
 		s.renew(t.now)
 	}
 	s.At, s.Used, s.Charged = t.place, used+cost*l.Permit, s.Charged+cost
-	if s.More != l.shared { // a pointer that is not written costs the garbage collector nothing
+	if s.More != l.shared { // not writing an unchanged pointer saves work for the garbage collector
 		s.More = l.shared
 	}
 	return effect{resetAfter: l.refilledAfter(s.Used, t), position: s.Charged}
 }
 
-// renew starts new positions. Charges made before can no longer be given back.
+// renew restarts the positions. Charges made before can no longer be given back.
 func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 
-// refilledAfter returns how long it takes until so many units have come back, counted in whole
-// ticks.
+// refilledAfter returns how long it takes until a number of units have come back, in whole ticks.
 func (l *Limit) refilledAfter(units int64, t moment) int64 {
 	return l.afterTicks(ceilDiv(units, l.Refill), t)
 }
 
-// afterTicks returns how long it takes until so many ticks have passed.
+// afterTicks returns how long it takes until a number of ticks have passed.
 func (l *Limit) afterTicks(ticks int64, t moment) int64 {
 	if ticks <= 0 {
 		return 0

@@ -1,25 +1,25 @@
 -- TokenBucket: a bucket of burst permits that starts full and refills continuously.
 --
--- A permit is divided into so many units that a whole number of them comes back per tick: nothing
--- rounds, whatever the rate. A call at a rate that is new to the bucket is decided as if the part
--- of that rate had been added when the state was written.
+-- A permit is divided into units such that a whole number of units comes back per tick, so nothing
+-- is rounded at any rate. A call at a rate that is new to the bucket is decided as if the part for
+-- that rate had been added when the state was written.
 --
 -- args      burst, permit (units), refill (units per tick), tick (microseconds: 1, or 1000 for
 --           windows of an hour and more)
 -- state     see token_bucket_state.lua
 --
--- With patience (microseconds) the cost is taken at the next turn, if that comes so soon, and the
--- table has the wait until then: see token_bucket_reserve.lua.
+-- With patience (microseconds), the cost is taken at the next turn if that comes within patience,
+-- and the table has the wait until then: see token_bucket_reserve.lua.
 algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
   local state = redis.call('GET', key)
   burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
   local at = (now - now % tick) / tick
-  -- If the rate was lowered far, no wait is longer than 71 years, which the durations of all
+  -- Even if the rate was lowered a lot, no wait is longer than 71 years, which the durations of all
   -- languages can hold.
   local longest = math.floor(2 ^ 51 / tick)
   local charged, born, anchored = now % 2 ^ 51, now, nil
-  -- Units used, if there is one rate and no gaps. Otherwise the parts, the place of this rate's, and
-  -- after how many ticks nothing of any part is used.
+  -- If there is one rate and no gaps: the units used. Otherwise: the parts, the index of this
+  -- rate's part, and the number of ticks until no part is in use.
   local used, bucket, parts, own = 0, nil, nil, nil
   local whole = math.huge
   if state then
@@ -32,7 +32,7 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
       error('NOTACOUNTER ' .. key)
     end
     if last > at then
-      -- The clock stepped back: the refill goes on from now, with nothing minted.
+      -- The clock stepped back: the refill continues from now, and no permits are created.
       last, birth = at, math.min(birth, at * tick)
       anchored = parts and bucket.write(at, before, birth, parts)
         or struct.pack('<I7I7I6I5I5I7I7', at, used, permit, refill, size, before, birth)
@@ -52,7 +52,7 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
     if parts or used > 0 then
       charged, born = before, birth
     else
-      anchored = nil -- it is as good as fresh, whether the key is gone or not
+      anchored = nil -- the bucket is as good as fresh, whether the key is gone or not
     end
   end
 
@@ -69,8 +69,8 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
     retry = missing > 0 and after(math.ceil(missing / refill)) or 0
   end
   if patience then
-    -- Returns after how many ticks so many permits fit, if the bucket holds full permits, or as many
-    -- as can be counted.
+    -- Returns after how many ticks a number of permits fit into a bucket that holds full permits,
+    -- or as many as can be counted.
     local function wait_for(permits, full)
       if parts then return bucket.wait(parts, own, permits, full, whole) end
       return math.ceil((used + permits * permit - math.min(full * permit, longest * refill, 2 ^ 52)) / refill)

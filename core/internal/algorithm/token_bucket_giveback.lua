@@ -1,16 +1,16 @@
--- TokenBucket does not give back permits that have come back by themselves since. Nor, if the
--- bucket is overdrawn, does it give back permits behind which others wait, because those waits were
--- already announced. How many those are follows from the position of the charge, so the state needs
--- no list of reservations. When a charge is given back in several steps, its newest permits go
--- first.
+-- TokenBucket does not give back permits that have already come back by themselves. If the bucket
+-- is overdrawn, it also does not give back permits that come before the reservations of others,
+-- because those callers were already told how long to wait. Their number follows from the position
+-- of the charge, so the state needs no list of reservations. When a charge is given back in several
+-- steps, its newest permits go first.
 --
 -- lost      in the table: how many permits may have counted still, but were not given back, because
 --           the places of the permits around them are not known (see kept in
 --           token_bucket_state.lua)
 
--- Gives permits back to a part, where they have the positions up to the newest. overdrawn says that
--- others wait for permits of the part, own that the charge was at its rate. Returns whether
--- that changes the part, and how many permits were lost.
+-- Gives permits back to a part. The last of their positions is newest. overdrawn says that others
+-- wait for permits of the part; own says that the charge was made at the part's rate. Returns
+-- whether the part changes, and how many permits were lost.
 local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn, own)
   local held, behind, unsure, known, inside = cost, charged - newest, 0, true, false
   for i = 1, #part.gaps, 2 do
@@ -28,7 +28,7 @@ local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn,
     end
   end
 
-  -- Returns how many units come back if so many permits were charged later.
+  -- Returns how many units come back if behind permits were charged later.
   local function comes_back(behind)
     local permits = overdrawn and held - behind or held
     return math.max(0, math.min(part.used - behind * part.permit, permits * part.permit))

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The parts of a bucket whose state is more than a number: several rates were used, or permits were
-// given back. token_bucket_state.lua says what they are; this is the same in Go.
+// The parts of a bucket whose state is more than a number, because several rates were used or
+// permits were given back. token_bucket_state.lua explains them; this is the same in Go.
 
 const (
 	maxParts = 4 // the most parts that a bucket has
@@ -14,13 +14,13 @@ const (
 	lasting = maxUnits
 )
 
-// bucketParts is what the state of a bucket holds beyond the units used.
+// bucketParts is what the state of a bucket holds besides the number of used units.
 type bucketParts struct {
-	permit, refill, burst int64  // the one rate, and its burst, of a bucket without parts
+	permit, refill, burst int64  // the only rate of a bucket without parts, and its burst
 	parts                 []part // slowest rate first; nil: none
 }
 
-// isOnly reports whether there is one rate, that of a limit, and no gaps.
+// isOnly reports whether the bucket has a limit's rate, no other rate, and no gaps.
 func (b *bucketParts) isOnly(l *Limit) bool {
 	return b.parts == nil && b.permit == l.Permit && b.refill == l.Refill
 }
@@ -29,7 +29,7 @@ func (b *bucketParts) isOnly(l *Limit) bool {
 type part struct {
 	used, permit, refill int64 // units: used, of one permit, refilled per tick
 	burst                int64 // permits, by the last call at this rate that was charged
-	own                  int64 // permits charged at this very rate, and not given back; or lasting
+	own                  int64 // permits charged at exactly this rate and not given back; or lasting
 	gaps
 }
 
@@ -37,16 +37,16 @@ func (p *part) rate() float64 { return float64(p.refill) / float64(p.permit) }
 
 func (p *part) is(l *Limit) bool { return p.permit == l.Permit && p.refill == l.Refill }
 
-// usage is the use of a bucket as one limit counts it.
+// usage is the use of a bucket, as counted by one limit.
 type usage struct {
-	parts []part // as they are now; if nothing is used any more, an empty one of the limit
-	own   int    // the place of the part with the limit's rate
-	whole int64  // ticks until nothing of any part is used
+	parts []part // current; if nothing is used any more, one empty part for the limit
+	own   int    // the index of the part with the limit's rate
+	whole int64  // ticks until no part is in use
 }
 
-// usage returns the use as a limit counts it. If the limit's rate is new to the bucket, it is as if
-// its part had been added when the state was written. It stores the parts in room. Their gaps must
-// not be written to unless the parts replace those of the state.
+// usage returns the use as counted by a limit. If the limit's rate is new to the bucket, usage acts
+// as if its part had been added when the state was written. It stores the parts in room. Their gaps
+// must not be written to unless the parts replace those of the state.
 func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
 	u.parts = s.appendParts(room)
 	if u.whole = s.At + ticksUntilFresh(u.parts) - t.place; u.whole <= 0 {
@@ -60,10 +60,9 @@ func (s *State) usage(t moment, l *Limit, room []part) (u usage) {
 	return u
 }
 
-// wait returns after how many ticks a cost fits into the limit's part and those of faster rates, if
-// the limit's bucket holds so many permits. A cost that is above the bound of a part fits when
-// nothing of any part is used. If the limit's rate is new to the bucket, that may be earlier than
-// the wait.
+// wait returns after how many ticks a cost fits into the limit's part and the parts of faster
+// rates, if the limit's bucket holds full permits. A cost above the bound of a part fits once no
+// part is in use. If the limit's rate is new to the bucket, the cost may fit earlier than that.
 func (u *usage) wait(l *Limit, cost, full int64) (ticks int64) {
 	for i := u.own; i < len(u.parts); i++ {
 		p := &u.parts[i]
@@ -76,8 +75,8 @@ func (u *usage) wait(l *Limit, cost, full int64) (ticks int64) {
 	return ticks
 }
 
-// left returns how many whole permits are left of the limit's part and of those of faster rates. It
-// is negative if one of them is overdrawn.
+// left returns how many whole permits are left in the limit's part and in the parts of faster
+// rates. It is negative if one of them is overdrawn.
 func (u *usage) left(l *Limit) int64 {
 	left := int64(math.MaxInt64)
 	for i := u.own; i < len(u.parts); i++ {
@@ -87,8 +86,8 @@ func (u *usage) left(l *Limit) int64 {
 	return left
 }
 
-// bound returns how many units of a part may be used by a call of a limit whose bucket holds so
-// many permits.
+// bound returns how many units of a part may be in use after a call by a limit whose bucket holds
+// full permits.
 func (p *part) bound(l *Limit, full int64) int64 {
 	most := l.mostAt(p.refill)
 	if full = max(full, p.burst); full > most/p.permit {
@@ -97,8 +96,8 @@ func (p *part) bound(l *Limit, full int64) int64 {
 	return full * p.permit
 }
 
-// missing returns how many units have to come back until a cost fits within a bound. It is more than
-// are used if the cost is above the bound.
+// missing returns how many units have to come back until a cost fits within a bound. If the cost is
+// above the bound, that is more than the units in use.
 func (p *part) missing(cost, bound int64) int64 {
 	if cost > math.MaxInt64/2/p.permit {
 		return math.MaxInt64 / 2
@@ -122,7 +121,7 @@ func (tokenBucket) empty(s *State) bool {
 	return ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])) == 0
 }
 
-// refill refills the parts for so many ticks. A part of which nothing is used has no gaps.
+// refill refills the parts for a number of ticks. A part that is not in use has no gaps.
 func refill(parts []part, ticks int64) {
 	for i := range parts {
 		p := &parts[i]
@@ -152,7 +151,7 @@ func (s *State) setParts(parts []part, l *Limit) {
 	b.parts = append(b.parts[:0], parts...)
 }
 
-// ticksUntilFresh returns how many ticks it takes until no part uses anything.
+// ticksUntilFresh returns how many ticks it takes until no part is in use.
 func ticksUntilFresh(parts []part) (ticks int64) {
 	for i := range parts {
 		ticks = max(ticks, ceilDiv(parts[i].used, parts[i].refill))
@@ -170,9 +169,9 @@ func (p *part) rescaled(permit, most int64) int64 {
 	return min(units, most)
 }
 
-// copyFullest returns a part of a limit's rate that is a copy of the fullest part. slower is the
-// number of slower parts. If some of what these use may be missing in the copy, or may have come back
-// there, nothing can be given back to it: else a refund would leave less than the slower calls use.
+// copyFullest returns a part for a limit's rate that is a copy of the fullest part. slower is the
+// number of slower parts. If the copy may lack some of what the slower parts use, nothing can be
+// given back to it; otherwise a refund could leave less than the slower calls use.
 func copyFullest(parts []part, l *Limit, slower int, charged int64) part {
 	c := part{permit: l.Permit, refill: l.Refill}
 	from, used := -1, false
@@ -189,9 +188,9 @@ func copyFullest(parts []part, l *Limit, slower int, charged int64) part {
 	return c
 }
 
-// addPart adds a part where its rate belongs, and returns its place. If there is one too many, the
-// fastest of the others is removed. The next slower part then has at least its use, so that less is
-// admitted than with both, and never more.
+// addPart inserts a part by its rate and returns its index. If there are too many parts, it removes
+// the fastest of the others. The next slower part then has at least the removed part's use, so that
+// never more is admitted than with both.
 func addPart(parts []part, l *Limit, charged int64) (_ []part, at int) {
 	for at < len(parts) && parts[at].rate() < float64(l.Refill)/float64(l.Permit) {
 		at++
@@ -211,12 +210,12 @@ func addPart(parts []part, l *Limit, charged int64) (_ []part, at int) {
 	return slices.Delete(parts, last, last+1), min(at, len(parts)-2)
 }
 
-// close makes a part one that stays, and to which nothing that was charged before can be given back.
+// close makes a part permanent. Nothing that was charged before can be given back to it.
 func (p *part) close(charged int64) { p.own, p.gaps = lasting, closedGaps(charged) }
 
-// chargeParts charges a cost to the part of a limit's rate, created if needed, and to those of
-// faster rates. It reports false if nothing is used any more: then the bucket is as good as fresh,
-// and was not charged.
+// chargeParts charges a cost to the part of a limit's rate, which it creates if needed, and to the
+// parts of faster rates. It reports false, and charges nothing, if the bucket is no longer in use
+// and thus as good as fresh.
 func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 	u := s.usage(t, l, new([maxParts + 1]part)[:0])
 	if u.whole == 0 {
@@ -244,8 +243,8 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 	return true
 }
 
-// lives returns for how long a bucket of several rates counts. For one of them it may be as good as
-// fresh before.
+// lives returns for how long a bucket of several rates counts. Seen by one of the rates, it may be
+// as good as fresh earlier.
 func (tokenBucket) lives(s *State, t moment, l *Limit) int64 {
 	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])))*l.Tick - t.now
 }

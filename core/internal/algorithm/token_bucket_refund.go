@@ -35,19 +35,19 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 // several steps, its newest permits go first.
 func (c *Charge) newest() int64 { return c.Position - c.Given }
 
-// place is where a charge lies in a part.
-type place struct {
-	held   int64 // permits of it that the part may hold
+// spot says where a charge lies in a part.
+type spot struct {
+	held   int64 // permits of the charge that the part may hold
 	behind int64 // permits that were charged later and not given back, at most
-	unsure int64 // by how much that may be too many
-	merged bool  // it lies in a gap whose places are not known
-	known  bool  // it is known that the part holds it
+	unsure int64 // by how much behind may be too many
+	merged bool  // the charge lies in a gap whose positions are not known
+	known  bool  // the part certainly holds the charge
 }
 
-// placeIn returns where a charge lies in a part.
-func (c *Charge) placeIn(p *part, charged int64) place {
+// spotIn returns where a charge lies in a part.
+func (c *Charge) spotIn(p *part, charged int64) spot {
 	of := gap{c.newest() - c.Cost, c.newest()}
-	at := place{held: c.Cost, behind: charged - of.upto, known: true}
+	at := spot{held: c.Cost, behind: charged - of.upto, known: true}
 	for i, g := range p.list {
 		common := max(0, min(g.upto, of.upto)-max(g.after, of.after))
 		newer := max(0, g.upto-max(g.after, of.upto))
@@ -67,11 +67,11 @@ func (c *Charge) placeIn(p *part, charged int64) place {
 }
 
 // giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
-// not come back. It reports whether that changes the part, and how many may have counted still but
-// were not given back. If the part is overdrawn, permits behind which others wait are not given
-// back, because those waits were already announced.
+// not come back. It reports whether the part changes, and how many permits may still have counted
+// but were not given back. If the part is overdrawn, it does not give back permits that come before
+// the reservations of others, because those callers were already told how long to wait.
 func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed bool, lost int64) {
-	at := c.placeIn(p, charged)
+	at := c.spotIn(p, charged)
 	held := at.held
 	comesBack := func(behind int64) int64 { // units
 		if held = at.held; overdrawn {
@@ -102,8 +102,8 @@ func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed boo
 	return true, lost
 }
 
-// comesBack returns how many units so many permits of a part give back, if so many others were
-// charged later.
+// comesBack returns how many units a part gets back for held permits if behind others were charged
+// later.
 func (p *part) comesBack(held, behind int64) int64 {
 	if held <= 0 || behind >= ceilDiv(p.used, p.permit) {
 		return 0

@@ -1,7 +1,7 @@
--- Reserves permits of a TokenBucket: they are taken now, to be used when their turn comes. The turn
--- is that of one permit: the rest of a large cost is paid by the next caller. If it came at none,
--- as in Guava, one call more than the burst would pass at once, and a reservation of one would be
--- granted that decide.lua refuses.
+-- Reserves permits of a TokenBucket: they are taken now and used when their turn comes. The turn
+-- comes when one permit is available; the rest of a large cost delays the next caller. If the turn
+-- came without a permit, as in Guava, one call more than the burst would pass at once, and a
+-- reservation of one permit could succeed where decide.lua refuses.
 --
 -- KEYS[1]   the counter
 -- ARGV      patience (microseconds), cost, burst, permit, refill, tick; the last four as in

@@ -8,8 +8,8 @@ func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost*l.Permit, cost*l.Permit, l.Permit, l.Refill, l.Tick, l.Max*l.Permit)
 }
 
-// The lengths of a state: of a bucket of one rate without gaps, of what precedes the gaps of a part
-// beyond that, of a gap, and of what precedes that of a further part.
+// The lengths of the pieces of a state: a bucket of one rate without gaps, what follows before the
+// gaps of a part, a gap, and the head of a further part.
 const (
 	simpleState = 44
 	gapsHead    = 16
@@ -17,9 +17,8 @@ const (
 	partHead    = 23
 )
 
-// readFast reads the three forms of a reply, which only their lengths tell apart. A reply in one
-// form, packed for it, would cost 4 % of the instructions of Redis for a call that is allowed, and
-// 6 % for one that is refused.
+// readFast reads the three forms of a reply, which differ in length. A single packed form would
+// cost Redis 4 % of its instructions for an allowed call, and 6 % for a refused one.
 func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	f.all = false
 	switch n := len(reply); {
@@ -34,7 +33,7 @@ func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found)
 	case n == 21: // now, the units used before, the position before
 		f.Now = littleEndian(reply[:7])
 		f.State = State{At: f.Now / l.Tick, Used: littleEndian(reply[7:14]), More: l.shared, Charged: littleEndian(reply[14:])}
-	default: // none fits: the units used, as digits. The answer depends on no time: ticks are of 1
+	default: // none fits: the units used, as digits. Ticks are of 1, so the answer does not depend on the time
 		used, err := strconv.ParseInt(reply, 10, 64)
 		if err != nil || used < 0 {
 			return errReply
@@ -67,14 +66,14 @@ func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
 	return nil
 }
 
-// readPart reads what precedes the own of a part.
+// readPart reads the fields of a part before own.
 func readPart(text string) part {
 	return part{
 		used: littleEndian(text[:7]), permit: littleEndian(text[7:13]), refill: littleEndian(text[13:18]), burst: littleEndian(text[18:23]),
 	}
 }
 
-// readParts reads the own and the gaps of the first part, and the further parts.
+// readParts reads the field own and the gaps of the first part, and then the further parts.
 func readParts(p part, text string) (parts []part, ok bool) {
 	parts = make([]part, 0, maxParts)
 	for len(parts) < maxParts && p.sane() && len(text) >= gapsHead {

@@ -1,26 +1,26 @@
 -- The state of a TokenBucket, for the scripts that read more of it than its first part.
 --
--- A bucket has a part for each rate, which holds what the calls at that rate and at all slower ones
--- use. A part begins as a copy of the fullest part when its rate is first used, to which nothing can
--- be given back if it may lack what slower calls use. From then on, calls are charged to the part of
--- their own rate and to those of faster rates. A call fits if its own part stays within its burst,
--- and each faster part within the larger of that burst and the burst of the last call at the faster
--- rate. So the calls at a rate and at all slower ones never exceed their largest burst and what the
--- rate brings back. With one number for all rates, the use came back at the rate of the last
--- writer: 1,000 GETs a second let 357 POSTs through a limit of 7 a second in two seconds. With a
--- counter for each rate, past use would be lost when a limit changes.
+-- A bucket has a part for each rate, which holds what the calls at that rate and at all slower
+-- rates use. When a rate is first used, its part begins as a copy of the fullest part. If the copy
+-- may lack what slower calls use, nothing can be given back to it. From then on, calls are charged
+-- to the part of their own rate and to the parts of faster rates. A call fits if its own part stays
+-- within its burst, and each faster part within the larger of that burst and the burst of the last
+-- call at the faster rate. So the calls at a rate and at all slower rates together never exceed
+-- their largest burst plus what the rate brings back. With one number for all rates, the use came
+-- back at the rate of the last writer: 1,000 GETs a second let 357 POSTs through a limit of 7 a
+-- second in two seconds. With a counter for each rate, past use would be lost when a limit changes.
 --
 -- Units are in lowest terms, so they change with the rate. Without their number per permit, a
 -- raised limit would read the use as a multiple of itself. A key expires when the use has come back
--- at the rates at which it was used. So lowering a rate can let one burst more through, once: a
--- refused call must not write, so it cannot lengthen the key's life.
+-- at the rates at which it was charged. So lowering a rate can let one more burst through, once,
+-- because a refused call must not write and cannot extend the key's life.
 --
 -- Positions number the charged permits of all rates in order. In each part the oldest permits come
 -- back first. So the used permits of a part have the last positions, except for its gaps: permits
--- that were given back, or were charged at a faster rate. The time of a charge and the use at that
--- time would not show what it still uses: permits of earlier charges that were refunded since would
--- count as refilled, and up to twice the burst passed at once. A charge copies the gaps unread,
--- which costs 3 to 5 % of the fast function.
+-- that were given back, or were charged at a faster rate. Storing the time of a charge and the use
+-- at that time would not be enough: permits of earlier charges that were refunded since would count
+-- as refilled, and up to twice the burst passed at once. A charge copies the gaps without reading
+-- them, which costs 3 to 5 % of the fast function.
 --
 -- state     a string, little-endian: I7 last tick; for the part of the slowest rate I7 units used,
 --           I6 units per permit, I5 units refilled per tick, I5 burst; I7 position of the last
@@ -40,8 +40,8 @@
 --           the charges of a counter that was reset or forgotten are not taken for those of its
 --           successor. There are at most 4 parts
 --
--- The functions are made only when they are needed: for most buckets token_bucket.lua needs none.
--- longest is the most ticks for which a part may be used up.
+-- The functions are created only when needed, because token_bucket.lua needs none of them for most
+-- buckets. longest is the maximum number of ticks for which a part may be used up.
 local function bucket_states(longest)
   local bucket = {}
   local max_parts, max_gaps, lasting = 4, 256, 2 ^ 52
@@ -82,14 +82,14 @@ local function bucket_states(longest)
     end
   end
 
-  -- Returns the number of ticks until nothing of any part is used.
+  -- Returns the number of ticks until no part is in use.
   function bucket.ticks(parts)
     local ticks = 0
     for _, part in ipairs(parts) do ticks = math.max(ticks, math.ceil(part.used / part.refill)) end
     return ticks
   end
 
-  -- Refills the parts for so many ticks. A part of which nothing is used has no gaps.
+  -- Refills the parts for a number of ticks. A part that is not in use has no gaps.
   function bucket.refill(parts, ticks)
     for _, part in ipairs(parts) do
       part.used = math.max(0, part.used - ticks * part.refill)
@@ -97,7 +97,7 @@ local function bucket_states(longest)
     end
   end
 
-  -- Returns the place of the part with this rate, or nil.
+  -- Returns the index of the part with this rate, or nil.
   function bucket.find(parts, permit, refill)
     for i, part in ipairs(parts) do
       if part.permit == permit and part.refill == refill then return i end
@@ -115,9 +115,9 @@ local function bucket_states(longest)
     return math.min(units, longest * refill, 2 ^ 52)
   end
 
-  -- Returns a part of this rate that is a copy of the fullest part. slower is the number of slower
-  -- parts. If some of what these use may be missing in the copy, or may have come back there, nothing
-  -- can be given back to it: else a refund would leave less than the slower calls use.
+  -- Returns a part for this rate that is a copy of the fullest part. slower is the number of slower
+  -- parts. If the copy may lack some of what the slower parts use, nothing can be given back to it;
+  -- otherwise a refund could leave less than the slower calls use.
   local function copy_fullest(parts, permit, refill, slower, charged)
     local copy = {used = 0, permit = permit, refill = refill, own = 0, kept = 0, gaps = {}}
     local from, used = nil, false
@@ -130,14 +130,14 @@ local function bucket_states(longest)
     return copy
   end
 
-  -- Nothing that was charged before can be given back to the part any more, and the part stays.
+  -- Makes the part permanent. Nothing that was charged before can be given back to it.
   local function close(part, charged)
     part.own, part.kept, part.gaps = lasting, charged, {0, charged}
   end
 
-  -- Adds a part in the order of rates, and returns its place. If there are too many, the fastest of
-  -- the others is removed. The next slower part then has at least its use, so that less is admitted
-  -- than with both, and never more.
+  -- Inserts a part by its rate and returns its index. If there are too many parts, removes the
+  -- fastest of the others. The next slower part then has at least the removed part's use, so that
+  -- never more is admitted than with both.
   function bucket.add_part(parts, permit, refill, charged)
     local at = 1
     while parts[at] and parts[at].refill / parts[at].permit < refill / permit do at = at + 1 end
@@ -152,14 +152,14 @@ local function bucket_states(longest)
     return math.min(at, #parts)
   end
 
-  -- Returns how many units of a part a call may use whose bucket holds so many permits.
+  -- Returns how many units of a part may be in use after a call whose bucket holds full permits.
   local function bound(part, full)
     return math.min(math.max(full, part.burst) * part.permit, longest * part.refill, 2 ^ 52)
   end
 
-  -- Returns after how many ticks a cost fits into a part and all faster ones, if their bucket holds
-  -- so many permits. A cost that is above the bound of a part fits when the bucket is fresh, after
-  -- whole. If the rate of the first part is new to the bucket, that may be earlier than the wait.
+  -- Returns after how many ticks a cost fits into a part and all faster ones, if the bucket holds
+  -- full permits. A cost above the bound of a part fits when the bucket is fresh, after whole
+  -- ticks. If the rate of the first part is new to the bucket, the cost may fit earlier than that.
   function bucket.wait(parts, at, cost, full, whole)
     local ticks = 0
     for i = at, #parts do
@@ -180,8 +180,8 @@ local function bucket_states(longest)
     return left
   end
 
-  -- Drops the oldest gaps whose positions have all come back. Then merges the two oldest while there
-  -- are too many.
+  -- Drops the oldest gaps if all their positions have come back. Then, while there are too many,
+  -- merges the two oldest.
   local function trim(part, charged)
     local gaps, held, stale = part.gaps, charged + part.kept, 0 -- held: how many positions no gap has
     for i = 1, #gaps, 2 do held = held - gaps[i + 1] + gaps[i] end
@@ -197,7 +197,8 @@ local function bucket_states(longest)
     end
   end
 
-  -- Adds a gap, and joins it with those that it touches, but for one whose places are not known.
+  -- Adds a gap and joins it with the gaps that it touches, except a gap whose positions are not
+  -- known.
   function bucket.add_gap(part, charged, after, upto)
     local gaps, at, first = part.gaps, #part.gaps, part.kept > 0 and 2 or 0
     if part.kept > 0 and upto <= gaps[1] then -- the oldest gap must stay the oldest
@@ -216,8 +217,8 @@ local function bucket_states(longest)
     trim(part, charged)
   end
 
-  -- Charges a cost to the part at this place and to all faster ones. renew says that the positions
-  -- begin anew.
+  -- Charges a cost to the part at this index and to all faster ones. renew says that the positions
+  -- restart.
   function bucket.charge(parts, at, cost, charged, renew)
     for i, part in ipairs(parts) do
       if renew then part.gaps, part.kept = {}, 0 end

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The arguments and replies of the scripts are written and read here, and nowhere else. KEYS, ARGV
-// and the reply of each script are described at the head of its file.
+// The arguments of scripts are written, and their replies read, only here. The head of each
+// script's file describes its KEYS, ARGV and reply.
 
 // yes and no are boxed once for all.
 var yes, no any = int64(1), int64(0)
@@ -127,10 +127,10 @@ func AppendRecords(argv []any, l *Limit) []any { return append(argv, l.Window) }
 // AppendImpose appends what ban_impose.lua takes.
 func AppendImpose(argv []any, span int64) []any { return append(argv, span) }
 
-// numbers reads integers off a reply.
+// numbers reads integers from a reply.
 type numbers struct {
 	left  []any
-	wrong bool // one of them was none
+	wrong bool // one of the values was not an integer
 }
 
 func (n *numbers) next() (number int64) {
@@ -152,8 +152,8 @@ func RepeatAt(reply []any) (now int64) {
 	return now
 }
 
-// ReadDecided reads what the script of DecideScript replied to a call that was charged, or only
-// looked at.
+// ReadDecided reads the reply of DecideScript's script to a call. charge says whether the call
+// could be charged.
 func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdict) error {
 	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()
@@ -181,7 +181,8 @@ func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdic
 	return nil
 }
 
-// readOverrides reads what override.lua replied behind the reply of its driver, which it returns.
+// readOverrides reads what override.lua appended to the reply of its driver, and returns the
+// driver's reply.
 func readOverrides(reply []any, counters []Counter) (rest []any) {
 	var room [4]*OverrideQuery
 	queries := AppendQueries(room[:0], counters)
@@ -190,7 +191,7 @@ func readOverrides(reply []any, counters []Counter) (rest []any) {
 	}
 	end := len(reply) - 4*len(queries)
 	if end < 1 {
-		return nil // which is no reply
+		return nil // not a valid reply
 	}
 	n := numbers{left: reply[end:]}
 	for _, q := range queries {
@@ -222,8 +223,8 @@ func ReadUpTo(reply []any, counters []Counter, verdicts []Verdict) (granted int6
 }
 
 // ReadEqual reads the reply of EqualScript's script, and applies the override that it found. If the
-// override takes the counters out of the decision, the answer is the same for all calls: ReadEqual
-// sets the verdicts to it, and reports that the calls are settled.
+// override takes the counters out of the decision, all calls get the same answer: ReadEqual stores
+// it in the verdicts, and reports that the calls are settled.
 func ReadEqual(reply []any, counters []Counter, found []Found, verdicts []Verdict) (settled bool, err error) {
 	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()
@@ -293,7 +294,7 @@ func ReadRecords(reply []any) ([]Record, error) {
 		records = append(records, r)
 	}
 	if n.wrong {
-		return nil, fmt.Errorf("the script replied %d values for records, of which some are none", len(reply))
+		return nil, fmt.Errorf("the script replied %d values for records, some of them invalid", len(reply))
 	}
 	return records, nil
 }

@@ -6,17 +6,18 @@ package algorithm
 // that integer alone, so many goroutines can charge at once, with a compare-and-swap.
 type Word struct {
 	kind       Kind
-	full, unit int64 // the most that fits, and one permit, in units
+	full, unit int64 // what fits at most, and one permit, in units
 	refill     int64 // units that come back per tick; 0: all come back at reset
 	tick       int64 // with refill: the length of a tick in microseconds
-	// from and until bound the calls for which the word is valid, until excluded. They and reset
-	// are in microseconds since the epoch. With refill, a tick begins at from.
+	// The word is valid for calls from from to before until. These and reset are in microseconds
+	// since the epoch. With refill, a tick begins at from.
 	from, until int64
 	reset       int64 // without refill: when everything used comes back
-	first       int64 // with refill: the position of the last charge when nothing is used
+	first       int64 // with refill: the position of the last charge if nothing is used
 }
 
-// AsWord makes a word of a state that was charged just now. It reports false if there is none.
+// AsWord makes a word from a state that was charged just now. It reports false if the state cannot
+// be a word.
 func (l *Limit) AsWord(s *State, now int64) (w Word, value int64, ok bool) {
 	return registry[l.Kind].word(l, s, now)
 }
@@ -36,7 +37,7 @@ func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
 	return next, next-back <= w.full
 }
 
-// Answer returns the verdict on the call after whose charge of a cost the word has this value. It is
+// Answer returns the verdict on a call of a cost, after whose charge the word has this value. It is
 // not part of Charge, so that no other goroutine waits for it.
 func (w *Word) Answer(value, now, cost int64) Verdict {
 	if w.refill == 0 {
@@ -54,8 +55,8 @@ func (w *Word) Answer(value, now, cost int64) Verdict {
 // bucket was full, so it grows with every charge.
 func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.unit) }
 
-// Back writes the word, as of its last charge, into the state from which it was made. It returns the time at
-// which the state equals a fresh one, in microseconds since the epoch.
+// Back writes the word into the state from which it was made, as of its last charge. It returns
+// when the state equals a fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
 	return registry[w.kind].back(w, value, now, s)
 }

@@ -1,13 +1,13 @@
 // Package denycache remembers refusals, so that a caller who tries again is refused without asking
 // the shared store.
 //
-// A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier if the passing of
-// time alone could change any number in it ([algorithm.Limit.Steady]); that time counts from when
-// the store was asked. The waits in it count from when the answer came: the store read its clock at
-// some moment before that, so they are too long by at most the time that the answer took (up to
-// 3.8 ms on a busy machine), and never too short. Comparing the clocks over several answers would
-// shorten them, and make them too short while the store's clock is slewed. Changes that this
-// process makes to a key (charges, refunds, resets, bans) are seen at once.
+// A refusal is remembered for at most [clock.MaxAge]. It is forgotten earlier, counted from when
+// the store was asked, if time alone could change any of its numbers ([algorithm.Limit.Steady]).
+// Its waits count from when the answer came. The store read its clock before that, so the waits are
+// never too short, and too long by at most the time that the answer took (up to 3.8 ms on a busy
+// machine). Comparing the clocks over several answers would shorten the waits, but would make them
+// too short while the store's clock is slewed. Changes that this process makes to a key (charges,
+// refunds, resets, bans) are seen at once.
 package denycache
 
 import (
@@ -22,15 +22,15 @@ import (
 const (
 	// sets bounds what is remembered: refused calls of 65,536 counters.
 	sets = 8192
-	// maxCounters is how many counters a call may have to be remembered.
+	// maxCounters is the largest number of counters of a call that is remembered.
 	maxCounters = 4
 	// spread is 2^64 divided by the golden ratio: it spreads sums over all bits of a hash.
 	spread = 0x9e3779b97f4a7c15
 )
 
 // Cache remembers the answers to calls that were refused. The answer to a call of several counters
-// is remembered as a whole. But if these lie on several shards, it remembers only the answers of
-// shards that refused, and of shards with a ban, which counts refusals. A Cache is safe for
+// is remembered as a whole. If its counters are on several shards, only the answers of shards that
+// refused, and of shards with a ban that counts refusals, are remembered. A Cache is safe for
 // concurrent use.
 type Cache struct {
 	clock       *clock.Expiry
@@ -44,20 +44,20 @@ func New(c *clock.Expiry) *Cache {
 	return &Cache{clock: c, seed: maphash.MakeSeed(), table: setassoc.New[refusal](sets)}
 }
 
-// Query is what a call is looked up by. An answer is remembered under the Query that was made
-// before the store was asked, and is not repeated if a key was changed since.
+// Query is the key by which a call is looked up. An answer is remembered under the Query that was
+// made before the store was asked, and is not repeated if one of its keys has changed since.
 type Query struct {
 	hash        uint64 // of the keys and costs
 	generations [maxCounters]uint32
 	cacheable   bool
 }
 
-// Snapshot fills the zero Query with what to look a call up by, as of now. Some calls are never
-// remembered: nobody knows when a slot in flight comes back, a counter in DryRun has to count every
-// call, and an override holds for the next call in any process.
+// Snapshot fills the zero Query for a call, as of now. Some calls are never remembered: nobody
+// knows when a slot in flight comes back, a counter in DryRun has to count every call, and an
+// override must apply to the next call in every process.
 //
-// On the path of every call, queries and verdicts are filled where they stand. A copy would read
-// several fields at once that were just written one by one, and a processor waits for that.
+// On the path of a call, queries and verdicts are filled in place. A copy would read several fields
+// at once that were just written one by one, for which a processor has to wait.
 func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	if len(counters) > maxCounters {
 		return
@@ -76,8 +76,9 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	q.hash, q.cacheable = all, true
 }
 
-// forLook returns the Query under which an answer to a call that charges nothing is remembered. No
-// ban counted such a refusal, so it is not repeated to calls whose refusals a ban has to count.
+// forLook returns the Query under which the answer to a call that charges nothing is remembered. No
+// ban counted such a refusal, so it must not be repeated to calls whose refusals a ban has to
+// count.
 func (q Query) forLook(counters []algorithm.Counter) Query {
 	for i := range counters {
 		if counters[i].Limit.Properties().Watches {
@@ -88,7 +89,8 @@ func (q Query) forLook(counters []algorithm.Counter) Query {
 	return q
 }
 
-// Repeat answers a call as it was refused before. It reports whether such a refusal still holds.
+// Repeat answers a call with a remembered refusal. It reports whether there is one that still
+// holds.
 func (c *Cache) Repeat(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	if !q.cacheable {
 		return false
@@ -117,7 +119,8 @@ func (c *Cache) RepeatLook(q *Query, counters []algorithm.Counter, verdicts []al
 	return c.Repeat(&look, counters, verdicts)
 }
 
-// Invalidate forgets all that is remembered of a key, and all answers that are still on their way.
+// Invalidate forgets everything that is remembered for a key, including answers that are still on
+// their way.
 func (c *Cache) Invalidate(key []byte) { c.generations.of(c.hash(key)).Add(1) }
 
 func (c *Cache) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }

@@ -11,8 +11,8 @@ import (
 // maxAge is the longest time, in microseconds, for which a refusal is remembered.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
-// Observe learns from the store's answer to a call that was to be charged, and was sent at the
-// given time: a refusal is remembered if it lasts, and a charge invalidates the call's keys.
+// Observe updates the cache with the store's answer to a charging call; sent is when the call was
+// sent. It remembers a refusal that lasts. A charge invalidates the call's keys.
 func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	c.observeStrikes(q, counters, verdicts)
 	switch {
@@ -26,8 +26,8 @@ func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algor
 	}
 }
 
-// observeStrikes invalidates the bans that counted this refusal: other calls with such a ban must
-// not repeat older refusals. The call at hand may.
+// observeStrikes invalidates the bans that counted this refusal, because other calls with such a
+// ban must not repeat older refusals. This call's own answer stays valid.
 func (c *Cache) observeStrikes(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	for i := range counters {
 		if verdicts[i].Struck {
@@ -51,8 +51,8 @@ func (c *Cache) ObserveLook(q *Query, counters []algorithm.Counter, verdicts []a
 	}
 }
 
-// refused reports whether the store refused, and answered for all of the counters. Then nothing was
-// charged.
+// refused reports whether the store answered for all counters and refused the call, so that nothing
+// was charged.
 func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	for i := range verdicts {
 		if verdicts[i].Err != nil || verdicts[i].Ended != nil {
@@ -62,27 +62,27 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	return !algorithm.Passes(counters, verdicts)
 }
 
-// rememberForAll remembers a refusal for calls by other callers, if a counter that does not depend
-// on the caller refused. It does not if another counter refused too, whose refusal would be left
-// out. Bans among the other counters have to be asked in each of their windows.
+// rememberForAll remembers a refusal for other callers too, if only counters that do not depend on
+// the caller refused. If another counter refused too, its refusal would be missing, so nothing is
+// remembered. Bans among the other counters have to be asked in each of their windows.
 func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	var places []int
+	var indexes []int
 	span, sharedOnly := maxAge, true
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		switch {
 		case !counter.Personal:
-			places = append(places, i)
+			indexes = append(indexes, i)
 		case v.RetryAfter > 0:
 			sharedOnly = false
 		case counter.Limit.Properties().Watches:
 			span = min(span, counter.Limit.Steady(v, counter.Cost))
 		}
 	}
-	if len(places) == 0 || len(places) == len(counters) {
+	if len(indexes) == 0 || len(indexes) == len(counters) {
 		return
 	}
-	forAll, shared, answers := c.part(q, counters, verdicts, places)
+	forAll, shared, answers := c.subset(q, counters, verdicts, indexes)
 	if sharedOnly {
 		c.remember(&forAll, shared, answers, sent, span)
 	} else {
@@ -90,23 +90,22 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 	}
 }
 
-// part returns the part of a call that consists of the counters at these places, as of when q was
-// made.
-func (c *Cache) part(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, places []int) (part Query, of []algorithm.Counter, answers []algorithm.Verdict) {
-	of, answers = make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
-	for n, i := range places {
+// subset returns the query for a subset of the counters, with q's generations.
+func (c *Cache) subset(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, indexes []int) (sub Query, of []algorithm.Counter, answers []algorithm.Verdict) {
+	of, answers = make([]algorithm.Counter, len(indexes)), make([]algorithm.Verdict, len(indexes))
+	for n, i := range indexes {
 		of[n], answers[n] = counters[i], verdicts[i]
-		of[n].Watched = counters[i].WatchedIn(places)
+		of[n].Watched = counters[i].WatchedIn(indexes)
 	}
-	c.Snapshot(&part, of)
-	for n, i := range places {
-		part.generations[n] = q.generations[i]
+	c.Snapshot(&sub, of)
+	for n, i := range indexes {
+		sub.generations[n] = q.generations[i]
 	}
-	return part, of, answers
+	return sub, of, answers
 }
 
-// remember adds the answer to a call that was sent at the given time and has just come back. The
-// answer is kept until time alone could change it, and for span microseconds at most.
+// remember adds an answer that has just come back to a call that left at the time sent. It is kept
+// until time alone could change it, and for at most span microseconds.
 func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
 	known := answering(counters, verdicts)
 	for i := range counters {
@@ -123,9 +122,9 @@ func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algo
 	c.put(q.hash, r, counters, now)
 }
 
-// put adds a refusal in place of an earlier one of the same call. Otherwise it replaces one that
-// has expired, or else one that nobody asked for again: so a flood of callers who are refused once
-// replaces its own refusals.
+// put adds a refusal. It replaces an earlier refusal of the same call, else an expired one, else
+// one that was not used again. So a flood of callers who are refused once replaces its own
+// refusals.
 func (c *Cache) put(hash uint64, r *refusal, counters []algorithm.Counter, now int64) {
 	set := c.table.SetForWriting(hash)
 	set.Lock()
@@ -164,8 +163,8 @@ type shardSet uint8
 func (s shardSet) has(v *algorithm.Verdict) bool { return s>>v.Part&1 == 1 }
 
 // answering returns the shards whose answers a remembered refusal repeats: those that refused, and
-// those that have to be asked in each window of a ban. The permits that are left on the others
-// change with every call that they let pass.
+// those that have to be asked in each window of a ban. The other shards' answers change with every
+// call that they let pass.
 func answering(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known shardSet) {
 	for i := range counters {
 		if counters[i].Limit.Properties().Watches || counters[i].Refuses(&verdicts[i]) {

@@ -16,15 +16,15 @@ type refusal struct {
 	expires       int64
 	retryAt       int64
 	resetAt       int64
-	storeAhead    int64    // the store's clock less ours, in microseconds
+	storeAhead    int64    // the store's clock minus ours, in microseconds
 	next          *refusal // of the call's next counter
 	generationSum uint32   // of the call, when the store was asked
-	counters      uint8    // of the call from this one on
+	counters      uint8    // the number of counters from this one to the call's last
 	watched       uint8    // see watchedBits
 	unknown       bool     // the counter is on a shard whose answer is not remembered
 }
 
-// newRefusal returns the first of a call's refusals, which came at the time now.
+// newRefusal returns the first of a call's refusals. They came at the time now.
 func newRefusal(counters []algorithm.Counter, verdicts []algorithm.Verdict, known shardSet, expires, now int64) (r *refusal) {
 	for i := len(counters) - 1; i >= 0; i-- {
 		c, v := &counters[i], &verdicts[i]
@@ -38,14 +38,14 @@ func newRefusal(counters []algorithm.Counter, verdicts []algorithm.Verdict, know
 }
 
 // watchedBits returns a bit for each counter that a ban watches.
-func watchedBits(c *algorithm.Counter) (places uint8) {
+func watchedBits(c *algorithm.Counter) (bits uint8) {
 	for _, at := range c.Watched {
-		places |= 1 << at
+		bits |= 1 << at
 	}
-	return places
+	return bits
 }
 
-// isOf reports whether this is the refusal of a call of exactly these counters.
+// isOf reports whether this is the refusal of a call with exactly these counters.
 func (r *refusal) isOf(counters []algorithm.Counter) bool {
 	if int(r.counters) != len(counters) {
 		return false

@@ -7,9 +7,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Add adds the counters of a rule that applies: one for each limit, and then its ban. If the cost of
-// the call can never fit, nothing is added. Then the rule is Costly or, in DryRun, Untried. A soft rule
-// is exceeded then, and of a rule with overrides only the store knows the limit in force.
+// Add adds the counters of a rule that applies: one for each limit, and then its ban. If the cost
+// of the call can never fit, it adds nothing and notes the rule as Costly or, in DryRun, as
+// Untried. There are two exceptions: a soft rule is exceeded, and for a rule with overrides only
+// the store knows the limit in force.
 func (c *Call) Add(a *Applied) {
 	c.hasSoft = c.hasSoft || a.Rule.Mode == Soft
 	c.warns = c.warns || len(a.Rule.Warn) > 0
@@ -31,7 +32,7 @@ func (c *Call) Add(a *Applied) {
 	}
 }
 
-// costs notes a rule whose limit at n the cost of the call can never fit into.
+// costs notes that the cost of the call can never fit into the limit at n of a rule.
 func (c *Call) costs(a *Applied, n int) {
 	switch {
 	case a.Rule.Mode == DryRun:
@@ -41,9 +42,9 @@ func (c *Call) costs(a *Applied, n int) {
 	}
 }
 
-// addLimits adds the counters of a rule's limits, and notes the places of those that a ban watches.
-// The limits obey the override, unless it is nil. If the cost can never fit, addLimits returns the
-// index of a limit that it is above, otherwise -1.
+// addLimits adds the counters of a rule's limits, and notes the indexes of those that a ban
+// watches. If q is not nil, the limits obey the override. If the cost can never fit, addLimits
+// returns the index of a limit that it exceeds, otherwise -1.
 func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 	cost := a.cost()
 	costly = -1
@@ -93,8 +94,7 @@ func (a *Applied) cost() int64 {
 	}
 }
 
-// above returns the index of the first limit that a cost never fits into, or -1 if it can fit into
-// all.
+// above returns the index of the first limit into which a cost can never fit, or -1.
 func (a *Applied) above(cost int64) (n int) {
 	for n := range a.Rule.Limits {
 		limit := a.limit(n).Compiled
@@ -105,15 +105,15 @@ func (a *Applied) above(cost int64) (n int) {
 	return -1
 }
 
-// tooCostly reports whether a cost is above what a limit ever lets through. With overrides, only the
+// tooCostly reports whether a cost is more than a limit ever lets through. With overrides, only the
 // store knows the limit in force.
 func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
 	return cost > limit.Most(a.Reserves) && !a.Rule.mayBeOverridden()
 }
 
-// addLimit adds the counter of a rule's limit, and returns its place. If an earlier rule has the
-// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds. The
-// place is -1 if the rule is soft and the earlier one is not.
+// addLimit adds the counter of a rule's limit, and returns its index. If an earlier rule has the
+// same counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
+// The index is -1 if the rule is soft and the earlier one is not.
 func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
 	limit, counter := a.limit(n), c.addCounter(a)
 	counter.Key = c.appendKey(counter.Key, a, limit)
@@ -143,8 +143,8 @@ func (c *Call) appendKey(room []byte, a *Applied, limit *Limit) []byte {
 	return rediskey.Append(room, c.engine.KeyHead, a.Subject, limit.KeyTail)
 }
 
-// slotHolder returns the name of the call's slots: one for all, because they are renewed under one
-// name.
+// slotHolder returns the name under which the call holds its slots. All slots of a call have the
+// same name, because they are renewed together.
 func (c *Call) slotHolder() string {
 	if c.holder == "" {
 		c.holder = c.engine.Slots.NewHolder()
@@ -160,27 +160,28 @@ func (c *Call) addBan(a *Applied) {
 	if at := c.earlier(); at >= 0 {
 		c.dropLast()
 		c.watched = append(c.watched, c.counters[at].Watched...)
-		c.counters[at].Watched = placesOf(c.watched)
+		c.counters[at].Watched = sortedIndexes(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched = a.Rule.Ban, placesOf(c.watched)
+	counter.Limit, counter.Watched = a.Rule.Ban, sortedIndexes(c.watched)
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
 }
 
-// usualPlaces holds the lists that placesOf usually returns, so that it need not allocate them.
-var usualPlaces = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
+// usualIndexes holds the lists that sortedIndexes usually returns, so that it need not allocate
+// them.
+var usualIndexes = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
 
-// placesOf returns the places in order and without repetition, in a list that must not be written
-// to. It sorts its argument.
-func placesOf(places []int) []int {
-	slices.Sort(places)
-	places = slices.Compact(places)
-	if len(places) == 0 {
+// sortedIndexes returns the indexes in order and without repetition, in a list that must not be
+// written to. It sorts its argument.
+func sortedIndexes(indexes []int) []int {
+	slices.Sort(indexes)
+	indexes = slices.Compact(indexes)
+	if len(indexes) == 0 {
 		return nil
 	}
-	first, last := places[0], places[len(places)-1]
-	if last-first == len(places)-1 && last < len(usualPlaces) {
-		return usualPlaces[first : last+1 : last+1]
+	first, last := indexes[0], indexes[len(indexes)-1]
+	if last-first == len(indexes)-1 && last < len(usualIndexes) {
+		return usualIndexes[first : last+1 : last+1]
 	}
-	return slices.Clone(places)
+	return slices.Clone(indexes)
 }

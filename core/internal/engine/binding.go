@@ -2,8 +2,9 @@ package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// Binding returns the place of the limit that binds the call most, or -1 if all rules are in DryRun.
-// A soft limit binds only if it is exceeded and no other one refuses, or if there is no other.
+// Binding returns the index of the limit that binds the call most, or -1 if all rules are in
+// DryRun. A soft limit binds only if it is exceeded and no hard limit refuses, or if there is no
+// hard limit.
 func (c *Call) Binding() (at int) {
 	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unanswered(0) {
 		return 0
@@ -22,7 +23,7 @@ func (c *Call) Binding() (at int) {
 	return at
 }
 
-// bindingSoft returns the place of the soft limit that binds the call most, or -1 if there is none.
+// bindingSoft returns the index of the soft limit that binds the call most, or -1 if there is none.
 func (c *Call) bindingSoft() (at int) {
 	at = -1
 	for i := range c.limits {
@@ -33,18 +34,18 @@ func (c *Call) bindingSoft() (at int) {
 	return at
 }
 
-// SoftExceeded reports whether there is a limit at i, and it is a soft one that the call does not
-// fit into.
+// SoftExceeded reports whether the limit at i exists, is soft, and is exceeded by the call.
 func (c *Call) SoftExceeded(i int) bool {
 	return c.hasSoft && i >= 0 && c.limits[i].Rule.Mode == Soft && c.verdicts[i].RetryAfter > 0
 }
 
-// Unanswered reports whether the limit at i was not asked, because another one still refuses as it
-// did just before. Such a limit is left out of headers, decisions and counts.
+// Unanswered reports whether the limit at i was not asked, because the remembered refusal of
+// another limit still holds. Such a limit is left out of headers, decisions and counts.
 func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// IsTold reports whether callers are told of the limit at i, besides that it binds the call: in headers,
-// and among their own limits. Those of soft rules are, because their calls go on marked.
+// IsTold reports whether callers are told about the limit at i in headers and among their own
+// limits, even if it does not bind the call. They are told about soft limits, because a soft limit
+// marks their calls.
 func (c *Call) IsTold(i int) bool {
 	a := &c.limits[i]
 	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unanswered(i)
@@ -58,7 +59,8 @@ func (c *Call) BindsMore(i, j int) bool {
 	return BindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
 }
 
-// BindsMore reports whether verdict a binds a call more than b, where one or both may refuse it.
+// BindsMore reports whether verdict a binds a call more than b. refused and other say whether a and
+// b refuse the call.
 func BindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	switch {
 	case refused != other:
@@ -74,10 +76,10 @@ func BindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	}
 }
 
-// Represents returns the place of the limit that represents the rule whose first limit is at i: the
-// one that binds the call most, and a silent ban only if the rule has nothing else. It returns -1 if
-// i is not the rule's first limit, or if the store answered for none of its limits. Rules of one
-// name count as one, because callers and counts know them by name.
+// Represents returns the index of the limit that represents the rule whose first limit is at i.
+// That is the limit that binds the call most; a silent ban represents the rule only if there is
+// nothing else. It returns -1 if i is not the rule's first limit, or if the store answered for none
+// of its limits. Rules with one name count as one, because callers and counts know them by name.
 func (c *Call) Represents(i int) (at int) {
 	for j := range i {
 		if c.SameRule(i, j) {
@@ -100,7 +102,7 @@ func (c *Call) Represents(i int) (at int) {
 	return at
 }
 
-// SameRule reports whether the limits at i and j are of one rule, or of rules of one name.
+// SameRule reports whether the limits at i and j belong to one rule, or to rules with one name.
 func (c *Call) SameRule(i, j int) bool {
 	a, b := c.limits[i].Rule, c.limits[j].Rule
 	return a == b || a.Name == b.Name && a.Mode == b.Mode

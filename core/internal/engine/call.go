@@ -5,7 +5,7 @@ import (
 )
 
 // Call is one call to decide. It comes from a pool, so it keeps its memory: see Clear. Its limits,
-// their counters and the store's verdicts on them are at the same places. It is not safe for
+// their counters and the store's verdicts on them have the same indexes. It is not safe for
 // concurrent use.
 type Call struct {
 	engine   *Engine
@@ -19,7 +19,7 @@ type Call struct {
 	costly Costly // the zero Costly if the cost can fit
 	state
 	holder  string     // names this call's slots of Concurrency, once it needs one
-	watched []int      // the places of a rule's counters, while they are added
+	watched []int      // the indexes of a rule's counters, while they are added
 	merged  []*Applied // the lists of CallLimit.Merged, one after the other
 
 	// queries ask for the overrides of rules in this call; those of later calls use them again.
@@ -38,32 +38,33 @@ type state struct {
 	looksOnly bool // see LookOnly
 }
 
-// Applied is a rule that applies to a call, and what the call is by that rule. The caller fills it
-// in, and keeps it until Clear.
+// Applied is a rule that applies to a call, with the call's subject, cost and limit under that
+// rule. The caller fills it in, and keeps it until Clear.
 type Applied struct {
 	Rule *Rule
 	// At is the caller's number of the rule.
 	At      int
 	Subject []byte
-	Cost    int64 // algorithm.LargestCost is the largest that fits
-	// Own is the limit of this subject in place of the rule's own. It is nil if the call is not
-	// counted, unless by an override, because the plan of the subject is unlimited or the call costs
+	Cost    int64 // algorithm.LargestCost stands for the largest cost that fits
+	// Own is the limit of this subject, which replaces the rule's own. It is nil if only an
+	// override can count the call, because the subject's plan is unlimited or the call costs
 	// nothing.
 	Own *Limit
 	// Free reports whether the call costs nothing, so that only a block or a ban can refuse it.
 	Free bool
-	// Reserves reports whether the cost is for a later turn at a bucket, and may exceed it.
+	// Reserves reports whether the cost is reserved for a later turn at a bucket. It may then
+	// exceed the bucket.
 	Reserves bool
 	// Personal reports whether the subject depends on who calls.
 	Personal bool
 	Note     string // for algorithms that keep notes
 }
 
-// counts reports whether the call may be charged by the limits of the rule: by its own, or by one of
-// an override, which only the store knows.
+// counts reports whether the limits of the rule may charge the call. If the rule has overrides,
+// only the store knows that.
 func (a *Applied) counts() bool { return a.Own != nil || a.Rule.mayBeOverridden() }
 
-// limit returns the limit at n that holds for the call, unless an override does.
+// limit returns the limit at n that applies to the call, apart from overrides.
 func (a *Applied) limit(n int) *Limit { return a.Rule.limit(n, a.Own) }
 
 // KeepsNotes reports whether one of the limits that may be charged keeps notes.
@@ -76,11 +77,11 @@ func (a *Applied) KeepsNotes() bool {
 	return false
 }
 
-// Costly is a limit that the cost of a call never fits into.
+// Costly is a limit into which the cost of a call can never fit.
 type Costly struct {
 	By   *Applied // its rule
 	N    int      // its index among those of the rule
-	At   int      // its place in the call, or -1 if the store was not asked about it
+	At   int      // its index in the call, or -1 if the store was not asked about it
 	Most int64    // the largest cost that ever fits into it
 }
 
@@ -89,21 +90,21 @@ type CallLimit struct {
 	*Applied
 	Limit *Limit // for a ban, the rule's own
 	N     int    // its index among those of its rule
-	// Max and Burst are the numbers of the limit if several rules have its counter: the strictest.
-	// Max is 0 otherwise.
+	// If several rules have this counter, Max and Burst are the strictest numbers of their limits.
+	// Otherwise Max is 0.
 	Max, Burst int64
 	Merged     []*Applied // the other rules that have the counter
 	IsBan      bool
-	Banned     bool // the ban of the rule holds, and is reported here
-	Costly     bool // the cost is above the limit of a lenient rule, so the call is not charged by it
+	Banned     bool // the ban of the rule is in force, and this limit reports it
+	Costly     bool // the cost is above this limit of a lenient rule, which therefore does not charge the call
 }
 
-// Shown reports whether callers are told of the limit. They are not if its rule is lenient, nor of
-// a silent ban.
+// Shown reports whether callers are told about the limit. They are not told about limits of lenient
+// rules and silent bans.
 func (a *CallLimit) Shown() bool { return a.Rule.Mode == Hard && !a.Silent() }
 
-// Silent reports whether this is a ban with nothing to report: it lets the call pass, or a limit of
-// its rule is reported instead.
+// Silent reports whether this is a ban with nothing to report, because it lets the call pass or
+// another limit of its rule reports it.
 func (a *CallLimit) Silent() bool { return a.IsBan && !a.Banned }
 
 // NewCall returns a call for a pool. Its first charge has the id.
@@ -128,8 +129,8 @@ func (c *Call) Clear() {
 	}
 }
 
-// LookOnly says whether nothing will be charged by the counters that are added from now on, until
-// Clear. Then they need neither a note nor the name of a holder.
+// LookOnly sets whether the counters that are added from now on, until Clear, charge nothing. They
+// then need neither a note nor the name of a holder.
 func (c *Call) LookOnly(on bool) { c.looksOnly = on }
 
 // LooksOnly reports what LookOnly has set.
@@ -140,7 +141,7 @@ func (c *Call) Holder() string { return c.holder }
 
 // Drop removes all counters of the call, so that rules can be added again.
 func (c *Call) Drop() {
-	if c.asked > 0 { // other counters will take these places
+	if c.asked > 0 { // other counters will take these indexes
 		c.forgetOverrides()
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
@@ -172,8 +173,8 @@ func (c *Call) Passed() bool { return c.passed }
 // HasSoft reports whether a rule in Soft was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
-// addCounter makes room for one more counter of a rule and its verdict. Its Key keeps the memory of an
-// earlier call's. Override is nil already: see forgetOverrides.
+// addCounter makes room for one more counter of a rule and its verdict. Its Key reuses the memory
+// of an earlier call's key. Override is already nil: see forgetOverrides.
 func (c *Call) addCounter(a *Applied) *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]

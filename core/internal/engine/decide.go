@@ -18,11 +18,10 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 		c.counters[0].Lease = c.limits[0].Rule.Lease
 	}
 	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
-	return c.settle(true)
+	return c.conclude(true)
 }
 
-// Look is like Decide, but charges nothing. It may repeat the answer to a call that was refused
-// just before.
+// Look is like Decide, but charges nothing. It may repeat a remembered refusal.
 func (c *Call) Look(ctx context.Context) (fits bool) {
 	switch {
 	case c.costly.By != nil:
@@ -34,7 +33,7 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 	default:
 		c.engine.Memory.Look(ctx, c.counters, c.verdicts)
 	}
-	return c.settle(false)
+	return c.conclude(false)
 }
 
 // Ask is like Look, but always asks the store.
@@ -46,15 +45,16 @@ func (c *Call) Ask(ctx context.Context) (fits bool) {
 		return true
 	}
 	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
-	return c.settle(false)
+	return c.conclude(false)
 }
 
-// DecideUpTo is like Decide, but charges as much of the cost as fits. It returns how much that is,
-// or 1 if nothing fits. The call must have one rule, whose limits the cost can fit into.
+// DecideUpTo is like Decide, but charges as much of the cost as fits. It returns the amount, or 1
+// if nothing fits. The call must have a single rule, and its cost must not exceed that rule's
+// limits.
 func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 	c.engine.Store.DecideUpTo(ctx, c.counters, c.verdicts)
 	granted = c.counters[0].Cost
-	c.settle(true)
+	c.conclude(true)
 	return granted
 }
 
@@ -65,14 +65,14 @@ func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
 		return c.costly.By == nil
 	}
 	c.verdicts[0] = c.engine.Store.Reserve(ctx, &c.counters[0], patience)
-	return c.settle(true)
+	return c.conclude(true)
 }
 
 // Remembers reports whether refusals are remembered. Only then may Recall be called.
 func (c *Call) Remembers() bool { return c.engine.Memory != nil }
 
-// Recall repeats a refusal that holds for all calls with these counters, and reports whether there
-// is one. It does not ask the store.
+// Recall repeats a remembered refusal that holds for all calls with these counters, and reports
+// whether there is one. It does not ask the store.
 func (c *Call) Recall() bool {
 	if c.costly.By != nil || !c.engine.Memory.Recall(c.counters, c.verdicts) {
 		return false
@@ -81,12 +81,12 @@ func (c *Call) Recall() bool {
 	return true
 }
 
-// Costly returns the first limit that the cost of the call never fits into, or the zero Costly.
+// Costly returns the first limit into which the cost of the call can never fit, or the zero Costly.
 func (c *Call) Costly() Costly { return c.costly }
 
-// isBlocked reports whether a call whose cost never fits is refused for a block instead. It asks the
-// store only about rules from which a subject may be blocked, and charges nothing. If the store does
-// not answer, and no block is known, the cost is what refuses the call.
+// isBlocked reports whether a block refuses a call whose cost can never fit. It asks the store only
+// about rules that can have blocks, and charges nothing. If the store does not answer and no block
+// is known, the call is refused for its cost.
 func (c *Call) isBlocked(ctx context.Context) bool {
 	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Lenient })
 	costly := c.costly
@@ -99,8 +99,8 @@ func (c *Call) isBlocked(ctx context.Context) bool {
 	return false
 }
 
-// settle makes a decision of the store's verdicts.
-func (c *Call) settle(charged bool) (fits bool) {
+// conclude makes a decision from the store's verdicts.
+func (c *Call) conclude(charged bool) (fits bool) {
 	if c.asked > 0 && !c.obey() {
 		return false
 	}
@@ -111,7 +111,7 @@ func (c *Call) settle(charged bool) (fits bool) {
 		c.passed = charged
 		return true
 	}
-	c.dropDoubtfulSlots()
+	c.dropUnconfirmedSlots()
 	c.applyBans()
 	c.passed = charged && algorithm.Passes(c.counters, c.verdicts)
 	c.reportFailures()
@@ -128,14 +128,15 @@ func (c *Call) allFit() bool {
 	return true
 }
 
-// dropDoubtfulSlots gives back the slots that the store may or may not have taken.
-func (c *Call) dropDoubtfulSlots() {
+// dropUnconfirmedSlots gives back the slots that the store may or may not have taken.
+func (c *Call) dropUnconfirmedSlots() {
 	if c.holder != "" {
-		c.engine.Slots.DropDoubtfulSlots(c.counters, c.verdicts)
+		c.engine.Slots.DropUnconfirmedSlots(c.counters, c.verdicts)
 	}
 }
 
-// applyBans lets the first limit that a ban in force watches report the ban, which is listed.
+// applyBans makes the first limit that a ban in force watches report the ban, and has the ban
+// listed.
 func (c *Call) applyBans() {
 	for i := range c.limits {
 		wait := c.verdicts[i].RetryAfter
@@ -176,8 +177,8 @@ func (c *Call) OverLimit() bool {
 	return false
 }
 
-// Ended returns the place of the first limit for which the store did not answer because the caller's own
-// context ended, or -1.
+// Ended returns the index of the first limit for which the store did not answer because the
+// caller's own context ended, or -1.
 func (c *Call) Ended() (at int) {
 	for i := range c.verdicts {
 		if c.verdicts[i].Ended != nil {
@@ -187,7 +188,7 @@ func (c *Call) Ended() (at int) {
 	return -1
 }
 
-// Outcome is what a limit decides of a call, and why.
+// Outcome is what a limit decides about a call, and why.
 type Outcome uint8
 
 // The outcomes. A call passes by Allowed, DryRunExceeded, SoftExceeded and StoreFailOpen only.
@@ -202,8 +203,7 @@ const (
 	StoreFailClosed
 )
 
-// Outcome returns what the limit at i decides. Its source is that of the verdict, but nobody for a
-// store that failed.
+// Outcome returns what the limit at i decides. See Source for the origin of the verdict.
 func (c *Call) Outcome(i int) Outcome {
 	a, v := &c.limits[i], &c.verdicts[i]
 	switch {
@@ -234,7 +234,8 @@ func (c *Call) Source(i int) algorithm.Origin {
 	return algorithm.FromNobody
 }
 
-// ReportBans makes bans that the store did not answer for report themselves. No other limit does.
+// ReportBans makes bans report themselves if the store did not answer for them, because no other
+// limit reports them.
 func (c *Call) ReportBans() {
 	for i := range c.limits {
 		if a, v := &c.limits[i], &c.verdicts[i]; a.IsBan && v.Err != nil && c.counters[i].Refuses(v) {

@@ -3,9 +3,9 @@
 // binds it, and why. Middlewares, handles, the page of a caller's own limits and explanations are
 // its callers, so they cannot disagree.
 //
-// The engine knows neither frameworks nor the functions of rules. It alone knows what precedes
-// what: a block, a ban, an unlimited override, an override, a plan, the rule; rules that refuse,
-// soft rules, rules that are only tried.
+// The engine knows neither frameworks nor the functions of rules. It alone knows the order of
+// precedence: a block, a ban, an unlimited override, an override, a plan, the rule; and rules that
+// refuse, soft rules, rules in DryRun.
 //
 // From top to bottom, in the order in which the code runs:
 //
@@ -27,21 +27,21 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Engine is what all calls of a limiter have in common.
+// Engine holds what all calls of a limiter have in common.
 type Engine struct {
 	Store  Store
 	Memory Memory // nil if refusals are not remembered
-	// KeyHead is what all keys begin with.
+	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Slots   Slots
 }
 
-// Slots are those of Concurrency that calls in flight hold.
+// Slots manages the slots of Concurrency that calls in flight hold.
 type Slots interface {
 	// NewHolder returns a name for the slots of a call. No other call, of any process, has it.
 	NewHolder() string
-	// DropDoubtfulSlots gives back slots that the store may or may not have taken.
-	DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict)
+	// DropUnconfirmedSlots gives back slots that the store may or may not have taken.
+	DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict)
 }
 
 // Store has the counters. It never panics, and returns by its deadline.
@@ -49,8 +49,8 @@ type Store interface {
 	// Decide answers for one call's counters, charging all of them or none.
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
-	// same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
-	// does.
+	// same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
+	// nothing fits.
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
@@ -58,26 +58,25 @@ type Store interface {
 
 // Memory remembers refusals of the store while they hold.
 type Memory interface {
-	// Look is like Decide without a charge. But it may repeat the answer to a call that was refused
-	// just before.
+	// Look is like Decide without a charge, but may repeat a remembered refusal.
 	Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
-	// Recall repeats the answer to a call that was refused just before, and reports whether there
-	// is one that still holds. It does not ask the store.
+	// Recall repeats a remembered refusal, and reports whether there is one that still holds. It
+	// does not ask the store.
 	Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool
 }
 
 // Observer receives what is noticed while a call is decided, for counts, lists and logs. at is the
-// place of a limit in the call.
+// index of a limit in the call.
 type Observer interface {
 	// Decided receives the decision of a rule, by the limit that represents it. See Call.Notice.
 	Decided(at int, d Decided)
-	// Charged receives the charge of a call that passed, with the fractions of the limit whose reaching
-	// is reported. The list must not be changed.
+	// Charged receives the charge of a call that passed. warn are the fractions of the limit at
+	// which its use is reported. The list must not be changed.
 	Charged(at int, warn []float64)
 	// Banned receives a ban in force that the store has just reported.
 	Banned(at int)
-	// StoreFailed is told, once for each rule, that the store did not answer.
+	// StoreFailed receives, once for each rule, the reason why the store did not answer.
 	StoreFailed(rule *Applied, err error)
-	// OverrideIgnored is told why an override of the rule's subject does not apply.
+	// OverrideIgnored receives the reason why an override of the rule's subject does not apply.
 	OverrideIgnored(rule *Applied, why error)
 }

@@ -46,8 +46,8 @@ func (w *world) NewHolder() string {
 	return fmt.Sprint("holder", w.holders)
 }
 
-// DropDoubtfulSlots implements engine.Slots.
-func (w *world) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+// DropUnconfirmedSlots implements engine.Slots.
+func (w *world) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	w.noticed = append(w.noticed, fmt.Sprint("doubtful slots of ", len(counters), len(verdicts)))
 }
 

@@ -4,16 +4,16 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
 // A lenient rule is in DryRun or Soft, so it refuses nobody. If the call passes, the store charges
 // either all counters of the rule or, if the call does not fit into one of them, none. Otherwise a
-// trial would show another use than the rule itself. A rule with one limit needs no group, which
-// shortens the arguments of the script.
+// rule in DryRun would count differently from the same rule in force. A rule with one limit needs
+// no group, which shortens the arguments of the script.
 
-// A rule in DryRun has counters of its own: it may stand beside the very rule that it is to
-// replace, under the same name. A soft rule has the usual counters, so a limit can become soft and
-// hard again without losing its use, and handles of its name reach it. Only soft rules may have its
-// name, because they do not count a call that does not fit, which a hard rule with the same counter
-// would miss.
+// A rule in DryRun has counters of its own, because it may stand beside the rule that it is meant
+// to replace, under the same name. A soft rule has the usual counters, so a limit can become soft
+// and hard again without losing its use, and handles of its name reach it. Only soft rules may
+// share its name: they do not count calls that do not fit, and a hard rule with the same counter
+// would miss them.
 
-// lenience is what a lenient rule's counters have in common in a call.
+// lenience is what the counters of a lenient rule have in common in a call.
 type lenience struct {
 	group  uint16 // Counter.Group; 0: none, or the rule has a single limit
 	costly bool   // the cost is above one of the limits, so none of them is charged
@@ -28,8 +28,8 @@ func (c *Call) lenience(a *Applied, costly bool) (l lenience) {
 	return l
 }
 
-// applyLenience applies the lenience of a rule to its counter at a place. If another rule has the
-// same counter, the groups of both rules are united, and a cost that is too high for one of them is
+// applyLenience applies the lenience of a rule to its counter at an index. If another rule has the
+// same counter, the groups of both rules are united, and a cost that is too high for one rule is
 // too high for both. It returns the lenience for the further counters of the rule.
 func (c *Call) applyLenience(at int, l lenience) lenience {
 	counter := &c.counters[at]
@@ -54,7 +54,7 @@ func (c *Call) unite(from, to uint16) {
 	}
 }
 
-// lookOnlyAt makes the store look at the counter at a place and at those of its group, without
+// lookOnlyAt makes the store look at the counter at an index, and at those of its group, without
 // charging them.
 func (c *Call) lookOnlyAt(at int) {
 	c.hasCostly = true
@@ -65,7 +65,7 @@ func (c *Call) lookOnlyAt(at int) {
 	}
 }
 
-// exceedCostly marks the limits that the cost never fits into as exceeded. The store has only
+// exceedCostly marks the limits into which the cost can never fit as exceeded. The store only
 // looked at their counters, so it does not report that.
 func (c *Call) exceedCostly() {
 	for i := range c.limits {

@@ -3,7 +3,7 @@ package engine
 import "bytes"
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
-// It returns the place of the counter, or -1 if the limit has no counter any more.
+// It returns the index of the counter, or -1 if the limit no longer has one.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	if into.Lenient != last.Lenient {
@@ -26,9 +26,9 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 	}
 }
 
-// keepHard keeps one of two counters with the same key, the last one and the one at i, of which one
-// belongs to a soft rule: it keeps the other. This happens only if the soft rule has the name that
-// an unnamed rule takes from its route or its patterns.
+// keepHard keeps one of two counters with the same key, the last one and the one at i. One of them
+// belongs to a soft rule; keepHard keeps the other. This happens only if the soft rule's name is
+// the one that an unnamed rule takes from its route or its patterns.
 func (c *Call) keepHard(i int, a *Applied, n int, limit *Limit) (at int) {
 	last := len(c.counters) - 1
 	if c.counters[last].Lenient {
@@ -42,7 +42,7 @@ func (c *Call) keepHard(i int, a *Applied, n int, limit *Limit) (at int) {
 	return i
 }
 
-// earlier returns the place of an earlier counter with the key of the last one, or -1.
+// earlier returns the index of an earlier counter with the key of the last one, or -1.
 func (c *Call) earlier() int {
 	last := len(c.counters) - 1
 	for i := range last {
@@ -59,8 +59,8 @@ func (c *Call) dropLast() {
 	c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
 }
 
-// tighten makes the limit at i as strict as a later one with the same counter: as many calls, and
-// as large a burst, as both allow. Callers are shown the rule that allows fewer.
+// tighten makes the limit at i as strict as a later one with the same counter. It allows only as
+// many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer.
 func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
 	present, counter := &c.limits[i], &c.counters[i]
 	permits, burst := present.permits(), counter.Limit.Max
@@ -76,7 +76,7 @@ func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
 	}
 }
 
-// with returns a list with one more rule, in memory that later calls use again.
+// with returns a list with one more rule, in memory that later calls reuse.
 func (c *Call) with(rules []*Applied, a *Applied) []*Applied {
 	from := len(c.merged)
 	c.merged = append(append(c.merged, rules...), a)

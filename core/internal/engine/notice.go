@@ -6,24 +6,24 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Decided is the decision of a rule, by the limit that represents it.
+// Decided is the decision of a rule, made by the limit that represents it.
 type Decided struct {
 	// Usual reports whether the store allowed the call. Outcome is Allowed then.
 	Usual   bool
 	Outcome Outcome
 	// Bound reports whether the call was answered with this decision.
 	Bound bool
-	// Near reports whether the call left few permits of a limit of the rule, and Used is the
-	// largest share of a limit that is in use then, from 0 to 1.
+	// Near reports whether the call left few permits of a limit of the rule. If so, Used is the
+	// largest share of such a limit in use, from 0 to 1.
 	Near bool
 	// Refused reports whether a limit, a ban or a block refused the call, or would have done so if
 	// the rule were not lenient.
 	Refused bool
 }
 
-// Notice passes the decision of each rule to the observer, and the charges that may reach a fraction
-// of a limit. binding is the place of the limit that the call was answered with, which represents its
-// rule, or -1.
+// Notice passes the decision of each rule, and the charges that may reach a fraction of a limit, to
+// the observer. binding is the index of the limit with which the call was answered, or -1. That
+// limit represents its rule.
 func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
@@ -94,7 +94,7 @@ func merged(a, b []float64) []float64 {
 // near reports whether a call that passed left few permits of a limit of the rule that the limit
 // at i represents. The rule must have allowed it.
 func (c *Call) near(i int) bool {
-	if c.verdicts[i].RetryAfter > 0 { // the rule lets the call pass all the same
+	if c.verdicts[i].RetryAfter > 0 { // a lenient rule lets the call pass even so
 		return false
 	}
 	for j := range c.limits { // the cheapest test first, which nearly always fails
@@ -105,15 +105,15 @@ func (c *Call) near(i int) bool {
 	return false
 }
 
-// IsNear reports whether at least 80 % of a limit are in use after a charge by the store. It is false
-// for a local count, which has only a share of the limit.
+// IsNear reports whether at least 80 % of a limit is in use after a charge by the store. It is
+// false for a local count, because that covers only a share of the limit.
 func IsNear(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return 5*v.Remaining <= c.Limit.Max && v.RetryAfter == 0 && v.Err == nil &&
 		(v.From == algorithm.FromStore || v.From == algorithm.FromLease)
 }
 
-// MostUsed returns the largest share in use of a limit of the rule that the limit at i represents,
-// from 0 to 1, of those that the call has left nearly used up.
+// MostUsed returns the largest share in use, from 0 to 1, among the nearly used-up limits of the
+// rule that the limit at i represents.
 func (c *Call) MostUsed(i int) (most float64) {
 	for j := range c.limits {
 		if (i == j || c.SameRule(i, j)) && !c.limits[j].IsBan && IsNear(&c.counters[j], &c.verdicts[j]) {

@@ -35,8 +35,8 @@ func (c *Call) forgetOverrides() {
 	}
 }
 
-// obeyLater makes the counter at a place obey the override. If an earlier rule has the same
-// counter, both rules have one name, and so the same override.
+// obeyLater makes the counter at an index obey the override. If an earlier rule has the same
+// counter, both rules have the same name, and so the same override.
 func (c *Call) obeyLater(at int, q *algorithm.OverrideQuery, own, planUnlimited bool) {
 	counter := &c.counters[at]
 	if counter.Override == nil {
@@ -46,8 +46,8 @@ func (c *Call) obeyLater(at int, q *algorithm.OverrideQuery, own, planUnlimited 
 	}
 }
 
-// Override returns what the store found in place of the rule's own limit at i, or nil if nothing
-// was asked there.
+// Override returns the override that the store found for the rule's own limit at i, or nil if the
+// call did not ask for one.
 func (c *Call) Override(i int) *algorithm.FoundOverride {
 	if counter := &c.counters[i]; counter.Override != nil && counter.Own {
 		return &counter.Override.Found
@@ -56,9 +56,9 @@ func (c *Call) Override(i int) *algorithm.FoundOverride {
 }
 
 // obey gives the limits of the call the numbers of the overrides, and removes the counters that are
-// not in force. It reports false if the cost is above a limit in force, and no subject is blocked:
-// then the call is refused, and nothing was charged. Headers, decisions, refunds and counts need
-// not know of counters that are removed here.
+// not in force. It reports false if the cost is above a limit in force and no subject is blocked.
+// Then the call is refused, and nothing was charged. Headers, decisions, refunds and counts need
+// not know about the counters that are removed here.
 func (c *Call) obey() (fits bool) {
 	algorithm.Obey(c.counters)
 	for i := range c.limits {
@@ -98,12 +98,12 @@ func (c *Call) reportIgnored(i int) {
 	}
 }
 
-// Untried returns the rules in DryRun whose cost is above a limit in force. Nothing was counted for
-// them, and they have no limits in the call any more.
+// Untried returns the rules in DryRun whose cost is above a limit in force. They counted nothing,
+// and no longer have limits in the call.
 func (c *Call) Untried() []*Applied { return c.untried }
 
 // dropUntried notes the rules in DryRun whose cost is above a limit in force, and removes their
-// limits. Nothing was counted for them. Those of soft rules remain, because they are exceeded.
+// limits. They counted nothing. Limits of soft rules remain, because they are exceeded.
 func (c *Call) dropUntried() {
 	for i := 0; i < len(c.limits); i++ {
 		if c.limits[i].Rule.Mode != DryRun || !c.verdicts[i].Costly {
@@ -112,14 +112,15 @@ func (c *Call) dropUntried() {
 		a := c.limits[i].Applied
 		c.untried = append(c.untried, a)
 		c.drop(func(at int) bool { return c.limits[at].Applied == a })
-		i = -1 // the places have changed
+		i = -1 // the indexes have changed
 	}
 }
 
 // dropLifted removes the counters that took no part in the decision: those that an override lifts,
-// those of an unlimited plan without an override, those that were only asked for a block, and, if the
-// call is refused for a block, all but the blocked ones. Other servers may have answered for these,
-// if that of the block is down. A counter of a rule that is free has a cost if another rule has it.
+// those of an unlimited plan without an override, those that were only asked for a block, and, if
+// the call is refused for a block, all but the blocked ones. Other servers may have answered for
+// these if the server of the block is down. The counter of a free rule has a cost if another rule
+// shares it.
 func (c *Call) dropLifted(blocked bool) {
 	c.drop(func(at int) bool {
 		a, v := &c.limits[at], &c.verdicts[at]

@@ -6,19 +6,20 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Rule is a rule under one name, prepared once for all its calls. A handle is one, too.
+// Rule is a rule under one name, prepared once for all its calls. A handle has one too.
 type Rule struct {
 	Name   string
 	Mode   Mode
 	Limits []*Limit         // the rule's own, then the further ones
 	Ban    *algorithm.Limit // nil if the rule has none
 	BanKey string           // what follows the subject in the key of its ban
-	// OverrideKey is what follows the subject in the key of its override; "": it has none.
+	// OverrideKey is what follows the subject in the key of its override, or "" if the rule has no
+	// overrides.
 	OverrideKey string
 	// Required says that calls are refused while the store does not answer.
 	Required bool
-	// LocalShare is the part of the limits by which the process counts by itself then, up to 1; 0:
-	// it does not.
+	// LocalShare is the fraction of the limits, up to 1, by which the process counts alone
+	// meanwhile; 0: it does not.
 	LocalShare float64
 	// Lease is how many calls may be charged in one trip to the store; 0: each asks.
 	Lease int64
@@ -41,17 +42,19 @@ func (r *Rule) lenient() bool { return r.Mode != Hard }
 
 func (r *Rule) mayBeOverridden() bool { return r.OverrideKey != "" }
 
-// Limit is a limit of a rule under one name.
+// Limit is a limit of a Rule.
 type Limit struct {
 	Compiled *algorithm.Limit
-	// Max is the number of permits in a window. That of the algorithm's limit differs for a bucket.
+	// Max is the number of permits in a window. For a bucket, Compiled.Max differs: it is the
+	// burst.
 	Max int64
 	// KeyTail is what follows the subject in the key of its counters. It is "" for a limit that is
-	// known only in the call, whose key is made from its parts.
+	// not known before the call; the key is then made from its parts.
 	KeyTail string
 }
 
-// CostOf returns what a call of a cost takes of the limit: of slots, no more than one.
+// CostOf returns how many permits of the limit a call of a cost takes. Of slots, it takes at most
+// one.
 func (l *Limit) CostOf(cost int64) int64 {
 	if cost > 1 && l.Compiled.Properties().Slots { // the cheaper test first
 		return 1
@@ -71,7 +74,7 @@ func (r *Rule) LargestCost(own *Limit) int64 {
 	return min(cost, algorithm.MaxPermits)
 }
 
-// limit returns the rule's limit at n, with own, unless it is nil, in place of the first.
+// limit returns the rule's limit at n. If own is not nil, it replaces the first limit.
 func (r *Rule) limit(n int, own *Limit) *Limit {
 	if n == 0 && own != nil {
 		return own
@@ -79,7 +82,7 @@ func (r *Rule) limit(n int, own *Limit) *Limit {
 	return r.Limits[n]
 }
 
-// stricter returns the smaller of two shares, where 0 is none.
+// stricter returns the smaller of two shares; 0 means none.
 func stricter(a, b float64) float64 {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -1,8 +1,8 @@
 // Package fallback counts in this process while the shared store does not answer, for the rules
 // with the policy CountLocally.
 //
-// A process counts by its share of the limit, and from zero. Its counters stay until their time is
-// over, so a store that fails and comes back every second admits no more because of that.
+// A process counts from zero, by its share of the limit. Its counters stay until their time is
+// over, so a store that fails and recovers every second does not admit more.
 package fallback
 
 import (
@@ -21,8 +21,8 @@ type Counters struct {
 // New returns counters for at most so many keys.
 func New(maxKeys int) *Counters { return &Counters{Store: memstore.New(maxKeys, nil)} }
 
-// needed reports whether the store failed for a counter, so that it is counted here. A rule that
-// refuses calls when the store fails needs no other answer.
+// needed reports whether a counter is counted here because the store failed for it. A rule that
+// refuses calls while the store fails is not counted here.
 func needed(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return v.Err != nil && c.LocalShare > 0 && !c.Required
 }
@@ -37,16 +37,16 @@ func Needed(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	return false
 }
 
-// StandIn answers for the counters that the shared store could not answer for. If it refuses a call
-// that other servers let pass, it returns what they charged, to be given back.
+// StandIn answers for the counters for which the shared store could not. If it refuses a call that
+// other servers let pass, it returns what they charged, which must be given back.
 func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
-	local, places, othersPass := f.part(counters, verdicts)
+	local, indexes, othersPass := f.subset(counters, verdicts)
 	if len(local) == 0 {
 		return nil
 	}
 	answers := make([]algorithm.Verdict, len(local))
 	f.Store.Decide(ctx, local, charge && othersPass, answers)
-	for n, i := range places {
+	for n, i := range indexes {
 		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
 	}
 	if !charge || !othersPass || algorithm.Passes(local, answers) {
@@ -56,26 +56,27 @@ func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, ch
 }
 
 // StandInUpTo charges as much as fits here if the shared store could not answer. All counters of
-// the call are on one of its servers.
+// the call are on one server.
 func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	local, places, _ := f.part(counters, verdicts)
+	local, indexes, _ := f.subset(counters, verdicts)
 	if len(local) < len(counters) {
 		return
 	}
 	algorithm.SetCost(local, counters[0].Cost)
 	answers := make([]algorithm.Verdict, len(local))
 	f.Store.DecideUpTo(ctx, local, answers)
-	for n, i := range places {
+	for n, i := range indexes {
 		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
 	}
 	algorithm.SetCost(counters, local[0].Cost)
 }
 
-// part returns the counters of a call that are counted here, and their places in the call. It
-// reports whether the others let the call pass. Nothing is counted for a caller who has left.
-func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, places []int, othersPass bool) {
+// subset returns the counters of a call that are counted here, and their indexes in the call. It
+// reports whether the other counters let the call pass. Nothing is counted for a caller who has
+// left.
+func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, indexes []int, othersPass bool) {
 	othersPass = true
-	algorithm.Obey(counters) // the largest cost is that of the rule's own limits, if no override was found
+	algorithm.Obey(counters) // without an override, LargestCost follows from the rule's own limits
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
@@ -84,16 +85,16 @@ func (f *Counters) part(counters []algorithm.Counter, verdicts []algorithm.Verdi
 		case needed(c, v) && !c.InForce(): // as far as the overrides are known
 			*v = algorithm.Verdict{From: algorithm.FromNobody, Instead: v.Err}
 		case needed(c, v):
-			places = append(places, i)
+			indexes = append(indexes, i)
 			local = append(local, f.counter(c))
 		default:
 			othersPass = othersPass && !c.Refuses(v)
 		}
 	}
-	for i := range local { // a ban watches only those that are counted here, too
-		local[i].Watched = local[i].WatchedIn(places)
+	for i := range local { // here, a ban watches only counters that are counted here too
+		local[i].Watched = local[i].WatchedIn(indexes)
 	}
-	return local, places, othersPass
+	return local, indexes, othersPass
 }
 
 // StandInReserve takes a turn at a bucket if the shared store could not answer for it.
@@ -111,8 +112,8 @@ func inPlaceOf(failed *algorithm.Verdict, answer algorithm.Verdict) algorithm.Ve
 	return answer
 }
 
-// Uncharge returns what the shared store charged for a call that is refused here. The verdicts are
-// then as if nothing had been charged.
+// Uncharge returns what the shared store charged for a call that is refused here, and changes the
+// verdicts as if nothing had been charged.
 func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
 	for i := range counters {
 		if c := counters[i].Charged(&verdicts[i]); c.Cost > 0 && verdicts[i].From != algorithm.FromLocal {
@@ -125,7 +126,7 @@ func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 }
 
 // counter returns a counter of the call as it is counted here: by the rule's own limit, because
-// nobody knows of overrides here. A cost above the share of the limit takes all of the share.
+// overrides are not known here. A cost above the share of the limit takes the whole share.
 func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	local := *c
 	local.Lease, local.Override = 0, nil
@@ -134,8 +135,8 @@ func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	return local
 }
 
-// Split separates the charges that were made here, by the limits that they were made by, from the
-// others.
+// Split separates the charges that were made here from the others. The local charges get the limits
+// by which they were made.
 func (f *Counters) Split(charges []algorithm.Charge) (local, shared []algorithm.Charge) {
 	if !anyLocal(charges) {
 		return nil, charges

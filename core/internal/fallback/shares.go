@@ -9,8 +9,7 @@ import (
 // maxShares bounds how many shares of limits are remembered.
 const maxShares = 1000
 
-// shares remembers limits that are parts of others, because making such a limit takes longer than a
-// decision.
+// shares caches the shares of limits, because making one takes longer than a decision.
 type shares struct {
 	mu   sync.Mutex
 	made map[share]*algorithm.Limit
@@ -32,7 +31,7 @@ func (s *shares) of(limit *algorithm.Limit, part float64) *algorithm.Limit {
 	if made, ok := s.made[share{limit, part}]; ok {
 		return made
 	}
-	made := limit // rules with one counter may have a limit of which no part can be counted
+	made := limit // a limit merged from several rules may have no countable share
 	if smaller, err := limit.Share(part); err == nil {
 		made = smaller
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// bounds are the upper bounds of the buckets. The lowest is what a command to a Redis on the same
-// machine takes. A call ends by Options.Timeout, which is 100 ms by default, so calls that timed
-// out are just above the bound of 100 ms.
+// bounds are the upper bounds of the buckets. The lowest is about the time of a command to a Redis
+// on the same machine. Calls end by Options.Timeout, which is 100 ms by default, so calls that
+// timed out are just above the bound of 100 ms.
 var bounds = [...]time.Duration{
 	50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
@@ -25,17 +25,17 @@ type Histogram struct {
 	stripes [stripes]stripe
 }
 
-// stripe is a part of the counts. It fills two cache lines of 64 bytes, and a third one keeps the
-// next stripe apart.
+// stripe is a part of the counts. It fills two cache lines of 64 bytes, and a third one separates
+// it from the next stripe.
 type stripe struct {
 	counts [buckets]atomic.Uint64
 	nanos  atomic.Uint64
 	_      [64]byte
 }
 
-// Observe counts a duration. Observations with different places rarely wait for each other.
-func (h *Histogram) Observe(place uint64, took time.Duration) {
-	s := &h.stripes[place%stripes]
+// Observe counts a duration. Observations with different stripe numbers rarely wait for each other.
+func (h *Histogram) Observe(number uint64, took time.Duration) {
+	s := &h.stripes[number%stripes]
 	s.counts[bucket(took)].Add(1)
 	s.nanos.Add(uint64(max(0, took)))
 }
@@ -63,8 +63,8 @@ func (b *Batch) Observe(took time.Duration) {
 }
 
 // AddTo adds the durations to a histogram, and empties the batch.
-func (b *Batch) AddTo(h *Histogram, place uint64) {
-	s := &h.stripes[place%stripes]
+func (b *Batch) AddTo(h *Histogram, number uint64) {
+	s := &h.stripes[number%stripes]
 	for i, n := range b.counts {
 		if n > 0 {
 			s.counts[i].Add(n)

@@ -14,7 +14,7 @@ type Completion struct {
 	keeper *Keeper
 	ctx    context.Context
 	isRPC  bool // outcomes are codes of gRPC
-	shown  bool // somebody was shown the decision, and may have refunded some of it
+	shown  bool // the decision was shown to code that may have refunded some of it
 
 	slots   []algorithm.Charge // of Concurrency
 	counted []countedCharge
@@ -35,15 +35,16 @@ type Reply interface {
 	Status() int
 }
 
-// NewCompletion returns the Completion of a call without charges. The context is the call's own,
-// isRPC reports whether its outcome is a code of gRPC, and shown whether somebody is shown the
-// decision, who may refund some of it.
+// NewCompletion returns the Completion of a call without charges. The context is the call's own.
+// isRPC says whether its outcome is a code of gRPC, and shown whether the decision is shown to code
+// that may refund some of it.
 func (k *Keeper) NewCompletion(ctx context.Context, isRPC, shown bool) *Completion {
 	return &Completion{keeper: k, ctx: ctx, isRPC: isRPC, shown: shown}
 }
 
-// Add adds a charge of the call. A slot is given back when the handler has returned, and another
-// charge if count does not count the outcome. id is that of the charge's Receipt.
+// Add adds a charge of the call. A slot is given back when the handler has returned. Any other
+// charge is given back if count returns false for the outcome. id is the ID of the charge's
+// Receipt.
 func (u *Completion) Add(charge algorithm.Charge, id uint64, count func(status int) bool) {
 	charge.Key = slices.Clone(charge.Key)
 	if charge.Limit.Properties().Slots {
@@ -56,14 +57,15 @@ func (u *Completion) Add(charge algorithm.Charge, id uint64, count func(status i
 // HoldsSlots reports whether the call holds slots until its handler has returned.
 func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
 
-// NeedsStatus reports whether the status of the reply decides what is given back.
+// NeedsStatus reports whether the status of the reply determines what is given back.
 func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
 
-// Follow sets what follows the reply of the handler, for what it does not return itself.
+// Follow sets the Reply, which knows the status that was sent even if the handler does not return
+// it.
 func (u *Completion) Follow(r Reply) { u.reply = r }
 
-// Run runs the call's handler, which returns its status. Then, even if it panics, it gives back what
-// the call holds. The second time it only runs the handler, so that nothing is given back twice.
+// Run runs the call's handler, which returns its status. Then, even if the handler panics, it gives
+// back what the call holds. If Run is called again, it only runs the handler.
 func (u *Completion) Run(handle func() (status int)) {
 	if u == nil || u.done.Swap(true) {
 		handle()
@@ -86,7 +88,7 @@ func (u *Completion) Run(handle func() (status int)) {
 	ended = true
 }
 
-// Abandon ends a call whose handler will not run, as a panic in it would.
+// Abandon ends a call whose handler will not run, as if the handler had panicked.
 func (u *Completion) Abandon() {
 	if u != nil {
 		u.finish(panicked(u.isRPC, u.sent()))
@@ -101,16 +103,16 @@ func (u *Completion) sent() int {
 	return u.reply.Status()
 }
 
-// finish frees the slots, and refunds the charges that do not count by the outcome. It runs before
-// the caller can know that the call is over: the end of the reply is held back. So a client that
-// makes one call after another finds its permits. The refund takes a second trip.
+// finish frees the slots, and refunds the charges that do not count by the outcome. The end of the
+// reply is held back meanwhile, so that a client that makes one call after another finds its
+// permits. The refund takes a second trip.
 func (u *Completion) finish(how ending) {
 	defer func() { u.keeper.giveBack(u.ctx, u.slots) }()
 	u.addRefunds(u.counted, how)
 }
 
-// addRefunds adds to u.slots, which are given back, the charges that do not count by the outcome.
-// If a count panics, its own charge is kept, and no other.
+// addRefunds adds the charges that do not count by the outcome to u.slots, which are given back. If
+// a count panics, only its own charge is kept.
 func (u *Completion) addRefunds(counted []countedCharge, how ending) {
 	if len(counted) == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 // grpcInternal is the status code INTERNAL of gRPC.
 const grpcInternal = 13
 
-// ending is how a call ended: with a status, or with either of two. Callers can bring about the
-// latter, so the call counts if it counts by one of them.
+// ending is how a call ended: with a status, or with one of two possible statuses. Callers can
+// cause the second case on purpose, so the call counts if it counts by either status.
 type ending [2]int
 
 // counts reports whether the call counts.
@@ -21,8 +21,8 @@ func (e ending) counts(count func(status int) bool) bool {
 }
 
 // panicked returns the ending of a call whose handler panicked. sent is the status that was sent
-// before, or 0. The reply may have begun, and callers who leave in the middle of it make some
-// handlers panic.
+// before, or 0. The reply may have begun, because some handlers panic if the caller leaves in the
+// middle of it.
 func panicked(isRPC bool, sent int) ending {
 	if isRPC {
 		return ending{grpcInternal, grpcInternal}
@@ -37,14 +37,14 @@ func panicked(isRPC bool, sent int) ending {
 // introduced the number.
 const statusCallerLeft = 499
 
-// returned returns the ending of a call whose handler returned a status. sent is the status that was
-// sent, or 0, and ctx the call's own context. If the status is 0 or informational (gin and echo take
-// early hints for the answer itself), and nothing was sent, the server sends 200. If the caller
-// seems to have left, that may be a trick: a client who closes its half of the connection still gets
+// returned returns the ending of a call whose handler returned a status. sent is the status that
+// was sent, or 0, and ctx is the call's own context. If nothing was sent and the status is 0 or
+// informational (gin and echo report early hints as the status), the server sends 200. A caller who
+// seems to have left may be cheating: a client that closes its half of the connection still gets
 // the 200.
 func returned(ctx context.Context, isRPC bool, status, sent int) ending {
 	if !isRPC && !adapter.IsFinal(status) {
-		status = sent // of a flush, for example, which echo does not notice
+		status = sent // after a flush, for example, which echo does not notice
 	}
 	switch {
 	case isRPC || adapter.IsFinal(status):

@@ -32,14 +32,14 @@ func (k *Keeper) Hold(slots []algorithm.Charge) *Hold {
 	return h
 }
 
-// third returns a third of the time after which a slot is free if nobody renews it. Renewing
-// takes a lost slot again, so the counts are right again that soon after a failover.
+// third returns a third of the time after which a slot is free if nobody renews it. Renewing takes
+// a lost slot again, so after a failover the counts are correct again within this time.
 func third(limit *algorithm.Limit) time.Duration {
 	return time.Duration(limit.Window/3) * time.Microsecond
 }
 
-// renew keeps the lock while the store is asked, so that no slot is renewed after it was released.
-// A failed attempt is repeated soon: until a whole window has passed, the slot is still held.
+// renew keeps the lock while it asks the store, so that no slot is renewed after it was released.
+// It repeats a failed attempt soon, because the slot is held until a whole window has passed.
 func (h *Hold) renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -141,7 +141,7 @@ func TestASlotThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 }
 
 // Only slots that the store may have taken without an answer are dropped.
-func TestDoubtfulSlots(t *testing.T) {
+func TestUnconfirmedSlots(t *testing.T) {
 	timeout, unreachable := &failure.Error{Class: failure.Timeout}, &failure.Error{Class: failure.Unreachable}
 	for name, test := range map[string]struct {
 		verdict algorithm.Verdict
@@ -159,7 +159,7 @@ func TestDoubtfulSlots(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, one, two := newWorld(t), slots(1, time.Minute), limited(algorithm.FixedWindow, 2, time.Hour)
 				slot, other := w.take(t, "slot", one), w.take(t, "other", two)
-				w.DropDoubtfulSlots([]algorithm.Counter{
+				w.DropUnconfirmedSlots([]algorithm.Counter{
 					{Key: other.Key, Limit: two, Cost: 1}, {Key: slot.Key, Limit: one, Cost: 1, Mark: slot.Mark},
 				}, []algorithm.Verdict{test.verdict, test.verdict})
 				time.Sleep(10 * time.Second)

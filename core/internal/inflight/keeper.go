@@ -1,5 +1,6 @@
-// Package inflight knows what calls hold while their handlers run, and gives it back: the slots of
-// Concurrency, which it renews until then, and the charges of calls that turn out not to count.
+// Package inflight keeps what calls hold while their handlers run, and gives it back afterwards:
+// the slots of Concurrency, which it renews meanwhile, and the charges of calls that turn out not
+// to count.
 package inflight
 
 import (
@@ -17,7 +18,7 @@ import (
 
 // Store holds the counters.
 type Store interface {
-	// GiveBack gives charges back, as far as they still count, also after the context has ended.
+	// GiveBack gives charges back, as far as they still count, even if the context has ended.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error
@@ -44,8 +45,8 @@ type Keeper struct {
 	holders      atomic.Uint64
 }
 
-// New returns a Keeper. The ledger has the refunds of the calls' decisions. Failures of the store
-// are counted and logged.
+// New returns a Keeper. The ledger remembers the refunds of decisions. Failures of the store are
+// counted and logged.
 func New(store Store, refunds *refund.Ledger, failures *failure.Counts, log Log) *Keeper {
 	return &Keeper{
 		store: store, refunds: refunds, failures: failures, log: log,
@@ -60,10 +61,10 @@ func (k *Keeper) NewHolder() string {
 	return k.holderPrefix + strconv.FormatUint(k.holders.Add(1), 36)
 }
 
-// DropDoubtfulSlots gives back the slots that the store may or may not have taken, because its
-// answer did not come in time. Otherwise callers with short deadlines of their own could fill all
-// slots for a window each. It leaves slots that were taken in this process instead.
-func (k *Keeper) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+// DropUnconfirmedSlots gives back the slots that the store may or may not have taken, because its
+// answer did not come in time. Otherwise callers with short deadlines could occupy all slots for a
+// window each. It does not give back slots that were taken in this process instead.
+func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var slots []algorithm.Charge
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
@@ -76,7 +77,7 @@ func (k *Keeper) DropDoubtfulSlots(counters []algorithm.Counter, verdicts []algo
 	k.retries.Add(slots, 2)
 }
 
-// giveBack gives back charges when a call has ended. An error is logged. Slots are tried again,
+// giveBack gives back charges when a call has ended, and logs an error. It tries slots again,
 // because nothing else frees them before their Window is over.
 func (k *Keeper) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if len(charges) == 0 {
@@ -92,8 +93,8 @@ func (k *Keeper) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	k.log.GiveBackFailed(err) // last, because a logger may panic
 }
 
-// Close ends the renewing of slots, and makes the next attempt to give back slots in the background
-// the last. Calls still give back what they hold when they end.
+// Close stops renewing slots. The next attempt to give back slots in the background is the last.
+// Calls still give back what they hold when they end.
 func (k *Keeper) Close() {
 	k.closed.Store(true)
 	k.retries.Close()

@@ -10,19 +10,19 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// fetch asks the store for permits of a lease. It is made for all callers who wait for it, so it
-// does not end with the context of any of them. A lease has at most one fetch under way.
+// fetch asks the store for permits of a lease. It serves all callers who wait for it, so it does
+// not end with the context of any of them. A lease has at most one fetch under way.
 type fetch struct {
 	ctx           context.Context // with the values of the first caller's context
 	counter       algorithm.Counter
 	waiting       []*waiter
-	waitingAtSend int // how many callers waited before it was sent
+	waitingAtSend int // how many callers waited when it was sent
 	permits       int64
 	done          chan struct{} // closed when it has come back; nil if nobody waits for that
 }
 
-// Fetch answers a call with permits that it fetches, or that come with the fetch under way. It
-// reports whether there is an answer; otherwise the call has to ask the store by itself.
+// Fetch answers a call with permits from a new fetch, or from the fetch under way. It reports
+// whether there is an answer; otherwise the call must ask the store itself.
 func (l *Leases) Fetch(ctx context.Context, c *algorithm.Counter, v *algorithm.Verdict) bool {
 	if *v = (algorithm.Verdict{Ended: failure.CallersEnd(ctx)}); v.Ended != nil {
 		return true
@@ -57,8 +57,8 @@ func (l *Leases) join(e *lease, callers []*waiter) bool {
 	return true
 }
 
-// begin sends a fetch for waiting callers. Permits that are left here stay in use meanwhile, for
-// callers who need fewer. It reports whether the fetch began. The lease must be locked.
+// begin sends a fetch for waiting callers. Meanwhile, callers who need fewer permits can use those
+// that are left here. It reports whether the fetch began. The lease must be locked.
 func (l *Leases) begin(e *lease, waiting []*waiter) bool {
 	if !l.tasks.begin(e.key) {
 		return false
@@ -94,11 +94,12 @@ func (l *Leases) abort(e *lease, f *fetch, err error) {
 	e.refuse(f, &algorithm.Verdict{Err: &failure.Error{Class: failure.Unexpected, Err: err}}, l.clock.Now())
 }
 
-// wanted returns how many permits to ask for: as many as the waiting callers need, or as are likely
-// to be used. The latter is twice what was used of the last fetch, but not more than half of what
-// the store had left, nor than a sub-window's share of the limit. So idle leases keep little from
-// others, and nothing of a small limit. The rule's Lease bounds what is asked for ahead, but not
-// what callers already wait for: that is never idle, and they would wait for fetch after fetch.
+// wanted returns how many permits to ask for: as many as the waiting callers need or, if that is
+// more, as many as will probably be used. The estimate is twice what was used of the last fetch,
+// but at most half of what the store had left, and at most a sub-window's share of the limit. So
+// idle leases withhold little from others, and nothing of a small limit. The rule's Lease bounds
+// what is fetched ahead, but not what callers already wait for, because that is never idle and they
+// would otherwise wait for several fetches.
 func (e *lease) wanted(waiting []*waiter) (needed int64) {
 	for _, w := range waiting {
 		needed += w.cost
@@ -131,14 +132,14 @@ func (l *Leases) run(e *lease, f *fetch) {
 	l.keep(e, b, now)
 	switch {
 	case len(unserved) == 0:
-	// The store has no more, or nobody may ask for it.
+	// The store has no more, or no further fetch may begin.
 	case granted < f.permits || e.evicted || !l.join(e, unserved):
-		askAlone(unserved)
+		leaveToStore(unserved)
 	}
 }
 
-// merge adds what is left of a lease's permits to new ones, or gives it back if it cannot be used
-// together with these.
+// merge adds the lease's remaining permits to a new batch, or gives them back if they cannot be
+// used together with it.
 func (l *Leases) merge(e *lease, b *batch, now int64) {
 	old := e.batch.Load()
 	if old == nil {
@@ -155,8 +156,8 @@ func (l *Leases) merge(e *lease, b *batch, now int64) {
 	b.expires = min(b.expires, old.expires)
 }
 
-// keep makes the permits that a fetch left available to callers, or has them given back if nobody
-// will look for them.
+// keep makes the remaining permits of a fetch available to callers, or gives them back if no call
+// can find them.
 func (l *Leases) keep(e *lease, b *batch, now int64) {
 	if b.left() == 0 {
 		l.wake(now + forgetAfter)
@@ -170,7 +171,7 @@ func (l *Leases) keep(e *lease, b *batch, now int64) {
 	l.wake(b.expires)
 }
 
-// await returns when a request has come back, or with an error if the time for it has passed.
+// await returns when a request has come back, or with an error when its time is over.
 func (l *Leases) await(ctx context.Context, done <-chan struct{}) error {
 	timer := l.startTimer()
 	defer l.stopTimer(timer)
@@ -184,8 +185,8 @@ func (l *Leases) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// startTimer returns a timer of the timeout. A new timer takes three allocations, so timers are
-// kept and used again (BenchmarkLeaseFetch).
+// startTimer returns a timer for the timeout. A new timer takes three allocations, so timers are
+// reused (BenchmarkLeaseFetch).
 func (l *Leases) startTimer() *time.Timer {
 	if t, ok := l.timers.Get().(*time.Timer); ok {
 		t.Reset(l.timeout)

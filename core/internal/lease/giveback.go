@@ -12,9 +12,9 @@ import (
 // maxTogether is how many charges are given back together at most.
 const maxTogether = 200
 
-// giveBackQueue gives charges back. All that this process gives back while no caller waits goes
-// through here, so that a Reset can stop it. If the store cannot be reached, the permits are lost
-// until their window is over, and nobody is admitted by mistake.
+// giveBackQueue gives charges back. Everything that this process gives back while no caller waits
+// goes through here, so that a Reset can stop it. If the store cannot be reached, the permits are
+// lost until their window is over, which admits nobody by mistake.
 type giveBackQueue struct {
 	source  Source
 	mu      sync.Mutex
@@ -22,13 +22,13 @@ type giveBackQueue struct {
 	sending []*parcel
 }
 
-// parcel is charges that are on their way back.
+// parcel holds charges that are on their way back.
 type parcel struct {
 	charges []algorithm.Charge
 	done    chan struct{} // closed when they are back, or lost
 }
 
-// GiveBackSoon gives back in the background what was charged for a call that was refused after all.
+// GiveBackSoon gives back, in the background, charges of a call that was refused in the end.
 func (l *Leases) GiveBackSoon(charges []algorithm.Charge) { l.giveBacks.sendSoon(charges) }
 
 // add queues a charge to be given back by the next call of flush.
@@ -38,7 +38,7 @@ func (q *giveBackQueue) add(c algorithm.Charge) {
 	q.queued = append(q.queued, c)
 }
 
-// flush gives back all that is queued, and returns when that is done.
+// flush gives back all queued charges, and returns when that is done.
 func (q *giveBackQueue) flush() {
 	q.mu.Lock()
 	var parcels []*parcel
@@ -62,7 +62,7 @@ func (q *giveBackQueue) sendSoon(charges []algorithm.Charge) {
 	q.source.InBackground(func() { q.send(p) })
 }
 
-// pack makes a parcel that is to be sent. The queue must be locked.
+// pack makes a parcel to be sent. The queue must be locked.
 func (q *giveBackQueue) pack(charges []algorithm.Charge) *parcel {
 	p := &parcel{charges, make(chan struct{})}
 	q.sending = append(q.sending, p)
@@ -82,8 +82,8 @@ func (q *giveBackQueue) remove(p *parcel) {
 	close(p.done)
 }
 
-// drop forgets what is queued for a key. It returns the parcels on their way with charges of the
-// key.
+// drop forgets the queued charges of a key. It returns the parcels on their way that have charges
+// of the key.
 func (q *giveBackQueue) drop(key []byte) (sending []*parcel) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,8 +97,8 @@ func (q *giveBackQueue) drop(key []byte) (sending []*parcel) {
 	return sending
 }
 
-// distinctKeys cuts charges into parts of at most maxTogether, without two charges of one key: a
-// script reads all keys before it writes.
+// distinctKeys splits charges into parts of at most maxTogether. No part has two charges of one
+// key, because the script reads all keys before it writes.
 func distinctKeys(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
 	var keys []map[string]bool
 	for _, c := range charges {

@@ -1,10 +1,9 @@
 // Package lease takes permits of a counter from the shared store ahead of their use, and gives back
 // those that are not used.
 //
-// A leased permit is used in the sub-window in which it was charged, by the store's clock. With
-// FixedWindow, it is used in its window and within Window/32. So it counts where it is used, and no
-// further sub-window has to be counted because of it. A permit is never kept for longer than
-// [clock.MaxAge].
+// A leased permit is used in the sub-window in which it was charged, by the store's clock, and with
+// FixedWindow in its window and within Window/32. So it counts where it is used, and leases need no
+// further sub-window. A permit is never kept for longer than [clock.MaxAge].
 package lease
 
 import (
@@ -25,8 +24,8 @@ const sets = 512
 
 // Source is the store that permits come from, and are given back to.
 type Source interface {
-	// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many.
-	// The verdict is that of the last one granted, or the refusal.
+	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
+	// number. The verdict is that of the last granted call, or the refusal.
 	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
 	// GiveBack gives charges back, as far as they still count.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
@@ -36,7 +35,7 @@ type Source interface {
 	Panicked(err error)
 }
 
-// Leases are the counters of which this process holds permits. They are safe for concurrent use.
+// Leases holds the counters of which this process has permits. They are safe for concurrent use.
 type Leases struct {
 	source    Source
 	clock     *clock.Expiry
@@ -49,7 +48,7 @@ type Leases struct {
 	timers    sync.Pool // of *time.Timer
 }
 
-// New returns no leases yet. The timeout is that of a call to the source.
+// New returns an empty Leases. The timeout is that of a call to the source.
 func New(source Source, c *clock.Expiry, timeout time.Duration) *Leases {
 	l := &Leases{source: source, clock: c, timeout: timeout, seed: maphash.MakeSeed(), table: setassoc.New[lease](sets)}
 	l.giveBacks.source = source
@@ -57,24 +56,24 @@ func New(source Source, c *clock.Expiry, timeout time.Duration) *Leases {
 	return l
 }
 
-// lease holds the permits of one counter, whatever calls cost. Callers may choose the cost, so the
-// number of idle permits is bounded for the counter. With a lease for each cost, callers of ten
-// costs kept 7/32 of a limit idle.
+// lease holds the permits of one counter for calls of any cost. Callers may choose the cost, so
+// idle permits are bounded per counter. With a lease for each cost, callers with ten costs kept
+// 7/32 of a limit idle.
 type lease struct {
 	key   []byte
 	limit *algorithm.Limit
 	batch atomic.Pointer[batch] // the permits to use; nil: none
 
 	mu        sync.Mutex
-	maxAhead  int64  // permits that one fetch may bring beyond what callers wait for
+	maxAhead  int64  // permits that a fetch may bring in advance
 	fetch     *fetch // under way; callers without a permit wait for it
-	used      int64  // permits that were used of what the last fetch brought
+	used      int64  // permits of the last fetch that were used
 	remaining int64  // permits that the store had left then
 	idleSince int64  // when all permits had been used, or expired
-	evicted   bool   // it has lost its place in the table
+	evicted   bool   // it was removed from the table
 }
 
-// Leasable reports whether permits of a counter may be taken ahead.
+// Leasable reports whether permits of a counter may be fetched in advance.
 func Leasable(c *algorithm.Counter) bool {
 	return c.Lease > 0 && c.Cost > 0 && !c.Lenient && c.Limit.Leasable()
 }
@@ -86,7 +85,8 @@ func (e *lease) isOf(c *algorithm.Counter) bool {
 
 func (l *Leases) hash(key []byte) uint64 { return maphash.Bytes(l.seed, key) }
 
-// Take takes the permits of a call from those that are here. It reports whether there were enough.
+// Take takes the permits of a call from those that this process has. It reports whether there were
+// enough.
 func (l *Leases) Take(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	hash := l.hash(c.Key)
 	e := l.table.Set(hash).Find(hash, func(e *lease) bool { return e.isOf(c) })
@@ -97,8 +97,8 @@ func (l *Leases) Take(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return b != nil && b.take(l.clock.Now(), c.Cost, v)
 }
 
-// findOrCreate returns a counter's lease, creating it if needed, or nil if its key was not called
-// lately or there is no room for it.
+// findOrCreate returns a counter's lease, creating it if needed. It returns nil if the key was not
+// called recently or the table is full.
 func (l *Leases) findOrCreate(c *algorithm.Counter) *lease {
 	hash := l.hash(c.Key)
 	isOf := func(e *lease) bool { return e.isOf(c) }
@@ -128,8 +128,8 @@ func (l *Leases) findOrCreate(c *algorithm.Counter) *lease {
 	return e
 }
 
-// rank returns how many permits were used last: the lease that ranks lowest loses its place to a
-// new one. A lease in use keeps its place.
+// rank returns how many permits were used last. A new lease replaces the one that ranks lowest, but
+// never one in use.
 func (e *lease) rank() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,14 +2,14 @@ package lease
 
 import "sync/atomic"
 
-// recentKeys is the number of keys that are remembered. Of keys that share a place, only the last
-// called one is.
+// recentKeys is the number of keys that are remembered. Of keys that share an entry, only the one
+// called last is remembered.
 const recentKeys = 4096
 
-// recentCalls remembers the keys without a lease that were called lately. A lease is made for the
-// second call on a key, because a key that is called only once gains nothing from one. When the
-// first call was leased too, a call on one of 100,000 keys took 20 allocations or more instead of
-// 4, and twice the processor time.
+// recentCalls remembers recently called keys without a lease. A lease is made for the second call
+// on a key, because a key that is called only once gains nothing from a lease. When the first call
+// was leased too, a call on one of 100,000 keys took 20 allocations or more instead of 4, and twice
+// the processor time.
 type recentCalls [recentKeys]recentCall
 
 type recentCall struct {

@@ -7,8 +7,8 @@ import (
 )
 
 // Reset runs a function that resets keys, while none of their permits is being fetched or given
-// back. So all earlier charges are forgotten. Leased permits are neither used nor given back,
-// because they would be others' permits then.
+// back, so that all earlier charges are forgotten. Leased permits are neither used nor given back,
+// because after the reset they would be permits of others.
 func (l *Leases) Reset(ctx context.Context, keys [][]byte, reset func() error) error {
 	for _, key := range keys {
 		l.tasks.beginReset(key)
@@ -37,7 +37,7 @@ func (l *Leases) dropAll(ctx context.Context, key []byte) error {
 	return nil
 }
 
-// drop takes the permits of a lease out of use, also those that are being fetched.
+// drop takes the permits of a lease out of use, including those that are being fetched.
 func (l *Leases) drop(ctx context.Context, e *lease) error {
 	if done := e.fetchDone(); done != nil {
 		if err := l.await(ctx, done); err != nil {
@@ -66,8 +66,8 @@ func (e *lease) fetchDone() <-chan struct{} {
 	return e.fetch.done
 }
 
-// Close gives all permits back, and waits for that as long as a call may take. No permits are taken
-// ahead after it.
+// Close gives all permits back, and waits for that as long as a call may take. After that, no
+// permits are fetched in advance.
 func (l *Leases) Close() {
 	l.tasks.stop()
 	for set := range l.table.Sets {

@@ -57,8 +57,8 @@ func (l *Leases) sweep() {
 	l.giveBacks.flush()
 }
 
-// check ends a lease that has expired. It returns when to check the lease again, or reports that it
-// is to be forgotten.
+// check ends a lease that has expired. It returns when to check the lease again, or reports that
+// the lease can be forgotten.
 func (l *Leases) check(e *lease, now int64) (next int64, forget bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *Leases) check(e *lease, now int64) (next int64, forget bool) {
 	}
 	switch {
 	case e.fetch != nil:
-		return math.MaxInt64, false // it wakes the sweep when it comes back
+		return math.MaxInt64, false // the fetch wakes the sweep when it comes back
 	case now < e.idleSince+forgetAfter:
 		return e.idleSince + forgetAfter, false
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tasks are what runs in the background: fetches, and the sweep, which has a timer. A fetch of a
-// key does not begin while the key is being reset.
+// tasks manages what runs in the background: fetches, and the sweep, which has a timer. No fetch of
+// a key begins while the key is being reset.
 type tasks struct {
 	running sync.WaitGroup
 
@@ -40,7 +40,8 @@ func (t *tasks) isStopped() bool {
 	return t.stopped
 }
 
-// finishTask ends a task that began. Once stopped, nobody else would give back what it left.
+// finishTask ends a task that began. If the tasks were stopped meanwhile, it gives back what the
+// task left, because nobody else would.
 func (l *Leases) finishTask() {
 	if l.tasks.isStopped() {
 		l.giveBacks.flush()
@@ -48,7 +49,7 @@ func (l *Leases) finishTask() {
 	l.tasks.running.Done()
 }
 
-// beginReset lets no fetch of a key begin until endReset.
+// beginReset prevents fetches of a key from beginning until endReset.
 func (t *tasks) beginReset(key []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,8 +13,8 @@ type waiter struct {
 	cost      int64
 	answered  chan struct{} // closed when there is an answer
 	verdict   algorithm.Verdict
-	askStore  bool // no fetch answers it
-	abandoned bool // it waits no more
+	askStore  bool // no fetch answers it, so it must ask the store itself
+	abandoned bool // it no longer waits
 }
 
 func (w *waiter) answer(v algorithm.Verdict) {
@@ -22,8 +22,7 @@ func (w *waiter) answer(v algorithm.Verdict) {
 	close(w.answered)
 }
 
-// wait returns the caller's answer when it comes, when the caller's context ends, or when the store
-// has had its time.
+// wait waits for the answer, the end of the caller's context, or the timeout.
 func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 	err := l.await(w.ctx, w.answered)
 	if err == nil {
@@ -32,7 +31,7 @@ func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {
-	case <-w.answered: // meanwhile
+	case <-w.answered: // it was answered meanwhile
 		return w.verdict
 	default:
 	}
@@ -44,8 +43,8 @@ func (l *Leases) wait(e *lease, w *waiter) algorithm.Verdict {
 }
 
 // serve gives the waiting callers their permits, in the order in which they came, and returns those
-// who got none. A caller who came during the fetch may have come after the charge, and gets permits
-// only while the batch has not expired. In another order, a small lease could starve one of them.
+// who got none. Any other order could starve a caller of a small lease. A caller who came during
+// the fetch may have come after the charge, and gets permits only if the batch has not expired.
 func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 	for i, w := range f.waiting {
 		switch left := b.permits.Load() - w.cost; {
@@ -65,8 +64,8 @@ func (b *batch) serve(f *fetch, now int64) (unserved []*waiter) {
 	return unserved
 }
 
-// refuse answers the callers of a fetch that brought nothing: with permits that are left here, or
-// with the fetch's answer, which is for one permit. A caller who needs more asks alone.
+// refuse answers the callers of a fetch that brought nothing, with permits that are left here or
+// with the fetch's answer, which is for one permit. A caller who needs more asks the store itself.
 func (e *lease) refuse(f *fetch, v *algorithm.Verdict, now int64) {
 	b := e.batch.Load()
 	for _, w := range f.waiting {
@@ -78,13 +77,13 @@ func (e *lease) refuse(f *fetch, v *algorithm.Verdict, now int64) {
 		case w.cost == 1 || v.Err != nil || v.Ended != nil:
 			w.answer(*v)
 		default:
-			askAlone([]*waiter{w})
+			leaveToStore([]*waiter{w})
 		}
 	}
 }
 
-// askAlone makes callers ask the store by themselves.
-func askAlone(waiting []*waiter) {
+// leaveToStore makes callers ask the store themselves.
+func leaveToStore(waiting []*waiter) {
 	for _, w := range waiting {
 		w.askStore = true
 		w.answer(algorithm.Verdict{})

@@ -7,17 +7,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// cell is a counter that several goroutines charge at the same time. While it is open, they need no
-// lock for it. Every call that locks its shard closes it first, and so finds the counter in the
-// table. A busy key takes 60 to 70 ns a call in a cell; under the lock, two processors waiting for
-// each other made it 230 (BenchmarkDecide).
+// cell is a counter that several goroutines charge at the same time, without a lock while it is
+// open. A call that locks the shard closes the cell first, so that it finds the counter in the
+// table. A call on a busy key takes 60 to 70 ns in a cell. Under the lock it took 230, because two
+// processors waited for each other (BenchmarkDecide).
 type cell struct {
 	key   string
 	limit *algorithm.Limit
 	slot  uint8
 	word  algorithm.Word
 	ahead int64    // by how many microseconds the time of the word is ahead of instant.awake
-	_     [56]byte // so that a charge does not take the cache line of the fields above from their readers
+	_     [56]byte // keeps the cache line that charges write apart from the fields above, which many read
 	value atomic.Int64
 	last  atomic.Int64 // when it was charged last, by instant.awake
 	_     [48]byte
@@ -26,7 +26,7 @@ type cell struct {
 // closed is the value of a cell that must not be charged any more.
 const closed = math.MinInt64
 
-// cells holds the open cells by hash. If two cells share a slot, the later one is found.
+// cells holds the open cells by hash. If two cells share a slot, only the later one can be found.
 type cells [256]atomic.Pointer[cell]
 
 func cellSlot(hash uint64) uint8 { return uint8(hash >> 40) }
@@ -67,12 +67,12 @@ func (s *Store) lock(shard *shard) (waited bool) {
 	return waited
 }
 
-// openCell opens a cell for an entry that was just charged by a call that had waited for the lock,
-// if the last such call charged the same entry.
+// openCell opens a cell for an entry if two consecutive calls that had to wait for the lock charged
+// it. It is called after such a call.
 func (s *Store) openCell(shard *shard, e *entry, c *algorithm.Counter, hash uint64, t instant) {
-	place := shard.placeOf(c.Key, tag(hash))
-	if place != shard.waitedFor || s.clock != nil {
-		shard.waitedFor = place
+	index := shard.indexOf(c.Key, tag(hash))
+	if index != shard.waitedFor || s.clock != nil {
+		shard.waitedFor = index
 		return
 	}
 	word, value, ok := c.Limit.AsWord(&e.state, t.now)
@@ -86,10 +86,10 @@ func (s *Store) openCell(shard *shard, e *entry, c *algorithm.Counter, hash uint
 	s.cells[open.slot].Store(open)
 }
 
-// closeCell moves the count of the shard's cell back into its entry, which is still there: nothing
-// has changed the table meanwhile. The state is written as of the last charge, as without a cell: a
-// call by another rate would find another use at a later time. No later call under the lock is at
-// an earlier time than that: see timeIn.
+// closeCell moves the count of the shard's cell back into its entry, which is still there because
+// nothing has changed the table meanwhile. The state is written as of the last charge, as it would
+// be without a cell, because at a later time a call at another rate would find a different use. No
+// later call under the lock has an earlier time: see timeIn.
 func (s *Store) closeCell(shard *shard) {
 	open := shard.open
 	shard.open = nil

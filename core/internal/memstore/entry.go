@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxHead is the length of the longest subject that fits into an entry. Addresses fit, and most
-	// names of users.
+	// maxHead is the length of the longest subject that fits into an entry. Addresses and most user
+	// names fit.
 	maxHead = 22
-	// maxRest is the number of further bytes of a subject that fit into a tail. If a subject is
-	// longer than both, its key has no shared part.
+	// maxRest is the number of further bytes of a subject that fit into a tail. The key of a longer
+	// subject has no shared part.
 	maxRest = 31
 	// maxShared is the largest number of shared tails.
 	maxShared = 1000
 )
 
-// entry is one counter, in 80 bytes that lie in two cache lines. If the subject of a key is short,
-// a call on the key touches no other memory that belongs to this key alone.
+// entry is one counter, in 80 bytes that lie in two cache lines. If the subject is short, no other
+// memory belongs to the key alone.
 type entry struct {
 	name
 	freshAt int64 // when the state equals a fresh one, in microseconds of instant.awake
@@ -33,22 +33,22 @@ func (e *entry) setCalled() {
 }
 
 // keep keeps the entry at least until a limit's counter is fresh. If the clock stepped back, a call
-// that charged nothing may have counted all use as made now, that of slower rates too.
+// that charged nothing may have counted all use, even at slower rates, as made now.
 func (e *entry) keep(l *algorithm.Limit, t instant, resetAfter int64) {
 	e.freshAt = max(e.freshAt, t.awake+max(resetAfter, l.Lives(&e.state, t.of(l))))
 }
 
-// name is the key of an entry. The keys of all counters of a limit end alike, in
-// }:NAME:ALGORITHM:WINDOW, and share that end. A short subject lies in the entry itself, so that a
-// call finds it without another cache miss, and a new key allocates nothing. Compared with entries
-// that point to their keys, a decision takes 0.75 to 0.8 of the cycles with 100,000 keys, and 1.04
-// with one key (BenchmarkDecide).
+// name is the key of an entry. The keys of all counters of a limit have the same end,
+// }:NAME:ALGORITHM:WINDOW, and share it in memory. A short subject lies in the entry itself, so
+// that a call finds it without another cache miss, and a new key allocates nothing. Compared with
+// entries that point to their keys, a decision takes 0.75 to 0.8 of the cycles with 100,000 keys,
+// and 1.04 with one key (BenchmarkDecide).
 type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
 	// referenced is set by each call on the entry, and cleared when the clock hand passes it (see
-	// victim). It stands here, not in entry, where it would take eight bytes.
+	// victim). It is a field of name because it would take eight bytes in entry.
 	referenced bool
 }
 
@@ -59,7 +59,7 @@ type tail struct {
 	rest   [maxRest]byte
 }
 
-// is reports whether this is the name of a key. Where the key was cut makes no difference.
+// is reports whether this is the name of a key, however the key was split.
 func (n *name) is(key []byte) bool {
 	head := int(n.length)
 	end := head + int(n.tail.length)
@@ -79,7 +79,7 @@ type tails struct{ shared cowmap.Map[string, *tail] }
 // name returns the name of a key.
 func (t *tails) name(key []byte) (n name) {
 	subject, _, _ := bytes.Cut(key, []byte{'}'})
-	subject = bytes.TrimSuffix(subject, []byte("::/64")) // so that IPv6 prefixes fit into the head
+	subject = bytes.TrimSuffix(subject, []byte("::/64")) // then IPv6 prefixes fit into the head
 	n.length = uint8(copy(n.head[:], subject))
 	if len(subject) <= maxHead {
 		n.tail = t.share(key[len(subject):])

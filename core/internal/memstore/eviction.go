@@ -1,25 +1,25 @@
 package memstore
 
-// ownKeys reports whether a name belongs to the call that is being decided. No key of a call is
-// evicted for another key of the same call. Otherwise a call with more counters than the table may
-// hold would never find its own. nil stands for a call with one key.
-type ownKeys func(n *name) bool
+// callKeys reports whether a name belongs to the call that is being decided. No key of a call is
+// evicted for another key of the same call; otherwise a call with more counters than the table can
+// hold would never find them. nil stands for a call with one key.
+type callKeys func(n *name) bool
 
 // entry returns the entry of a key, creating it if needed. It is valid while the shard is locked,
 // until another entry is created or removed.
-func (s *Store) entry(shard *shard, key []byte, hash uint64, t instant, own ownKeys) *entry {
+func (s *Store) entry(shard *shard, key []byte, hash uint64, t instant, own callKeys) *entry {
 	if e := shard.find(key, tag(hash)); e != nil {
 		return e
 	}
 	return s.create(shard, key, hash, t, own)
 }
 
-// create returns an entry for a new key. If the store is full, another entry is evicted for it. If
-// all entries of the shard are the call's own, the store then holds one more than it should.
-func (s *Store) create(shard *shard, key []byte, hash uint64, t instant, own ownKeys) *entry {
+// create returns an entry for a new key. If the store is full, it evicts another entry. If all
+// entries of the shard belong to the call, the store then holds one entry more than it should.
+func (s *Store) create(shard *shard, key []byte, hash uint64, t instant, own callKeys) *entry {
 	if !s.hasRoom(shard) {
-		if place := shard.victim(t.awake, own); place >= 0 {
-			return shard.replace(place, s.tails.name(key), tag(hash), t.awake)
+		if index := shard.victim(t.awake, own); index >= 0 {
+			return shard.replace(index, s.tails.name(key), tag(hash), t.awake)
 		}
 		s.keys.Add(1)
 	}
@@ -27,8 +27,8 @@ func (s *Store) create(shard *shard, key []byte, hash uint64, t instant, own own
 	return shard.add(s.tails.name(key), tag(hash))
 }
 
-// hasRoom reports whether a new key may be added, and counts it then. A place is kept free for each
-// other shard, because an empty shard has no entry to evict.
+// hasRoom reports whether a new key may be added, and if so, counts it. One entry is kept free for
+// each other shard, because an empty shard has no entry to evict.
 func (s *Store) hasRoom(shard *shard) bool {
 	most := s.maxKeys - int64(len(s.shards)-1)
 	switch {
@@ -44,11 +44,11 @@ func (s *Store) hasRoom(shard *shard) bool {
 	return true
 }
 
-// victim returns the first entry, from the hand on, that equals a fresh one or that nobody asked
-// for since the hand last passed it. It returns -1 if all entries are the call's own. The shard
-// must not be empty.
-func (s *shard) victim(now int64, own ownKeys) (place int) {
-	for range 2 * len(s.entries) { // the second round finds none that was asked for
+// victim returns the index of the CLOCK algorithm's next victim: the first entry, from the clock
+// hand on, that equals a fresh one or was not referenced since the hand last passed it. It returns
+// -1 if all entries belong to the call. The shard must not be empty.
+func (s *shard) victim(now int64, own callKeys) (index int) {
+	for range 2 * len(s.entries) { // in the second round, no entry is referenced any more
 		if s.clockHand >= len(s.entries) {
 			s.clockHand = 0
 		}
@@ -62,15 +62,15 @@ func (s *shard) victim(now int64, own ownKeys) (place int) {
 	return -1
 }
 
-// replace evicts the entry at a place for a new key. The hand reaches the new entry last.
-func (s *shard) replace(place int, n name, hash uint16, now int64) *entry {
-	if s.entries[place].freshAt > now {
+// replace evicts the entry at an index for a new key. The clock hand reaches the new entry last.
+func (s *shard) replace(index int, n name, hash uint16, now int64) *entry {
+	if s.entries[index].freshAt > now {
 		s.evicted++
 	}
-	s.emptySlot(s.slotAt(place, s.tagOf(place)))
-	s.insert(slotValue(place, hash))
-	s.clockHand = place + 1
-	e := &s.entries[place]
+	s.emptySlot(s.slotAt(index, s.tagOf(index)))
+	s.insert(slotValue(index, hash))
+	s.clockHand = index + 1
+	e := &s.entries[index]
 	*e = entry{name: n}
 	return e
 }

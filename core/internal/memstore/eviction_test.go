@@ -175,8 +175,8 @@ func (t *table) sound() int {
 			written++
 		}
 	}
-	for place := range t.entries {
-		if t.placeOf(t.entries[place].appendTo(nil), t.tagOf(place)) != place {
+	for index := range t.entries {
+		if t.indexOf(t.entries[index].appendTo(nil), t.tagOf(index)) != index {
 			return -1
 		}
 	}

@@ -32,8 +32,8 @@ func (s *Store) openAt(c *algorithm.Counter, arrived int64) {
 	shard := s.shard(hash)
 	s.lock(shard)
 	defer shard.mu.Unlock()
-	if place := shard.placeOf(c.Key, tag(hash)); place >= 0 {
-		shard.waitedFor = place
-		s.openCell(shard, &shard.entries[place], c, hash, s.timeIn(shard, arrived))
+	if index := shard.indexOf(c.Key, tag(hash)); index >= 0 {
+		shard.waitedFor = index
+		s.openCell(shard, &shard.entries[index], c, hash, s.timeIn(shard, arrived))
 	}
 }

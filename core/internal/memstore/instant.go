@@ -5,13 +5,13 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // instant is the time of a decision by two clocks, in microseconds.
 type instant struct {
 	now int64 // since the epoch; it may step back, and jumps ahead after a suspension
-	// awake never steps. It determines when an entry equals a fresh one: by the other time, an
-	// entry that was charged before the clock stepped back by a year would stay for a year.
+	// awake never steps. It determines when an entry equals a fresh one. By now, an entry that was
+	// charged before the clock stepped back by a year would stay for a year.
 	awake int64
 }
 
-// of returns the time that a limit counts by. Slots are held by calls of this very process, which
-// were suspended with it and have had no time to renew them.
+// of returns the time by which a limit counts. For slots that is awake, because they are held by
+// calls of this process, which were suspended with it and had no time to renew them.
 func (t instant) of(l *algorithm.Limit) int64 {
 	if l.Properties().Slots {
 		return t.awake
@@ -19,8 +19,8 @@ func (t instant) of(l *algorithm.Limit) int64 {
 	return t.now
 }
 
-// arrival reads this process's own clock, before a lock is taken: a caller that has the lock does
-// not keep others waiting for the clock.
+// arrival reads this process's own clock. It is called before a lock is taken, so that others do
+// not wait for the clock too.
 func (s *Store) arrival() (awake int64) {
 	if s.clock != nil {
 		return 0
@@ -31,9 +31,9 @@ func (s *Store) arrival() (awake int64) {
 func (s *Store) sinceEpoch(awake int64) int64 { return awake + s.own.Ahead() }
 
 // timeIn returns the time of a decision in a locked shard. If another call has used a later time
-// under the lock since this call arrived, it returns that time. At an earlier time than its own, a
-// state would find that the clock stepped back. A clock that a test sets is read under the lock,
-// and may really step back.
+// under the lock since this call arrived, it returns that time, because to a state an earlier time
+// would look as if the clock had stepped back. A clock that a test sets is read under the lock, and
+// may really step back.
 func (s *Store) timeIn(shard *shard, arrived int64) instant {
 	if s.clock != nil {
 		now := s.clock()
@@ -43,13 +43,13 @@ func (s *Store) timeIn(shard *shard, arrived int64) instant {
 	return instant{s.sinceEpoch(shard.newest), shard.newest}
 }
 
-// latest returns the time of a decision in several locked shards. It is not before one that was
-// used in any of them.
+// latest returns the time of a decision in several locked shards. It is not earlier than any time
+// that was used in one of them.
 func (s *Store) latest(hashes []uint64, arrived int64) (t instant) {
 	if s.clock != nil {
 		return s.timeIn(nil, 0)
 	}
-	for range 2 { // first to find the latest, then to leave it in each
+	for range 2 { // first to find the latest time, then to store it in each shard
 		for _, hash := range hashes {
 			t = s.timeIn(s.shard(hash), arrived)
 			arrived = t.awake

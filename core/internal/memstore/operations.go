@@ -21,7 +21,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 			if e != nil {
 				e.keep(c.Limit, t, v.ResetAfter)
 			}
-			return // a refused call creates no entry, nor does one without a cost
+			return // neither a refused call nor one without a cost creates an entry
 		}
 		if e == nil {
 			e = s.create(shard, c.Key, hash, t, nil)
@@ -57,7 +57,7 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 	return nil
 }
 
-// RefundsLost returns how many permits may have counted still, but were not given back.
+// RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 
 // change calls do with the entry of a key, if there is one.
@@ -80,7 +80,7 @@ func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
 	return nil
 }
 
-func (s *Store) renew(slot *algorithm.Charge, own ownKeys) {
+func (s *Store) renew(slot *algorithm.Charge, own callKeys) {
 	s.locked(slot.Key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, slot.Key, hash, t, own)
 		slot.Limit.Renew(&e.state, t.of(slot.Limit), slot.Mark)
@@ -107,15 +107,15 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, chan
 	return ends, changed, nil
 }
 
-// BanOf returns what is known of the ban with a key, and the time, in microseconds since the epoch.
+// BanOf returns the state of the ban with a key, and the time in microseconds since the epoch.
 func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
 	now = s.Now()
 	s.change(key, func(e *entry, t instant) { b, now = e.state.BanAt(t.now), t.now })
 	return b, now
 }
 
-// Post notes under a key that a threshold of a limit was reached, until a time by the clock of the
-// store, in microseconds since the epoch. It reports whether that is new. The key must not be that
+// Post notes under a key that a limit reached a threshold. It reports whether that is new. The note
+// lasts until ends, in microseconds since the epoch by the store's clock. The key must not be that
 // of a counter.
 func (s *Store) Post(key []byte, limit string, ends int64) (first bool) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
@@ -136,9 +136,9 @@ func (s *Store) Post(key []byte, limit string, ends int64) (first bool) {
 func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err error) {
 	for _, key := range keys {
 		s.locked(key, func(shard *shard, hash uint64, t instant) {
-			if place := shard.placeOf(key, tag(hash)); place >= 0 {
-				changed = changed || shard.entries[place].freshAt > t.awake
-				shard.remove(place)
+			if index := shard.indexOf(key, tag(hash)); index >= 0 {
+				changed = changed || shard.entries[index].freshAt > t.awake
+				shard.remove(index)
 				s.keys.Add(-1)
 			}
 		})

@@ -17,7 +17,7 @@ var ErrTooManyOverrides = errors.New("there are too many overrides in this proce
 type overrides struct {
 	mu     sync.RWMutex
 	byKey  map[string]*NamedOverride
-	byName map[string][]*NamedOverride // those of each name, by subject, so that a list delays no call
+	byName map[string][]*NamedOverride // the overrides of each name, by subject, so that listing delays no call
 }
 
 // NamedOverride is an override of a subject under a name.
@@ -62,8 +62,8 @@ func (s *Store) RemoveOverride(key []byte) (before NamedOverride, existed bool) 
 	return before, existed
 }
 
-// Overrides returns up to n overrides of a name in the order of their subjects, from the first one
-// after a subject.
+// Overrides returns up to n overrides of a name in the order of their subjects, starting behind the
+// subject after.
 func (s *Store) Overrides(name, after string, n int) (page []NamedOverride) {
 	now := s.epochNow()
 	s.overrides.mu.RLock()
@@ -81,7 +81,7 @@ func (s *Store) Overrides(name, after string, n int) (page []NamedOverride) {
 	return page
 }
 
-// find returns the place of a subject among the overrides of a name, and whether it has one.
+// find returns the index of a subject among the overrides of a name, and whether it has one.
 func find(named []*NamedOverride, subject string) (at int, found bool) {
 	return slices.BinarySearchFunc(named, subject, func(o *NamedOverride, subject string) int { return strings.Compare(o.Subject, subject) })
 }
@@ -159,18 +159,18 @@ func (s *Store) epochNow() int64 {
 	return s.sinceEpoch(s.arrival())
 }
 
-// decideOverridden decides over counters of which some may have an override. Those that it takes
-// out of the decision are not looked at.
+// decideOverridden decides counters of which some may have an override. It skips those that an
+// override takes out of the decision.
 func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, request algorithm.Request, verdicts []algorithm.Verdict) {
 	now := s.epochNow()
 	var room [4]*algorithm.OverrideQuery
 	s.overrides.answer(algorithm.AppendQueries(room[:0], counters), now)
 	ruling := algorithm.Rule(counters, request)
 	var kept []algorithm.Counter
-	var places []int
+	var indexes []int
 	for i := range counters {
 		if ruling.Decides(counters, i) {
-			kept, places = append(kept, counters[i]), append(places, i)
+			kept, indexes = append(kept, counters[i]), append(indexes, i)
 		} else {
 			verdicts[i] = ruling.Answer(&counters[i], now)
 		}
@@ -182,7 +182,7 @@ func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, requ
 		return
 	}
 	for i := range kept {
-		kept[i].Watched = kept[i].WatchedIn(places)
+		kept[i].Watched = kept[i].WatchedIn(indexes)
 	}
 	answers := make([]algorithm.Verdict, len(kept))
 	if len(kept) == 1 && request == algorithm.ToDecide {
@@ -190,12 +190,12 @@ func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, requ
 	} else {
 		s.decideTogether(kept, charge, request == algorithm.ToChargeUp, s.arrival(), answers)
 	}
-	for n, i := range places {
+	for n, i := range indexes {
 		verdicts[i], counters[i].Cost = answers[n], kept[n].Cost
 	}
 }
 
-// rule obeys the override of a reservation, and returns the verdict if that decides it.
+// rule applies the override of a reservation, and returns the verdict if the override decides it.
 func (s *Store) rule(c *algorithm.Counter) (v algorithm.Verdict, decided bool) {
 	counters, now := [...]algorithm.Counter{*c}, s.epochNow()
 	s.overrides.answer([]*algorithm.OverrideQuery{c.Override}, now)

@@ -13,8 +13,8 @@ const sweptAtOnce = 64
 // cacheLine is the size of a processor's cache line.
 const cacheLine = 64
 
-// shard is one part of the store. It fills whole cache lines, two if a word has 64 bits, so that two
-// shards share none.
+// shard is one part of the store. It fills whole cache lines (two if a word has 64 bits), so that
+// two shards never share one.
 type shard struct {
 	shardFields
 	_ [cacheLine - unsafe.Sizeof(shardFields{})%cacheLine]byte
@@ -24,17 +24,17 @@ type shardFields struct {
 	mu     sync.Mutex
 	newest int64 // the latest instant.awake that was used under the lock
 	table
-	clockHand int              // where the search for an entry to evict goes on
+	clockHand int              // where the search for an entry to evict continues
 	evicted   uint64           // how many keys were evicted while they still counted
-	blank     *algorithm.State // for a key without an entry, during a call; made once to save an allocation
+	blank     *algorithm.State // the state of a key without an entry during a call; made once to save an allocation
 	open      *cell            // nil while every counter is in the table
-	// waitedFor is the place of the entry that was last charged by a call that had waited for the
-	// lock.
+	// waitedFor is the index of the entry that was charged by the last call that had to wait for
+	// the lock.
 	waitedFor int
 }
 
-// lookUp returns the entry of a key, which now counts as asked for, and its state. If there is
-// none, it returns nil and the state that a counter begins with.
+// lookUp returns the entry of a key, marks it as referenced, and returns its state. If there is
+// none, it returns nil and the state of an unused counter.
 func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 	e := s.find(key, hash)
 	if e == nil {
@@ -45,15 +45,15 @@ func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 	return e, &e.state
 }
 
-// dropFresh removes entries that equal fresh ones, among the last few before a place. It returns
-// the place before which to go on, and how many it removed. Removing an entry moves another into
-// its place, which may then be looked at twice, but no entry is left out.
+// dropFresh looks at the last few entries before an index, and removes those that equal fresh ones.
+// It returns the index before which to continue, and how many it removed. Removing an entry moves
+// another one to its index, so an entry may be looked at twice, but none is missed.
 func (s *shard) dropFresh(before int, now int64) (next, dropped int) {
 	before = min(before, len(s.entries))
 	next = max(0, before-sweptAtOnce)
-	for place := before - 1; place >= next; place-- {
-		if s.entries[place].freshAt <= now {
-			s.remove(place)
+	for index := before - 1; index >= next; index-- {
+		if s.entries[index].freshAt <= now {
+			s.remove(index)
 			dropped++
 		}
 	}

@@ -1,17 +1,17 @@
 // Package memstore keeps counters in this process.
 //
-// The keys are spread over shards of several hundred. Each shard is a table of its own under a lock
-// of its own, so whatever a table does at once (growing, shrinking, looking for an entry to evict)
-// takes microseconds. The store holds a bounded number of entries. When it is full, a new key
-// replaces one that nobody asked for again (the clock algorithm, or second chance), so a flood of
-// new keys evicts its own keys and not the busy ones. Entries whose counters equal fresh ones are
-// removed in the background, a few at a time under one lock.
+// The keys are spread over shards of several hundred. Each shard has its own table and its own
+// lock, so whatever a table does at once (growing, shrinking, looking for an entry to evict) takes
+// microseconds. The store holds a bounded number of entries. When it is full, a new key replaces
+// one that was not used again (the CLOCK algorithm, or second chance), so a flood of new keys
+// evicts its own keys and not the busy ones. Entries whose counters equal fresh ones are removed in
+// the background, a few at a time under one lock.
 //
 // Measured instead, side by side with the same arithmetic, clock and keys:
 //
 //   - the cache library otter v2, with a bucket and its mutex as the value: 2.6 times as long on
 //     one busy key, 2.3 times with 100,000 keys, and longer for new keys. It kept 171 bytes for
-//     each key of 14 bytes, where this keeps 95. It evicts in the background, and so may forget a
+//     each key of 14 bytes, where this keeps 95. It evicts in the background, so it may forget a
 //     bucket that a caller is just charging.
 //   - a Go map with a slice of entries: 180 bytes beside each key, 1.9 times as long on a busy key
 //     and twice with 100,000.
@@ -52,7 +52,7 @@ type Store struct {
 	tails   tails
 	seed    maphash.Seed
 	own     clock.Clock
-	clock   func() int64 // used in place of own, unless nil
+	clock   func() int64 // used in index of own, unless nil
 	maxKeys int64
 	keys    atomic.Int64
 	sweeper sweeper
@@ -61,7 +61,7 @@ type Store struct {
 	overrides   overrides
 }
 
-// New returns a store of at most maxKeys keys, or as many as one call needs, if that is more. The
+// New returns a store of at most maxKeys keys, or as many as one call needs if that is more. The
 // clock returns microseconds since the epoch; nil means this process's own [clock.Clock].
 func New(maxKeys int, clock func() int64) *Store {
 	count := 1
@@ -81,8 +81,8 @@ func New(maxKeys int, clock func() int64) *Store {
 // first decision.
 func (s *Store) OnPanic(report func(err error)) { s.sweeper.failed = report }
 
-// Decide answers for one call's counters, charging all of them or none; verdicts is as long as
-// counters.
+// Decide answers for one call's counters, and charges all of them or none. verdicts must be as long
+// as counters.
 func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if algorithm.MayHaveOverrides(counters) {
 		s.decideOverridden(counters, charge, algorithm.ToDecide, verdicts)
@@ -101,7 +101,7 @@ func (s *Store) DecideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdic
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
-// for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+// for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if nothing fits.
 func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	if algorithm.MayHaveOverrides(counters) {
 		s.decideOverridden(counters, true, algorithm.ToChargeUp, verdicts)
@@ -110,7 +110,7 @@ func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verd
 	s.decideTogether(counters, true, true, s.arrival(), verdicts)
 }
 
-// decideTogether decides over counters while all of their shards are locked.
+// decideTogether decides counters while all of their shards are locked.
 func (s *Store) decideTogether(counters []algorithm.Counter, charge, upTo bool, arrived int64, verdicts []algorithm.Verdict) {
 	var roomForHashes [16]uint64
 	var roomForShards [16]int
@@ -134,7 +134,8 @@ func (s *Store) decideTogether(counters []algorithm.Counter, charge, upTo bool, 
 	s.decideLocked(counters, hashes, charge, t, verdicts)
 }
 
-// fit lowers the cost of counters whose shards are locked to what fits into all of them, or to 1.
+// fit lowers the cost of counters to what fits into all of them, or to 1. Their shards must be
+// locked.
 func (s *Store) fit(counters []algorithm.Counter, hashes []uint64, t instant, verdicts []algorithm.Verdict) {
 	fits := counters[0].Cost
 	algorithm.SetCost(counters, 1)
@@ -145,7 +146,7 @@ func (s *Store) fit(counters []algorithm.Counter, hashes []uint64, t instant, ve
 	algorithm.SetCost(counters, max(1, fits))
 }
 
-// decideOne decides over one counter, as most calls need.
+// decideOne decides one counter. Most calls have only one.
 func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *algorithm.Verdict) {
 	hash := s.hash(c.Key)
 	if charge && s.chargeCell(c, hash, arrived, v) {
@@ -177,7 +178,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 	}
 }
 
-// decideLocked decides over counters whose shards are locked.
+// decideLocked decides counters whose shards are locked.
 func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, charge bool, t instant, verdicts []algorithm.Verdict) {
 	groups := uint16(0)
 	for i := range counters {
@@ -205,20 +206,20 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 			if algorithm.Struck(counters, verdicts, i) {
 				s.strike(c, hashes[i], t, v, own)
 			}
-		case passes && v.RetryAfter == 0 && !v.Withheld && c.Cost > 0:
+		case passes && v.RetryAfter == 0 && !v.Uncharged && c.Cost > 0:
 			s.charge(c, hashes[i], t, v, own)
 		}
 	}
 }
 
-// charge takes a cost that fits, and makes room for a new key.
-func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
+// charge charges a cost that fits, creating the entry if needed.
+func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own callKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	e.freshAt = t.awake + c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
 }
 
 // strike makes a ban count a refusal, which may begin the ban.
-func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own ownKeys) {
+func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own callKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	holds, reset, noted := c.Limit.Strike(&e.state, t.now)
 	if noted {
@@ -228,7 +229,7 @@ func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorith
 	v.RetryAfter = holds
 }
 
-// Close stops the removal of fresh entries. Counting goes on.
+// Close stops the removal of fresh entries. Counting continues.
 func (s *Store) Close() { s.sweeper.stop() }
 
 // Len returns how many keys the store holds now.
@@ -240,12 +241,12 @@ func (s *Store) shardOf(hash uint64) int { return int(hash & uint64(len(s.shards
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[s.shardOf(hash)] }
 
-// appendShards appends the places of the shards that the hashes lie in, each once and in order. Two
-// calls that lock shards in this order never wait for each other.
-func (s *Store) appendShards(places []int, hashes []uint64) []int {
+// appendShards appends the indexes of the hashes' shards, each once and in order. Calls that lock
+// shards in this order cannot deadlock.
+func (s *Store) appendShards(indexes []int, hashes []uint64) []int {
 	for _, hash := range hashes {
-		places = append(places, s.shardOf(hash))
+		indexes = append(indexes, s.shardOf(hash))
 	}
-	slices.Sort(places)
-	return slices.Compact(places)
+	slices.Sort(indexes)
+	return slices.Compact(indexes)
 }

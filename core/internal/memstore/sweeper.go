@@ -12,8 +12,8 @@ import (
 // sweepEvery is how often a sweep looks for entries that equal fresh ones.
 const sweepEvery = time.Second
 
-// sweep removes every entry that equals a fresh one, a few under one lock, and reports whether any
-// are left.
+// sweep removes every entry that equals a fresh one, a few at a time under one lock, and reports
+// whether any entries are left.
 func (s *Store) sweep() (left bool) {
 	for i := range s.shards {
 		for next := math.MaxInt; next > 0; {
@@ -33,8 +33,7 @@ func (s *Store) sweepSome(shard *shard, before int) (next int) {
 	return next
 }
 
-// sweeper runs a sweep now and then while there is anything to sweep. Between sweeps it has a timer
-// and no goroutine.
+// sweeper sweeps regularly while there are entries. Between sweeps it has a timer and no goroutine.
 type sweeper struct {
 	sweep  func() (left bool)
 	failed func(err error) // reports a panic

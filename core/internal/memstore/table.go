@@ -5,29 +5,30 @@ import (
 	"slices"
 )
 
-// maxEntries is how many entries a table can hold: places are numbered in 16 bits, from one.
+// maxEntries is how many entries a table can hold. A slot stores an entry's index plus one in 16
+// bits.
 const maxEntries = 1<<16 - 1
 
-// table holds the entries of a shard side by side, and an index of them: open addressing with
-// linear probing, at most three quarters full. A slot of the index has a tag of 16 bits of the
-// key's hash and the place of the entry. The tag alone says where a slot belongs, so moving slots
-// needs no keys, and at four bytes a slot the index takes 6 bytes beside each entry.
+// table holds the entries of a shard in one slice, and slots to find them: a hash table with linear
+// probing, at most three quarters full. A slot holds 16 bits of the key's hash, its tag, and the
+// index of the entry. The tag alone determines the slot's home, so slots can be moved without their
+// keys. With four bytes per slot, the slots take 6 bytes for each entry.
 type table struct {
 	slots   []uint32 // see slotValue; 0 is empty
 	entries []entry
 	seed    maphash.Seed
 }
 
-// tag returns the part of a key's hash that stands in its slot. Other bits choose the shard.
+// tag returns the part of a key's hash that its slot holds. Other bits choose the shard.
 func tag(hash uint64) uint16 { return uint16(hash >> 48) }
 
-// tagOf returns the tag of the key at a place.
-func (t *table) tagOf(place int) uint16 {
+// tagOf returns the tag of the key at an index.
+func (t *table) tagOf(index int) uint16 {
 	var room [256]byte
-	return tag(maphash.Bytes(t.seed, t.entries[place].appendTo(room[:0])))
+	return tag(maphash.Bytes(t.seed, t.entries[index].appendTo(room[:0])))
 }
 
-// home returns the slot that a hash belongs in.
+// home returns the slot where the search for a hash begins.
 func (t *table) home(hash uint16) int {
 	return int(uint64(hash) * uint64(len(t.slots)) >> 16)
 }
@@ -41,14 +42,14 @@ func (t *table) next(slot int) int {
 
 // find returns the entry of a key, or nil. It is valid until the table is changed.
 func (t *table) find(key []byte, hash uint16) *entry {
-	if place := t.placeOf(key, hash); place >= 0 {
-		return &t.entries[place]
+	if index := t.indexOf(key, hash); index >= 0 {
+		return &t.entries[index]
 	}
 	return nil
 }
 
-// placeOf returns the place of a key's entry, or -1.
-func (t *table) placeOf(key []byte, hash uint16) int {
+// indexOf returns the index of a key's entry, or -1.
+func (t *table) indexOf(key []byte, hash uint16) int {
 	if len(t.entries) == 0 {
 		return -1
 	}
@@ -56,26 +57,26 @@ func (t *table) placeOf(key []byte, hash uint16) int {
 		if uint16(t.slots[slot]>>16) != hash {
 			continue
 		}
-		if place := int(uint16(t.slots[slot])) - 1; t.entries[place].is(key) {
-			return place
+		if index := int(uint16(t.slots[slot])) - 1; t.entries[index].is(key) {
+			return index
 		}
 	}
 	return -1
 }
 
-// slotAt returns the slot of the entry at a place.
-func (t *table) slotAt(place int, hash uint16) int {
-	slot, want := t.home(hash), slotValue(place, hash)
+// slotAt returns the slot of the entry at an index.
+func (t *table) slotAt(index int, hash uint16) int {
+	slot, want := t.home(hash), slotValue(index, hash)
 	for t.slots[slot] != want {
 		slot = t.next(slot)
 	}
 	return slot
 }
 
-// slotValue returns what stands in the slot of the entry at a place. It is never 0.
-func slotValue(place int, hash uint16) uint32 { return uint32(hash)<<16 | uint32(place+1) }
+// slotValue returns the value of the slot of the entry at an index. It is never 0.
+func slotValue(index int, hash uint16) uint32 { return uint32(hash)<<16 | uint32(index+1) }
 
-// insert writes a slot's value into the first empty slot from its home on.
+// insert writes a value into the first empty slot from its home on.
 func (t *table) insert(value uint32) {
 	slot := t.home(uint16(value >> 16))
 	for t.slots[slot] != 0 {
@@ -90,13 +91,13 @@ func (t *table) add(n name, hash uint16) *entry {
 		t.resize(len(t.entries) + len(t.entries)/16 + 4)
 	}
 	t.entries = append(t.entries, entry{name: n})
-	place := len(t.entries) - 1
-	t.insert(slotValue(place, hash))
-	return &t.entries[place]
+	index := len(t.entries) - 1
+	t.insert(slotValue(index, hash))
+	return &t.entries[index]
 }
 
-// resize makes room for so many entries, and for as many more as fit into the memory that is
-// allocated for them. So a table is never much larger than what it holds.
+// resize makes room for the given number of entries, and for as many more as fit into the memory
+// allocated for them. So a table is never much larger than its contents.
 func (t *table) resize(room int) {
 	t.entries = append(slices.Grow([]entry(nil), room), t.entries...)
 	room = cap(t.entries)
@@ -110,13 +111,13 @@ func (t *table) resize(room int) {
 }
 
 // remove removes an entry and moves the last one into its place.
-func (t *table) remove(place int) {
+func (t *table) remove(index int) {
 	last := len(t.entries) - 1
-	t.emptySlot(t.slotAt(place, t.tagOf(place)))
-	if place != last {
+	t.emptySlot(t.slotAt(index, t.tagOf(index)))
+	if index != last {
 		hash := t.tagOf(last)
-		t.slots[t.slotAt(last, hash)] = slotValue(place, hash)
-		t.entries[place] = t.entries[last]
+		t.slots[t.slotAt(last, hash)] = slotValue(index, hash)
+		t.entries[index] = t.entries[last]
 	}
 	t.entries[last] = entry{}
 	t.entries = t.entries[:last]
@@ -128,8 +129,8 @@ func (t *table) remove(place int) {
 	}
 }
 
-// emptySlot empties a slot. Slots behind it that are not in their home move up, so that each is
-// still found from there.
+// emptySlot empties a slot. Values behind it that are not in their home slot move up, so that a
+// search from their home still finds them.
 func (t *table) emptySlot(slot int) {
 	for at := t.next(slot); t.slots[at] != 0; at = t.next(at) {
 		if home := t.home(uint16(t.slots[at] >> 16)); t.distance(home, at) >= t.distance(slot, at) {

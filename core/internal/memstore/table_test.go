@@ -37,12 +37,12 @@ func (m *model) put(key string, freshAt int64) {
 }
 
 func (m *model) drop(key string) {
-	place := m.placeOf([]byte(key), m.tag(key))
-	if _, known := m.want[key]; known != (place >= 0) {
-		m.t.Fatalf("%s is there: %v", key, place >= 0)
+	index := m.indexOf([]byte(key), m.tag(key))
+	if _, known := m.want[key]; known != (index >= 0) {
+		m.t.Fatalf("%s is there: %v", key, index >= 0)
 	}
-	if place >= 0 {
-		m.remove(place)
+	if index >= 0 {
+		m.remove(index)
 	}
 	delete(m.want, key)
 }

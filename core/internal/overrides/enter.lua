@@ -1,7 +1,7 @@
 -- Enters a subject into the index of a rule's overrides, before its override is written.
 --
--- KEYS[1]   a sorted set of all subjects, with the score 0, so that it is in their order
--- KEYS[2]   a sorted set of all subjects by when they were entered last (microseconds)
+-- KEYS[1]   a sorted set of all subjects with the score 0, so that it is sorted by subject
+-- KEYS[2]   a sorted set of all subjects by the time of their last entry (microseconds)
 -- ARGV[1]   the subject
 -- ARGV[2]   the largest number of subjects
 -- ARGV[3]   when the override ends (microseconds), or 0 if it does not

@@ -1,4 +1,4 @@
--- Removes subjects from the index whose overrides are gone, unless they were entered again since.
+-- Removes subjects without an override from the index, unless they were entered again since.
 --
 -- KEYS      as in enter.lua
 -- ARGV[1]   the shortest time for which an entry is kept (microseconds)

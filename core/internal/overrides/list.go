@@ -10,21 +10,22 @@ import (
 const (
 	// cleanPage is how many entries a search looks at together.
 	cleanPage = 1_000
-	// part is how many entries a script call lists. Other calls wait for it meanwhile: about 0.2 ms
-	// for a hundred, and 1.2 ms for a thousand (slow log of Redis 7.0, on a busy machine).
-	part = 100
+	// listedAtOnce is how many entries a script call lists. Meanwhile other calls wait: about 0.2
+	// ms for a hundred entries, and 1.2 ms for a thousand (slow log of Redis 7.0, on a busy
+	// machine).
+	listedAtOnce = 100
 	// cleanTime bounds a search of the whole index.
 	cleanTime = 30 * time.Second
 )
 
-// List returns overrides in the order of their subjects, beginning behind the subject after. It
-// looks at n entries of the index, some of which may have no override any more. next is the last of
-// these entries, or "" if there are no more.
+// List returns overrides in the order of their subjects, starting behind the subject after. It
+// looks at n entries of the index, some of which may no longer have an override. next is the last
+// of these entries, or "" if there are no more.
 func (s *Store) List(ctx context.Context, after string, n int) (page []Entry, next string, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		next = after
-		for left := n; left > 0; left -= part {
-			found, end, _, err := s.list(ctx, next, min(left, part))
+		for left := n; left > 0; left -= listedAtOnce {
+			found, end, _, err := s.list(ctx, next, min(left, listedAtOnce))
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,7 @@ local reply = {now}
 for _, subject in ipairs(redis.call('ZRANGE', KEYS[1], ARGV[1], '+', 'BYLEX', 'LIMIT', 0, ARGV[2])) do
   local entered = redis.call('ZSCORE', KEYS[2], subject)
   if not entered then
-    -- The other set was removed by hand. Then nobody knows how old the entry is.
+    -- The other set was removed by hand, so the age of the entry is unknown.
     redis.call('ZADD', KEYS[2], now, subject)
     entered = now
   end

@@ -27,7 +27,7 @@ func (m memory) Set(_ context.Context, subject string, o *algorithm.Override) (b
 	if o.Ends > 0 && o.Ends <= o.Set {
 		return "", false, ErrEnded
 	}
-	// It is stored in texts of its own, because a framework may have lent the subject for one call.
+	// The subject is copied, because a framework may have lent it for one call.
 	named := memstore.NamedOverride{Name: m.name, Subject: strings.Clone(subject), Override: *o}
 	named.Note = strings.Clone(o.Note)
 	was, existed, err := m.store.SetOverride(m.key(subject), named, m.most)

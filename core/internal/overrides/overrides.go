@@ -1,7 +1,7 @@
 // Package overrides writes, reads and lists the overrides of a rule, in Redis or in this process.
 //
-// In Redis, each lies beside the counters of its subject, where the deciding scripts read it. An
-// index of the subjects lies in a slot of its own.
+// In Redis, an override is stored beside the counters of its subject, where the deciding scripts
+// read it. An index of the subjects is in a slot of its own.
 //
 // The index never misses an override, even if a process crashes or a command comes late:
 //
@@ -10,13 +10,13 @@
 //   - An entry is removed only if it is older than an hour, if it had no override when that was
 //     looked for, and if it was not entered again since then.
 //
-// So an entry that is removed has no override, and none that relies on it can still be written, as
-// long as the clocks of the servers that take part differ by less than 29 minutes.
+// So a removed entry has no override, and no override that relies on it can still be written, as
+// long as the servers' clocks differ by less than 29 minutes.
 //
-// One set of the index is in the order of the subjects, because only then do pages follow each
-// other exactly while others write: in an order by time, an override that is set again would move
-// to a later page, and ZSCAN loses its place in a failover. No script can write an override
-// together with its entry, because it is in the slot of its subject.
+// One set of the index is sorted by subject, because only then do pages follow each other exactly
+// while others write. Sorted by time, an override that is set again would move to a later page, and
+// ZSCAN loses its position in a failover. No script can write an override together with its entry,
+// because the override is in the slot of its subject.
 package overrides
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// The scripts are here, and not with those that decide, because they know nothing of algorithms.
+// The scripts are in this package because they do not depend on algorithms.
 var (
 	//go:embed enter.lua
 	enterText string
@@ -56,7 +56,7 @@ var (
 
 // The times of the index, in microseconds.
 const (
-	// reliesFor is how long after its entry an override may be written.
+	// reliesFor is how long after its entry in the index an override may be written.
 	reliesFor = int64(time.Minute / time.Microsecond)
 	// keptFor is the shortest time for which an entry without an override is kept.
 	keptFor = int64(time.Hour / time.Microsecond)
@@ -80,7 +80,7 @@ type Store struct {
 	index         []string
 	most          int // [Most], except in tests
 	mu            sync.Mutex
-	cleaned       chan struct{} // closed when the search that is under way ends; nil if none is
+	cleaned       chan struct{} // closed when the current search ends; nil if none runs
 }
 
 // Entry is a subject with the stored form of its override.
@@ -89,7 +89,7 @@ type Entry struct {
 	At            int64 // when it was read, by Redis's clock, in microseconds since the epoch
 }
 
-// New returns the overrides of a name. There are at most most of them. All keys begin with keyHead.
+// New returns the Store of a name's overrides, at most most of them. All keys begin with keyHead.
 func New(redis *redisstore.Store, keyHead, name string, most int) *Store {
 	inOrder, byTime := rediskey.OverrideIndex(keyHead, name)
 	return &Store{redis: redis, keyHead: keyHead, tail: rediskey.OverrideTail(name), index: []string{inOrder, byTime}, most: most}
@@ -100,7 +100,8 @@ func (s *Store) key(subject string) string {
 	return string(rediskey.Append(nil, s.keyHead, subject, s.tail))
 }
 
-// Set writes an override, and returns the one before. It sets the override's Set to the time.
+// Set writes an override, and returns the previous one. It sets the override's Set to the current
+// time.
 func (s *Store) Set(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, err error) {
 	subject = strings.Clone(subject) // a command may outlive the call
 	var refused error
@@ -163,7 +164,7 @@ func readWritten(reply []any) (before string, existed bool, err error) {
 	switch {
 	case len(reply) == 1 && reply[0] == int64(0):
 		return "", false, &failure.Error{Class: failure.NotReady, Err: errors.New(
-			"the override came more than a minute after its subject was entered into the index, so it was not written; " +
+			"the override arrived more than a minute after its subject was entered into the index, so it was not written; " +
 				"if this happens again, set the clocks of the Redis servers")}
 	case len(reply) == 1:
 		return "", false, nil

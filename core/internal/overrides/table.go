@@ -10,15 +10,15 @@ import (
 
 // Table holds the overrides of a name in their stored form.
 type Table interface {
-	// Set writes an override, and returns the one before. It sets the override's Set to the time.
-	// The error is ErrTooMany or ErrEnded if it cannot be written.
+	// Set writes an override, and returns the previous one. It sets the override's Set to the
+	// current time. The error is ErrTooMany or ErrEnded if it cannot be written.
 	Set(ctx context.Context, subject string, o *algorithm.Override) (before string, existed bool, err error)
 	// Get returns the override of a subject.
 	Get(ctx context.Context, subject string) (text string, ok bool, err error)
 	// Remove removes the override of a subject, and returns it.
 	Remove(ctx context.Context, subject string) (before string, existed bool, err error)
-	// List returns at most n overrides in the order of their subjects, beginning behind the subject
-	// after. next is the after of the next page, or "" if this is the last one.
+	// List returns at most n overrides in the order of their subjects, starting behind the subject
+	// after. To get the next page, pass next as after; next is "" if this is the last page.
 	List(ctx context.Context, after string, n int) (page []Entry, next string, err error)
 }
 

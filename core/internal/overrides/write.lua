@@ -1,5 +1,5 @@
--- Writes an override, soon after its subject was entered into the index. Later the entry may be
--- gone, because an entry without an override is removed after a while.
+-- Writes an override, but only soon after its subject was entered into the index. Later the entry
+-- may be gone, because entries without an override are removed after a while.
 --
 -- KEYS[1]   the override
 -- ARGV[1]   when the subject was entered (microseconds)

@@ -13,8 +13,8 @@ import (
 )
 
 // breaker keeps calls away from a server that does not answer. Trips that fail in a row open it.
-// Then calls get errBreakerOpen at once, until after a while one is let through to try. If the
-// server answers that one, all are let through again.
+// Calls then get errBreakerOpen at once. After a while, one call is let through as a test. If the
+// server answers it, all calls are let through again.
 //
 // Any answer of the server counts, whatever it says. A trip that ended by its caller's own
 // deadline says nothing about the server, and an error of configuration is an answer. Failures are
@@ -23,7 +23,7 @@ import (
 //
 // The circuit is sony/gobreaker's, around each trip and not each call. It has no dependencies, lets
 // exactly one trip try, forgets a try without a result (a caller who left), and ignores trips that
-// were under way when it opened. It takes 0.16 µs and no allocation of a trip of 50 µs or more.
+// were under way when it opened. It adds 0.16 µs and no allocation to a trip of 50 µs or more.
 // failsafe-go brings gRPC and three other modules along.
 type breaker struct {
 	circuit       *gobreaker.CircuitBreaker[struct{}]
@@ -48,16 +48,16 @@ type breakerChange struct {
 var errFailed, errUncounted = errors.New("failed"), errors.New("uncounted")
 
 const (
-	// minFailingTime is for how long trips must fail before the breaker opens, and minFailures how
-	// many must. The end of all connections at once, or a pause of the server or of this machine,
-	// makes many trips fail, but all in one moment. Under load, one pause of 100 ms fails eight
+	// minFailingTime is for how long trips must fail before the breaker opens, and minFailures is
+	// how many must fail. When all connections end at once, or the server or this machine pauses,
+	// many trips fail, but all at the same moment. Under load, one pause of 100 ms fails eight
 	// trips.
 	minFailingTime = 250 * time.Millisecond
 	minFailures    = 2
-	// openFor is for how long the breaker stays open, at least, and at most half as much again, so
-	// that a fleet does not come back all at once. go-redis, if no connection could be opened,
-	// looks for the server once a second by itself. With that, and this, a server that is back is
-	// in use again within two seconds.
+	// openFor is the shortest time for which the breaker stays open. The longest is half as much
+	// again, so that the processes of a fleet do not return at the same moment. If no connection
+	// could be opened, go-redis itself looks for the server once a second. With both, a recovered
+	// server is in use again within two seconds.
 	openFor = 600 * time.Millisecond
 )
 
@@ -96,7 +96,7 @@ func (b *breaker) run(trip func() error) (err error) {
 	return err
 }
 
-// judgeTrip returns the error that the circuit gets for a trip that began then, after start.
+// judgeTrip returns the error that the circuit gets for a trip. began is the time since start.
 func (b *breaker) judgeTrip(err error, began time.Duration) error {
 	if isAnswer(err) {
 		if b.failingSince.Load() != 0 {

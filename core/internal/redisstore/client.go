@@ -32,17 +32,17 @@ type pipelineNode interface {
 // redirectNode is a node of a cluster, where slots move.
 type redirectNode interface {
 	node
-	// redirect runs a command where its slot is now, after a master refused it unseen with such an
-	// error. It returns as process does.
+	// redirect runs a command where its slot is now, after a master refused it with this error
+	// without running it. It returns as process does.
 	redirect(ctx context.Context, cmd command, refusal error) error
 }
 
-// boundClient is the client of a single server. Its commands end by the context, whatever its owner
-// configured.
+// boundClient is the client of a single server. Its commands end with the context, whatever its
+// owner configured.
 type boundClient struct {
 	*common
 	byContext    *redis.Client // its reads end with the context, which costs the connection
-	byTimeout    *redis.Client // its reads go on for the timeout, and keep the connection
+	byTimeout    *redis.Client // its reads continue until the timeout, and keep the connection
 	breaker      *breaker
 	connectivity *connectivity
 }
@@ -65,10 +65,10 @@ func (b boundClient) process(ctx context.Context, cmd command) error {
 	return b.send(ctx, cmd, false)
 }
 
-// send runs one command, after ASKING if its slot is on its way to this server, which would
-// otherwise refuse it.
+// send runs one command. If asking is set, the slot is being moved to this server, and ASKING is
+// sent first, without which the server would refuse the command.
 func (b boundClient) send(ctx context.Context, cmd command, asking bool) error {
-	cmd.state().written = false // it may have been written to the server that it comes from
+	cmd.state().written = false // it may have been written to the previous server
 	if b.endsEarly(ctx) {
 		// The breaker learns how the command ends, even if the caller has left.
 		return runDetached(ctx, func() error { return b.trip(ctx, b.byTimeout, cmd, asking) })
@@ -84,8 +84,8 @@ func (b boundClient) endsEarly(ctx context.Context) bool {
 	return ok && time.Until(deadline) < mostOf(b.timeout)
 }
 
-// mostOf returns the time from which on a deadline counts as the timeout. A caller with less leaves
-// by a deadline of their own, which says nothing about the server.
+// mostOf returns nine tenths of the timeout. A deadline at least that far away counts as the
+// timeout. A shorter one is the caller's own, and its end says nothing about the server.
 func mostOf(timeout time.Duration) time.Duration { return timeout * 9 / 10 }
 
 // trip makes one round trip, unless the breaker is open.

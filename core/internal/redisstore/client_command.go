@@ -12,8 +12,8 @@ import (
 // first attempt may have charged, and with its defaults it would charge up to four times. Its
 // errors also do not distinguish a command that got no answer from one that got no connection. It
 // asks for a command's arguments only when it has a connection and writes the command there, or
-// when a hook of the client's owner looks at them. Then a command may be taken for sent that was
-// not, but never the other way round.
+// when a hook of the client's owner looks at them. Because of hooks, a command may be taken for
+// sent although it was not, but never the other way round.
 //
 // go-redis honours NoRetry since 9.19.0. The Close of that version can hang while the client is in
 // use, so go.mod names 9.20.0.

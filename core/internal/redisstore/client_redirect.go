@@ -8,12 +8,12 @@ import (
 )
 
 // clusterNode is a master of a cluster. A command that it refuses because the slot has moved is
-// sent where the slot is now, through that server's own bound client: with its breaker, and with
-// nothing left behind that its pool does not bound.
+// sent where the slot is now, through that server's own bound client, so that the server's breaker
+// and pool bound it.
 //
-// go-redis follows with a client that has neither. Behind a new master that hung, a whole pipeline
-// waited for the timeout, and following each command alone left a dial behind in two of five
-// failovers. The calls of a pipeline follow by themselves, so the others are not delayed.
+// go-redis follows with a client that has neither. When a new master hung, a whole pipeline waited
+// for the timeout, and following each command separately left a dial behind in two of five
+// failovers. The calls of a pipeline are redirected one by one, so the others are not delayed.
 type clusterNode struct {
 	boundClient
 	client *redis.Client // the cluster client's own for this master
@@ -31,7 +31,7 @@ func (n clusterNode) process(ctx context.Context, cmd command) error {
 	return err
 }
 
-// redirect implements redirectNode. If the slot is split, the only way is to ask again later.
+// redirect implements redirectNode. If the slot is split, it can only ask again later.
 func (n clusterNode) redirect(ctx context.Context, cmd command, err error) error {
 	at := n.client
 	for hop := 0; hop < maxHops && isSlotUnavailable(err) && !isSlotSplit(err); hop++ {
@@ -84,10 +84,10 @@ func (n clusterNode) otherMaster(ctx context.Context, cmd command, than *redis.C
 	}
 }
 
-// processByCluster sends a command through the cluster's client, which goes wherever a reply sends
-// it, and so learns of a server that it did not know. From then on that server is found by its
-// address. The few calls that come before that share no breaker, and their dials may go on for
-// go-redis's DialTimeout after their callers have left.
+// processByCluster sends a command through the cluster's client, which follows every redirection
+// and so gets to know new servers. From then on, a new server is found by its address. The few
+// calls before that have no breaker, and their dials may continue for go-redis's DialTimeout after
+// their callers have left.
 func (n clusterNode) processByCluster(ctx context.Context, cmd command) error {
 	exposeKeys(cmd)
 	return detachedClient{n.common, n.table.cluster}.process(ctx, cmd)
@@ -106,8 +106,8 @@ func firstKey(cmd redis.Cmder) string {
 	return args[at].(string)
 }
 
-// exposeKeys prepares a command for a client that finds the server by the key: such a client cannot
-// read a key behind a pointer.
+// exposeKeys prepares a command for a client that finds the server by the key, because such a
+// client cannot read a key behind a pointer.
 func exposeKeys(cmd redis.Cmder) {
 	cmd.SetErr(nil)
 	for i, arg := range cmd.Args() {

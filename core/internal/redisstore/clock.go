@@ -15,8 +15,8 @@ var (
 	clockScript = algorithm.NewScript(clockText)
 )
 
-// Now returns the time of the server that has a key, in microseconds since the epoch, to
-// operators: it takes a turn. It is called within Operate.
+// Now returns the time of the server that has a key, in microseconds since the epoch. It is for
+// operators, so it takes a turn. It is called within Operate.
 func (s *Store) Now(ctx context.Context, key string) (now int64, err error) {
 	defer s.Turn(ctx)()
 	reply, err := s.Script(ctx, clockScript, []string{key})

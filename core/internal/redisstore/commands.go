@@ -54,7 +54,7 @@ type Value struct {
 }
 
 // GetAll returns the values of keys that may lie on several shards, as ReadEach does. It is called
-// within Operate. The errors of single values are as classified as those of Operate.
+// within Operate. The errors of single values are classified like those of Operate.
 func (s *Store) GetAll(ctx context.Context, keys []string) []Value {
 	commands := make([][]any, len(keys))
 	for i, key := range keys {
@@ -74,10 +74,10 @@ type CommandReply struct {
 	Err   error
 }
 
-// CommandEach runs commands, each once and on a key, which is its second word. The keys may lie on
-// several shards, and there is one trip to each, in which the commands run in their order. Those of
-// others may come in between. It is called within Operate. The errors of single replies are as
-// classified as those of Operate.
+// CommandEach runs commands, each once and on a key, which is its second word. The keys may be on
+// several shards. There is one trip to each shard, in which its commands run in order; commands of
+// others may run in between. It is called within Operate. The errors of single replies are
+// classified like those of Operate.
 func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandReply {
 	all := make([]keyed, len(commands))
 	for i, command := range commands {
@@ -193,7 +193,7 @@ func (s *Store) RunScript(ctx context.Context, script *algorithm.Script, key str
 	return reply, err
 }
 
-// GetRange returns the first bytes of a string, at most so many, or "" if there is no such key.
+// GetRange returns at most the first most bytes of a string, or "" if there is no such key.
 func (s *Store) GetRange(ctx context.Context, key string, most int) (value string, err error) {
 	err = s.Operate(ctx, func(ctx context.Context) error {
 		reply, err := s.Command(ctx, "getrange", key, 0, most-1)

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// turns is how many trips for operators may be under way together, and readTogether how many
-	// commands one of them has at most. So whatever operators ask for, calls find Redis idle between
-	// two of their commands, and never behind more than 48 of them.
+	// turns is how many trips for operators may be under way at once, and readTogether is the
+	// largest number of commands in one trip. So whatever operators ask for, a call never waits for
+	// more than 48 of their commands.
 	turns        = 4
 	readTogether = 12
 )
 
-// Turn waits for a turn to read something for an operator, or for the end of the context, with which
-// the read then fails. It is for one trip, and must be ended.
+// Turn waits for a turn to read something for an operator. It also returns if the context ends, and
+// then the read fails. A turn is for one trip, and must be ended.
 func (s *Store) Turn(ctx context.Context) (end func()) {
 	select {
 	case s.turns <- struct{}{}:

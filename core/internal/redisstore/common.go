@@ -28,7 +28,7 @@ type common struct {
 	mu         sync.Mutex
 	closed     bool
 	background sync.WaitGroup       // no function is added once closed
-	marks      map[string]markState // by their keys, or in a ring by the servers
+	marks      map[string]markState // by their keys or, in a ring, by their servers
 }
 
 func newCommon(timeout time.Duration) *common {
@@ -39,7 +39,8 @@ func newCommon(timeout time.Duration) *common {
 
 func (c *common) hashKey(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 
-// inBackground starts a function that close waits for, and reports whether it did: not once closed.
+// inBackground starts a function for which close waits, and reports whether it did. After close, it
+// does not.
 func (c *common) inBackground(do func()) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 )
 
 // connectivity holds what is known about the connections to a server. It distinguishes a command
-// that could not be sent from one that got no answer, and knows why it could not: because the pool
-// was used up, or because no connection could be set up. go-redis hides that until the call's time
-// is over, while it tries again.
+// that could not be sent from one that got no answer. It also knows why a command could not be
+// sent: because the pool was used up, or because no connection could be set up. go-redis hides the
+// reason and tries again until the call's time is over.
 type connectivity struct {
 	client             *redis.Client // the owner's
 	common             *common
@@ -26,8 +26,8 @@ type connectivity struct {
 }
 
 // probeEvery is the shortest time between two probes while the server does not answer. probeAgain
-// is that time after it has answered since the last probe. A server that answers on some
-// connections and accepts no others must not be flooded with more.
+// is the shortest time if it has answered since the last probe. A server that answers on some
+// connections but accepts no more must not be flooded with new ones.
 const probeEvery, probeAgain = 10 * time.Second, time.Second
 
 // classify returns what the error of a command means.
@@ -36,7 +36,7 @@ func (c *connectivity) classify(ctx context.Context, cmd command, err error) err
 		c.answered()
 		return nil
 	}
-	var reply redis.Error // here, because it is allocated where it is declared
+	var reply redis.Error // declared here, because the declaration allocates
 	switch {
 	case errors.Is(err, redis.ErrClosed):
 		return err

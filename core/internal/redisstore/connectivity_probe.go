@@ -16,15 +16,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// probe finds out, by a connection of its own, why no connection to a server can be set up. It
-// sends a PING and nothing that is secret.
+// probe finds out, with a connection of its own, why no connection to a server can be set up. It
+// sends only a PING, and no secret.
 type probe struct {
 	options *redis.Options
 	*common
 }
 
-// probeTimeout bounds each of the at most two connections of a probe. It is longer than Timeout
-// usually is, so that a server that is merely too slow is recognized as such.
+// probeTimeout bounds each of the at most two connections of a probe. It is usually longer than
+// Timeout, so that a server that is merely too slow is recognized.
 const probeTimeout = time.Second
 
 // These are the findings of a probe, besides the errors of the network, of TLS and of the server
@@ -40,11 +40,11 @@ var (
 	errSlow     = errors.New("it takes longer than Timeout to set up a connection")
 )
 
-// failoverClient is go-redis's address for the master that Sentinels name.
+// failoverClient is the address that go-redis uses for the master that Sentinels name.
 const failoverClient = "FailoverClient"
 
 // findCause returns why calls get no connection, or nil if they can get one. If the context ends,
-// it returns at once, and the cause means nothing.
+// it returns at once, and the result is meaningless.
 func (p probe) findCause(ctx context.Context) error {
 	began := time.Now()
 	err := p.ping(ctx)
@@ -61,14 +61,14 @@ func (p probe) findCause(ctx context.Context) error {
 	return err
 }
 
-// isUnexplained reports whether an error does not explain itself. Such errors come from a server
-// without TLS if the client uses TLS, and the other way round.
+// isUnexplained reports whether an error does not explain itself. Such errors occur if the client
+// uses TLS and the server does not, or the other way round.
 func (p probe) isUnexplained(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.Is(err, errSilent) || errors.Is(err, errClosing) || errors.As(err, &header)
 }
 
-// ping connects as the client does, and asks the server whether it is there.
+// ping connects as the client does, and sends a PING.
 func (p probe) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (p probe) ping(ctx context.Context) error {
 	}
 	defer p.bindConn(ctx, conn)()
 	if p.options.TLSConfig != nil {
-		// A server that requires a certificate of ours says so now. If we sent anything first, its
+		// A server that requires a client certificate says so now. If we sent anything first, its
 		// message would be lost.
 		if err := p.readAlert(ctx, conn); err != nil {
 			return err
@@ -98,8 +98,8 @@ func (p probe) ping(ctx context.Context) error {
 	return p.readReply(string(reply[:n]))
 }
 
-// bindConn has reads and writes end with the context. The caller must call the function that it
-// returns, which closes the connection.
+// bindConn makes reads and writes end with the context. The caller must call the returned function,
+// which closes the connection.
 func (p probe) bindConn(ctx context.Context, conn net.Conn) (closeConn func()) {
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
@@ -118,7 +118,7 @@ func (p probe) readAlert(ctx context.Context, conn net.Conn) error {
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetReadDeadline(deadline)
-	return ctx.Err() // if it has ended, the deadline was set too late
+	return ctx.Err() // if the context has ended, the deadline was set too late
 }
 
 // readReply returns what is wrong with the reply to a PING, or nil.
@@ -138,7 +138,7 @@ func (p probe) readReply(reply string) error {
 // tlsAlert is how a TLS alert begins.
 const tlsAlert = "\x15"
 
-// noReply returns the error after waiting in vain for a reply of a server.
+// noReply returns the error for a server that did not reply.
 func noReply(err error) error {
 	switch {
 	case isTimeout(err):
@@ -182,7 +182,7 @@ func (p probe) dial(ctx context.Context) (net.Conn, error) {
 	return nil, p.dialTimedOut()
 }
 
-// dialTimedOut returns what it means that no connection came in time.
+// dialTimedOut returns the error for a connection that was not set up in time.
 func (p probe) dialTimedOut() error {
 	switch {
 	case p.options.Addr == failoverClient:
@@ -228,7 +228,8 @@ func isHangUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// isAlert reports whether the other side of a TLS connection says what is wrong.
+// isAlert reports whether the other side of a TLS connection sent an alert, which says what is
+// wrong.
 func isAlert(err error) bool {
 	var said *net.OpError
 	return errors.As(err, &said) && said.Op == "remote error"

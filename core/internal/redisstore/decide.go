@@ -11,19 +11,19 @@ import (
 // request is what a call asks of one shard.
 type request struct {
 	counters []algorithm.Counter
-	charge   bool            // rather than only look
-	calls    int64           // how many equal calls it stands for: 1, but for a lease
-	hash     uint64          // of the keys; requests for the same counters have the same
-	proof    *oneServerProof // which must be valid, because the keys have different hash tags; or nil
+	charge   bool            // false: only look
+	calls    int64           // how many equal calls it stands for; 1 unless it is a lease
+	hash     uint64          // of the keys; requests for the same counters have the same hash
+	proof    *oneServerProof // must hold, because the keys have different hash tags; nil if they do not
 }
 
-// Decide answers for one call's counters; verdicts is as long as counters. On one shard they are
-// charged all or none, in one script. Over several shards they are asked side by side, or first the
-// one that will probably refuse. If one of them refuses, or fails and is Required, the charges of
-// the others are given back in the background. Different hash tags count as different shards,
-// unless one server is proved to hold all keys.
+// Decide answers for one call's counters; verdicts must be as long as counters. On one shard, one
+// script charges all of them or none. Several shards are asked at the same time, or first the one
+// that will probably refuse. If one of them refuses, or fails and is Required, the charges of the
+// others are given back in the background. Different hash tags count as different shards unless it
+// is proved that one server holds all keys.
 //
-// If the caller's own context ends, the verdicts have that as Ended, never as a failure of Redis.
+// If the caller's own context ends, the verdicts report that in Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if sameHashTag(counters) {
 		s.decideOnShard(ctx, ctx, s.newRequest(counters, charge, 1), verdicts)
@@ -36,9 +36,9 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	}
 }
 
-// decideProved decides over counters with different hash tags. If the proof does not hold, the call
-// waits for another one, for at most a quarter of its time, because there is another way. It may
-// have to wait again, because the connection that it gets may be new.
+// decideProved decides counters with different hash tags in one script. If the proof does not hold,
+// the call waits for a new one, but for at most a quarter of its time, because it can still ask the
+// shards separately. It may have to wait again, because the connection that it gets may be new.
 func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorithm.Verdict) {
 	start := time.Now()
 	if r.proof.wanted() && s.decideOnShard(ctx, ctx, r, verdicts) {
@@ -56,8 +56,8 @@ func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorith
 	s.decideOnShards(ctx, rest, r.counters, r.charge, verdicts)
 }
 
-// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many. The
-// verdict is that of the last call granted, or the refusal.
+// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their number.
+// The verdict is that of the last granted call, or the refusal.
 func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
 	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
 	granted, err := s.callShard(ctx, s.newRequest(counter[:], true, calls), verdict[:])
@@ -67,8 +67,8 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 	return granted, verdict[0]
 }
 
-// decideOnShard decides over counters that lie on one shard, and reports whether it did: not if the
-// proof that the request needs does not hold. ctx is the caller's context, or one derived from it
+// decideOnShard decides counters that lie on one shard. It reports false, and decides nothing, if
+// the request needs a proof that does not hold. ctx is the caller's context, or one derived from it
 // that ends earlier.
 func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts []algorithm.Verdict) (decided bool) {
 	_, err := s.callShard(ctx, r, verdicts)
@@ -94,8 +94,9 @@ func (s *Store) hashKeys(counters []algorithm.Counter) uint64 {
 	return hash
 }
 
-// callShard asks the shard of the counters. It returns how many calls passed, if there can be
-// several. The verdicts are those of the last call that passed, or of the first.
+// callShard asks the shard of the counters. It returns how many calls passed, if the request stands
+// for several. The verdicts are those of the last call that passed, or of the first call if none
+// did.
 func (s *Store) callShard(ctx context.Context, r request, verdicts []algorithm.Verdict) (passed int64, err error) {
 	if !s.router.isReady() { // loading a cluster's slots is part of the call's time
 		deadline, cancel := context.WithTimeout(ctx, s.timeout)
@@ -128,7 +129,8 @@ func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, ve
 	case c.err == nil:
 		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch)
 	case shard.mustFollowSlot(c.err):
-		// A pipeline neither waits nor follows a slot, because other calls are in it and behind it.
+		// A pipeline neither waits for nor follows a moved slot, because other calls are in it and
+		// behind it.
 		rest, cancel := context.WithDeadline(ctx, shard.start.Add(c.queuedAt+s.timeout))
 		defer cancel()
 		passed, err = s.callDirectly(rest, shard, r, c.err, verdicts)

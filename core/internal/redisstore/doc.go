@@ -2,7 +2,7 @@
 //
 // The counters of a call that lie on one shard are decided by one script call, EVALSHA, or EVAL if
 // the server does not know the script yet. No other command is sent twice, because the first may
-// have charged. A call returns by its deadline, whatever Redis does and however the client was
+// have charged. A call returns by its deadline, whatever Redis does and however the client is
 // configured.
 //
 // The path of a call:

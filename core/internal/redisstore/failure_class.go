@@ -64,9 +64,9 @@ func classOfNetworkError(err error) failure.Class {
 	}
 }
 
-// unreachablePrefixes are the prefixes of the client's own errors if it had nowhere to send a
-// command to. It has other errors for replies that it cannot read, and the calls that these answer
-// may have been charged.
+// unreachablePrefixes are the prefixes of the client's own errors if it could not send a command to
+// any server. The client has other errors for replies that it cannot read; those calls may have
+// been charged.
 var unreachablePrefixes = []string{
 	"redis: all sentinels", "redis: no sentinels", "redis: all ring shards are down", "redis: cluster has no nodes",
 	"redis: connection not available", "redis: connection is not usable",
@@ -76,8 +76,8 @@ var unreachablePrefixes = []string{
 // long ends by the socket's deadline, never with the context's own error.
 func hadNoConnection(err error) bool { return isContextError(err) || isPoolError(err) }
 
-// isTimeout reports whether an error means that a time is over. The timeout of a dial does not
-// count: go-redis gives a dial a timeout of its own, not the command's deadline.
+// isTimeout reports whether an error is a timeout. The timeout of a dial does not count, because
+// go-redis gives a dial its own timeout instead of the command's deadline.
 func isTimeout(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {

@@ -11,8 +11,9 @@ import (
 )
 
 // refusedWrites are words in the error replies with which a server refuses the first write of a
-// script, whatever its keys hold. It checks this once for each script, so nothing was written. A
-// failed AOF is missing here: Redis 6.2 may notice that between two writes.
+// script, whatever its keys hold. It checks this once for each script, so nothing was written. The
+// error for a failed AOF is not in the list, because Redis 6.2 may notice the failure between two
+// writes.
 var refusedWrites = []string{
 	"OOM command not allowed", "READONLY You can't write", " is configured to save RDB snapshots", "NOREPLICAS ",
 }
@@ -24,15 +25,15 @@ func isWriteRefused(err error) bool {
 	return errors.As(err, &reply) && slices.ContainsFunc(refusedWrites, func(w string) bool { return strings.Contains(reply.Error(), w) })
 }
 
-// IsNoPermission reports whether Redis refused a command, or a part of a script, that our user may
-// not run, or not for this key.
+// IsNoPermission reports whether Redis refused a command, or a part of a script, because our user
+// may not run it or not for this key.
 func IsNoPermission(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && failure.LacksRight(reply.Error())
 }
 
-// isSlotUnavailable reports whether the server refused the command unseen, because the slot is
-// elsewhere or on its way.
+// isSlotUnavailable reports whether the server refused the command without running it, because the
+// slot is on another server or being moved.
 func isSlotUnavailable(err error) bool {
 	return err != nil && (isRedirect(err) || isReply(err, "CLUSTERDOWN") || isReadOnly(err))
 }
@@ -44,8 +45,8 @@ func isReadOnly(err error) bool {
 	return errors.As(err, &reply) && strings.Contains(err.Error(), "READONLY You can't write against a read only replica")
 }
 
-// isRedirect reports whether a healthy node of a cluster answered that it does not serve the slot,
-// or not now.
+// isRedirect reports whether a healthy node of a cluster answered that it does not serve the slot
+// now.
 func isRedirect(err error) bool {
 	return isReply(err, "MOVED ") || isReply(err, "ASK ") || isReply(err, "TRYAGAIN")
 }

@@ -12,7 +12,7 @@ const oldestVersion = "6.2"
 
 // versionError is the error of a script on a server that is older than oldestVersion.
 type versionError struct {
-	version string // "" until INFO has returned it, or if our user may not call that
+	version string // "" if INFO has not returned it yet, or our user may not call INFO
 	cause   error
 }
 
@@ -26,8 +26,8 @@ func (e *versionError) Error() string {
 
 func (e *versionError) Unwrap() error { return e.cause }
 
-// isOlder reports whether a version of Redis is older than oldestVersion. One that cannot be parsed
-// is not.
+// isOlder reports whether a version of Redis is older than oldestVersion. It returns false for a
+// version that cannot be parsed.
 func isOlder(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)

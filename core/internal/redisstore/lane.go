@@ -14,20 +14,21 @@ import (
 const (
 	// laneCount is how many pipelines can be on their way to a shard at once.
 	laneCount = 4
-	// maxPipeline is how many calls a pipeline takes at most. Of 16,000 callers at once, with a
-	// Timeout of 100 ms, 14,000 got no answer in time by pipelines of up to 4,096, all of which
-	// ended too late. With pipelines of 512 it was none, or 3,700 on a busy machine.
+	// maxPipeline is the largest number of calls in a pipeline. Of 16,000 callers at once, with a
+	// Timeout of 100 ms, 14,000 got no answer in time when pipelines could have 4,096 calls,
+	// because all of these pipelines ended too late. With 512, every caller got an answer, or all
+	// but 3,700 on a busy machine.
 	maxPipeline = 512
-	// crowd is the number of calls, enough for two scripts, above which a second lane is used while
-	// one script can decide calls on different keys.
+	// crowd is the number of calls above which a second lane is used while one script can decide
+	// calls on different keys. That many calls fill two scripts.
 	crowd = 2 * mostKeys
 )
 
 // lane holds the calls that wait for its next pipeline, and those that are on their way with the
 // last. The shard's mutex guards both lists.
 type lane struct {
-	served   atomic.Bool // a goroutine sends its pipelines
-	unsent   atomic.Bool // the last pipeline got no connection, or none yet
+	served   atomic.Bool // whether a goroutine sends its pipelines
+	unsent   atomic.Bool // the last pipeline got no connection, or has none yet
 	waiting  []*laneCall
 	inFlight []*laneCall
 }
@@ -39,7 +40,7 @@ type laneCall struct {
 	request
 	ctx      context.Context            // the caller's
 	keys     []byte                     // of the request, one after the other
-	queries  []*algorithm.OverrideQuery // the first of them are those of the request
+	queries  []*algorithm.OverrideQuery // the first of them belong to the request
 	queuedAt time.Duration              // since the shard's start
 
 	group int   // in the pipeline
@@ -55,8 +56,8 @@ type laneCall struct {
 // The states of a laneCall.
 const (
 	stateWaiting   uint32 = iota
-	stateFinished         // it has a reply or an error, and is its caller's again
-	stateAbandoned        // by its caller
+	stateFinished         // it has a reply or an error, and belongs to its caller again
+	stateAbandoned        // its caller has left
 )
 
 // lane returns the lane for a call whose keys have this hash. While one script can decide calls on
@@ -111,8 +112,8 @@ func (c *laneCall) copyRequest(r request) {
 	}
 }
 
-// copyQueries gives the counters queries of their own. Those of the request belong to another call
-// of its caller, about another subject, as soon as the caller has left.
+// copyQueries gives the counters their own copies of the queries. When the caller has left, it
+// reuses the request's queries for another call.
 func (c *laneCall) copyQueries() {
 	var room [4]*algorithm.OverrideQuery
 	for n, q := range algorithm.AppendQueries(room[:0], c.counters) {
@@ -149,9 +150,8 @@ func (c *laneCall) await() error {
 	return nil
 }
 
-// claim makes the caller of claim the one that ends a call, with an error or with the reply that
-// the call has already, and reports whether it could: not if the call had ended before. The call's
-// owner learns the outcome from done.
+// claim ends a call, with an error or with the reply that the call already has. It reports false if
+// the call had already ended. The call's owner learns the outcome from done.
 func (c *laneCall) claim(err error) bool {
 	if !c.state.CompareAndSwap(stateWaiting, stateFinished) {
 		return false
@@ -181,8 +181,8 @@ func (s *shard) recycle(c *laneCall) {
 func (s *shard) serveLane(l *lane) {
 	var p pipeline
 	for {
-		// Yielding lets the callers that are about to come join. It halves the number of pipelines
-		// for 64 goroutines on a hot key.
+		// Yielding lets further callers join the pipeline. It halves the number of pipelines for 64
+		// goroutines on a hot key.
 		runtime.Gosched()
 		calls := s.takeBatch(l)
 		if len(calls) == 0 {
@@ -213,8 +213,8 @@ func (s *shard) failInFlight(l *lane, err error) {
 	s.clearInFlight(l)
 }
 
-// takeBatch moves waiting calls in flight, but for those whose callers have left. If there are
-// none, the lane is no longer served.
+// takeBatch takes the waiting calls for a pipeline, except those whose callers have left. If there
+// are none, the lane is no longer served.
 func (s *shard) takeBatch(l *lane) []*laneCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +236,8 @@ func (s *shard) takeBatch(l *lane) []*laneCall {
 	return l.inFlight
 }
 
-// clearInFlight removes the calls in flight, so that only the pipeline knows them, which may
-// finish them then.
+// clearInFlight removes the calls in flight from the lane, so that only the pipeline can finish
+// them.
 func (s *shard) clearInFlight(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package redisstore
 
 import "bytes"
 
-// group is the calls of a pipeline that ask for the same, and are merged into one script call.
+// group holds calls of a pipeline that ask for the same and are merged into one script call.
 type group struct {
 	scriptCall
 	joins    bool // it may be decided together with groups for other keys
@@ -61,7 +61,8 @@ func (p *pipeline) groupOf(r *request) int {
 // canMerge reports whether the request can be decided together with others that ask for the same.
 func (r *request) canMerge() bool {
 	for i := range r.counters {
-		// An override decides for all counters of a call alike only if they are of one rule.
+		// An override decides all counters of a call in the same way only if they belong to one
+		// rule.
 		if !r.counters[i].Merges() || r.counters[i].Override != r.counters[0].Override {
 			return false
 		}

@@ -12,15 +12,15 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
-// pipeline is the calls of a lane that leave together. The lane's next pipeline uses its memory
-// again.
+// pipeline holds the calls of a lane that leave together. The lane's next pipeline reuses its
+// memory.
 type pipeline struct {
 	calls  []*laneCall
 	groups []group
 	table  []int32 // a hash table of the groups that can take further calls: index + 1, or 0
 
-	// These are of one round trip.
-	cmds  []redis.Cmder // those of many, then those of alone
+	// The fields of one round trip.
+	cmds  []redis.Cmder // the commands of many, then those of alone
 	many  []manyCall
 	alone []*group // each has a script of its own
 
@@ -92,8 +92,8 @@ func (p *pipeline) fillManyCalls(s *shard) {
 	p.dropSingle()
 }
 
-// dropSingle has the group of the last manyCall go alone if it is the only one there, with one key:
-// a script for one key is faster.
+// dropSingle sends the group of the last manyCall alone if it is the only group there and has one
+// key, because a script for one key is faster.
 func (p *pipeline) dropSingle() {
 	if n := len(p.many) - 1; n >= 0 && len(p.many[n].hashes) == 1 {
 		p.many[n].groups[0].joins = false
@@ -134,7 +134,7 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) (decided int) 
 	case isManyRefused(err):
 		s.proof.refute(err)
 		m.separate()
-	case isWriteRefused(err): // calls that are refused need no write, and are answered by themselves
+	case isWriteRefused(err): // refused calls need no write, so they are answered separately
 		s.proof.end()
 		m.separate()
 	case err != nil:
@@ -157,9 +157,9 @@ func (p *pipeline) readAlone(g *group, err error) {
 	p.answered, p.unknownScript = p.answered || err == nil, p.unknownScript || g.wasUnknown
 }
 
-// finish hands out the replies, and first counts how long the calls waited. That takes one look at
-// the clock for all of them, and 1 % more instructions with 256 callers of one key. So Stats has
-// every call that has ended.
+// finish hands out the replies. Before that it records how long the calls waited, so that Stats has
+// every call that has ended. It reads the clock once for all calls, which takes 1 % more
+// instructions with 256 callers of one key.
 func (p *pipeline) finish(s *shard) {
 	now, hash := time.Since(s.start), p.calls[0].hash
 	for i, c := range p.calls {

@@ -10,8 +10,8 @@ import (
 // never is the time until the next timeout if no call waits for one.
 const never = time.Duration(math.MaxInt64)
 
-// startTimer has the timer run until the next timeout. One timer serves all calls in the lanes,
-// because they have the same timeout. The shard must be locked.
+// startTimer sets the timer to the next timeout. One timer serves all calls in the lanes, because
+// they have the same timeout. The shard must be locked.
 func (s *shard) startTimer(after time.Duration) {
 	s.timerRuns = true
 	if s.timer == nil {
@@ -41,7 +41,7 @@ func (s *shard) expireCalls() {
 	}
 }
 
-// expire ends those of the calls whose time is up, and returns the time until the next timeout.
+// expire ends the calls whose time is up, and returns the time until the next timeout.
 func (s *shard) expire(calls []*laneCall, err error) (next time.Duration) {
 	next, now := never, time.Since(s.start)
 	for _, c := range calls {

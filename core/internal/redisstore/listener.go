@@ -15,10 +15,10 @@ type Listener interface {
 	TooOld(addr, version string)
 	// Lost reports that a server has lost data: what, and how.
 	Lost(addr, lost, how string)
-	// Evicts reports a server that removes counters when its memory is full.
+	// Evicts reports a server that evicts counters when its memory is full.
 	Evicts(addr, policy string)
-	// OneKeyPerScript reports why each script for a server has the keys of one subject and one call
-	// only, although scripts with more keys would be faster.
+	// OneKeyPerScript reports why a script for a server has only the keys of one subject and one
+	// call, although scripts with more keys would be faster.
 	OneKeyPerScript(addr string, why error)
 	// Panicked reports a panic that was caught, with its stack.
 	Panicked(err error)

@@ -4,8 +4,9 @@
 -- ARGV[1]  the ID of a new mark
 -- ARGV[2]  the seconds after which a mark is renewed
 --
--- The reply is what the mark was, "" if there was none, and what it is now. A value that is no mark
--- is left as it is. NUMBER grows with each renewal, so a smaller one shows that renewals were lost.
+-- The reply is the previous mark, or "" if there was none, and the mark now. A value that is not a
+-- mark stays unchanged. NUMBER grows with each renewal, so a smaller number shows that renewals
+-- were lost.
 local was, now = redis.call('GET', KEYS[1]) or '', tonumber(redis.call('TIME')[1])
 local id, number, at = string.match(was, '^(%x+) (%d+) (%d+)$')
 if was == '' then

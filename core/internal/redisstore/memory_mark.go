@@ -15,22 +15,22 @@ import (
 //go:embed mark.lua
 var markText string
 
-// memoryMark is a key by which a process notices that a server has lost its memory: it is renewed
+// memoryMark is a key by which a process notices that a server has lost its memory. It is renewed
 // while calls are made, and a restarted or replaced server has it only if it has kept the data.
-// Nothing else shows that: a server with another run_id may have loaded all of it from its disk, and
-// FLUSHALL changes no run_id. Renewals are counted, so that a replica or a file that is behind is
+// Nothing else shows this: a server with another run_id may have loaded all data from its disk, and
+// FLUSHALL does not change the run_id. Renewals are counted, so that an outdated replica or file is
 // noticed too. A nil mark is never renewed.
 type memoryMark struct {
 	node    node
 	common  *common
 	client  *redis.Client        // of the server
-	cluster *redis.ClusterClient // of which the server is a master, or nil
-	index   int                  // of the key that lies on the server
+	cluster *redis.ClusterClient // the server's cluster, or nil
+	index   int                  // the index of a key on this server
 }
 
 const (
-	// markEvery is how often a process looks at a mark, which one of all processes renews. So the
-	// time of the latest writes that are left is known this exactly.
+	// markEvery is how often a process looks at a mark; one of the processes renews it. The time up
+	// to which writes have survived is known with this precision.
 	markEvery = 10 * time.Second
 	// maxMarks bounds the keys that are tried until one lies on a master of a cluster.
 	maxMarks = 4096
@@ -39,10 +39,10 @@ const (
 // markState is what a process knows of a mark.
 type markState struct {
 	id         string
-	number, at int64 // at is when it was renewed last, in seconds
+	number, at int64 // at is the time of the last renewal, in seconds
 }
 
-// renew renews the mark, and returns what the server has lost since the last time: "" if nothing.
+// renew renews the mark, and returns what the server has lost since the last time, or "".
 func (m *memoryMark) renew(ctx context.Context) (lost string, err error) {
 	if m == nil || m.common.markHead == "" {
 		return "", nil
@@ -62,8 +62,8 @@ func (m *memoryMark) renew(ctx context.Context) (lost string, err error) {
 	return m.compare(key, parseMark(reply[0]), parseMark(reply[1])), nil
 }
 
-// key returns the key of the mark. In a cluster it is the first one that lies on this master, so
-// that a replica in its place has the same.
+// key returns the key of the mark. In a cluster it is the first candidate on this master, so that a
+// replica that takes its place has the same key.
 func (m *memoryMark) key(ctx context.Context) (key string, ok bool) {
 	if m.cluster == nil {
 		return m.common.markKey(0), true
@@ -82,8 +82,8 @@ func (m *memoryMark) key(ctx context.Context) (key string, ok bool) {
 	return "", false
 }
 
-// markKey returns the key of a mark. No subject has its hash tag, because two hex digits follow a %
-// there.
+// markKey returns the key of a mark. Its hash tag cannot belong to a subject, where two hex digits
+// follow each %.
 func (c *common) markKey(i int) string { return fmt.Sprintf("%s%%mark%d}:mk1", c.markHead, i) }
 
 func parseMark(text string) (s markState) {
@@ -91,8 +91,8 @@ func parseMark(text string) (s markState) {
 	return s
 }
 
-// compare returns what the server has lost, by what its mark was now and when this process last saw
-// it, and remembers what the mark is after the renewal.
+// compare returns what the server has lost, by comparing was, its mark before this renewal, with
+// the mark that this process saw last. It remembers is, the mark after the renewal.
 func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 	if m.cluster == nil {
 		key = m.client.Options().Addr // each server of a ring has the same key

@@ -10,15 +10,15 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// decideOnShards decides over counters that lie on several shards. It asks them side by side, and
-// gives back what was charged if the answer as a whole is a refusal.
+// decideOnShards decides counters that lie on several shards. It asks them at the same time, and
+// gives back what was charged if the call is refused as a whole.
 //
-// Until a charge is given back, its permits are missing to everybody who shares the counter. So a
-// shard that will probably refuse is asked first, while the others are only looked at. They are
-// charged after it has let the call pass. That takes one trip more for a call that passes then, and
-// no more for one that is refused. When all were asked side by side, 64 goroutines of callers
-// without permits made a limit that all callers share refuse 22 to 28 of 60 others. Looking at all
-// shards first would double the time of each call.
+// Until a charge is given back, its permits are unavailable to everyone who shares the counter. So
+// a shard that will probably refuse is charged first, while the others are only looked at. They are
+// charged once it has let the call pass. That takes one more trip for a call that passes, and none
+// for one that is refused. When all shards were charged at the same time, 64 goroutines of callers
+// without permits made a limit that all callers share refuse 22 to 28 of 60 other calls. Looking at
+// all shards first would double the time of each call.
 //
 // ctx is the caller's context, or one derived from it that ends earlier.
 func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
@@ -55,12 +55,12 @@ func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Co
 		}
 		s.countStrikes(caller, ctx, start, held)
 	}
-	if !slices.ContainsFunc(parts, (*shardPart).refuses) { // one that refused may let the call pass since
+	if !slices.ContainsFunc(parts, (*shardPart).refuses) { // a shard that refused may let the call pass by now
 		s.chargeRest(caller, ctx, start, partsWhere(parts, (*shardPart).wasLookedAt))
 	}
 }
 
-// chargeRest charges some parts of a call that began at start, within its time.
+// chargeRest charges some parts of a call that began at start, within the call's time.
 func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts []*shardPart) {
 	if len(parts) > 0 {
 		rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
@@ -69,9 +69,9 @@ func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts [
 	}
 }
 
-// holdStrikes keeps the bans of some parts from counting a refusal before it is known whether
-// another part stops the call. If its subject is blocked there, or its cost never fits, nothing is
-// counted, as on one server.
+// holdStrikes prevents the bans of some parts from counting a refusal before it is known whether
+// another part stops the call. If the subject is blocked there, or the cost can never fit, nothing
+// is counted, as on a single server.
 func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shardPart) {
 	held = partsWhere(parts, func(p *shardPart) bool {
 		stoppedBy := func(other *shardPart) bool { return other != p && other.mayStop() }
@@ -83,8 +83,8 @@ func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shar
 	return held
 }
 
-// countStrikes lets the bans of some parts count the refusals that they watch. If that fails for
-// a part, its first answer stands.
+// countStrikes makes the bans of some parts count the refusals that they watch. If that fails for a
+// part, its first answer remains valid.
 func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
 	parts = partsWhere(parts, (*shardPart).hasStrike)
 	var again []*shardPart
@@ -97,7 +97,7 @@ func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts
 	}
 }
 
-// decideParts asks the shards of these parts side by side.
+// decideParts asks the shards of these parts at the same time.
 func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, charge bool) {
 	failed := s.sideBySide(len(parts), func(i int) error {
 		p := parts[i]
@@ -129,9 +129,9 @@ func (s *Store) sideBySide(n int, do func(i int) error) (failed []error) {
 	return failed
 }
 
-// decideLikelyRefuserFirst charges one part first, and the others when it has let the call pass. It
-// does not wait longer than a quarter of the call's time: the first shard may be unhealthy, and the
-// others have to be asked in time.
+// decideLikelyRefuserFirst charges one part first, and the others once it has let the call pass. It
+// waits for at most a quarter of the call's time, because the first shard may be unhealthy, and the
+// others must be asked in time.
 func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time.Time, first *shardPart, parts []*shardPart) {
 	answered := make(chan struct{})
 	go panics.Guard(func() {
@@ -156,13 +156,12 @@ func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time
 	<-answered
 }
 
-// giveBackParts gives back the charges of a refused call, and changes the verdicts to those without
-// these charges.
+// giveBackParts gives back the charges of a refused call, and changes the verdicts accordingly.
 func (s *Store) giveBackParts(parts []*shardPart, verdicts []algorithm.Verdict) {
 	for _, p := range parts {
 		if charges := p.charges(); len(charges) > 0 {
-			// This is best effort. A charge that cannot be given back costs that caller the permit,
-			// and admits nobody.
+			// This is best effort. A charge that cannot be given back costs the caller a permit,
+			// but never admits a call.
 			s.giveBack(charges)
 			p.showGivenBack(verdicts)
 		}

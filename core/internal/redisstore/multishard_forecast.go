@@ -8,17 +8,19 @@ import (
 )
 
 // forecastTable holds what this process expects of the counters of calls over several shards: how
-// many more calls will probably pass. It decides nothing, so it may be wrong. It chooses whether
-// the shards of a call are asked side by side, or the one that will probably refuse first.
+// many more calls will probably pass. It decides nothing, so it may be wrong. It only determines
+// whether the shards of a call are asked at the same time, or the one that will probably refuse
+// first.
 //
-// A caller without a forecast is expected to pass once. So of many calls at once by the same
-// caller, one is asked side by side, and its answer shows whether the others may be.
+// A caller without a forecast is expected to pass once. So of many simultaneous calls by one
+// caller, only one asks its shards at the same time, and its answer shows whether the others may
+// too.
 type forecastTable struct {
 	start   time.Time
 	stripes [stripeCount]forecastStripe
 }
 
-// Together the stripes hold 32,768 forecasts, of 32 bytes each. Two hashes with the same entry
+// Together the stripes hold 32,768 forecasts of 32 bytes each. Two hashes with the same entry
 // overwrite each other's forecast.
 const (
 	stripeCount = 64
@@ -33,12 +35,12 @@ type forecastStripe struct {
 // forecast is what is expected of calls that ask for the same counters at the same cost.
 type forecast struct {
 	hash    uint64
-	calls   int64         // that will probably pass
-	refused bool          // the last one was
-	until   time.Duration // since the table's start; nothing is known from then on
+	calls   int64         // how many more calls will probably pass
+	refused bool          // whether the last call was refused
+	until   time.Duration // when the forecast expires, since the table's start
 }
 
-// manyCalls is so many calls that they need not be counted: no more are ever on their way at once.
+// manyCalls is more calls than are ever in flight at once, so they need not be counted.
 const manyCalls = 1 << 20
 
 // findLikelyRefuser returns the part that will probably refuse the call, or nil if all will
@@ -52,7 +54,7 @@ func (s *Store) findLikelyRefuser(parts []*shardPart) *shardPart {
 		}
 		p.forecast = s.forecasts.lookup(p.hash, now, s.timeout)
 	}
-	if p := mostDoubtful(parts); p != nil {
+	if p := likeliestRefuser(parts); p != nil {
 		return p
 	}
 	for _, p := range parts {
@@ -60,23 +62,23 @@ func (s *Store) findLikelyRefuser(parts []*shardPart) *shardPart {
 			p.forecast = s.forecasts.expectPass(p.hash)
 		}
 	}
-	return mostDoubtful(parts)
+	return likeliestRefuser(parts)
 }
 
-// mostDoubtful returns the part that refused a call before; of several, the one that will do so
-// longest. If there is none, it returns a part that is used up, or that was asked for the first
-// time and has not answered yet. Of several, that is the one with the smallest limit, which is most
-// likely one caller's own.
-func mostDoubtful(parts []*shardPart) (first *shardPart) {
+// likeliestRefuser returns the part that refused a call before; of several such parts, the one that
+// will refuse for the longest time. If there is none, it returns a part that is used up, or that
+// was asked for the first time and has not answered yet; of several such parts, the one with the
+// smallest limit, which most likely belongs to a single caller.
+func likeliestRefuser(parts []*shardPart) (first *shardPart) {
 	for _, p := range parts {
-		if p.forecast.expectsRefusal() && (first == nil || p.isMoreDoubtful(first)) {
+		if p.forecast.expectsRefusal() && (first == nil || p.isLikelierRefuser(first)) {
 			first = p
 		}
 	}
 	return first
 }
 
-func (p *shardPart) isMoreDoubtful(than *shardPart) bool {
+func (p *shardPart) isLikelierRefuser(than *shardPart) bool {
 	a, b := &p.forecast, &than.forecast
 	switch {
 	case a.refused != b.refused:
@@ -88,8 +90,8 @@ func (p *shardPart) isMoreDoubtful(than *shardPart) bool {
 	}
 }
 
-// lockEntry locks the stripe of a hash, and returns it with the entry for the hash, which may hold
-// the forecast of another.
+// lockEntry locks the stripe of a hash, and returns it with the entry for the hash. The entry may
+// hold the forecast of another hash.
 func (t *forecastTable) lockEntry(hash uint64) (stripe *forecastStripe, f *forecast) {
 	stripe = &t.stripes[hash%stripeCount]
 	stripe.mu.Lock()
@@ -99,8 +101,8 @@ func (t *forecastTable) lockEntry(hash uint64) (stripe *forecastStripe, f *forec
 	return stripe, &stripe.entries[hash/stripeCount%stripeSize]
 }
 
-// lookup returns the forecast for a hash, or the zero one if nothing is known. In that case, no
-// other call is expected to pass until the call that asks has an answer, or its timeout is over.
+// lookup returns the forecast for a hash, or the zero forecast if nothing is known. In that case,
+// no other call is expected to pass until this one has an answer or its timeout is over.
 func (t *forecastTable) lookup(hash uint64, now, timeout time.Duration) forecast {
 	stripe, f := t.lockEntry(hash)
 	defer stripe.mu.Unlock()
@@ -128,7 +130,8 @@ func (t *forecastTable) expectPass(hash uint64) forecast {
 // expectsRefusal reports whether the next call will probably not pass.
 func (f *forecast) expectsRefusal() bool { return f.until > 0 && f.calls == 0 }
 
-// record stores a forecast made from the answer of a shard. A shard that did not answer gets none.
+// record stores a forecast made from the answer of a shard. It stores nothing if the shard did not
+// answer.
 func (t *forecastTable) record(hash uint64, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	calls, validFor, refusedFor := int64(manyCalls), int64(0), int64(0)
 	for i := range counters {

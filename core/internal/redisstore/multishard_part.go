@@ -13,7 +13,7 @@ type shardPart struct {
 	hash     uint64
 	indexes  []int // of the counters in the call
 	counters []algorithm.Counter
-	asked    []algorithm.Counter // the counters without the overrides that an answer found, if they may have some
+	asked    []algorithm.Counter // the counters before an answer applied overrides, if they may have any
 	verdicts []algorithm.Verdict
 	forecast forecast
 	looked   bool
@@ -40,8 +40,8 @@ func splitByTag(counters []algorithm.Counter) (parts []*shardPart) {
 	return parts
 }
 
-// forgetOverrides prepares the part to be asked, perhaps again: an answer changes the counters to
-// the limits in force.
+// forgetOverrides prepares the part to be asked, possibly again. It undoes the change of an answer,
+// which sets the counters to the limits in force.
 func (p *shardPart) forgetOverrides() {
 	if p.asked != nil {
 		p.counters = slices.Clone(p.asked)
@@ -58,8 +58,7 @@ func partsWhere(parts []*shardPart, is func(*shardPart) bool) (some []*shardPart
 	return some
 }
 
-// watch lets the bans of the part count refusals by its counters, as in the call, unless strikes are
-// held.
+// watch makes the bans of the part count refusals by its counters, unless strikes are held.
 func (p *shardPart) watch(call []algorithm.Counter, held bool) {
 	for i, at := range p.indexes {
 		var watched []int
@@ -83,8 +82,8 @@ func (p *shardPart) mayStop() bool {
 	return slices.ContainsFunc(p.counters, func(c algorithm.Counter) bool { return c.Override != nil && !c.Lenient })
 }
 
-// stops reports whether this part stops the whole call: its subject is blocked, or the cost never
-// fits.
+// stops reports whether this part stops the whole call, because its subject is blocked or the cost
+// can never fit.
 func (p *shardPart) stops() bool {
 	for i := range p.counters {
 		if !p.counters[i].Lenient && p.verdicts[i].Stops() {
@@ -104,7 +103,8 @@ func partWithTag(parts []*shardPart, tag []byte) *shardPart {
 	return nil
 }
 
-// copyVerdicts copies the part's verdicts to their places in the call. number is that of the part.
+// copyVerdicts copies the part's verdicts to their indexes in the call. number is the part's
+// number.
 func (p *shardPart) copyVerdicts(verdicts []algorithm.Verdict, number uint8) {
 	for i, at := range p.indexes {
 		verdicts[at] = p.verdicts[i]
@@ -123,18 +123,18 @@ func (p *shardPart) smallestMax() int64 {
 	return smallest
 }
 
-// wasLookedAt reports whether the shard was asked last to look only.
+// wasLookedAt reports whether the shard was last asked only to look.
 func (p *shardPart) wasLookedAt() bool { return p.looked }
 
 // failed reports whether the shard did not answer.
 func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
 
-// refuses reports whether this part makes the whole call a refused one.
+// refuses reports whether this part refuses the whole call.
 func (p *shardPart) refuses() bool {
 	return !algorithm.Passes(p.counters, p.verdicts)
 }
 
-// hasStrike reports whether a ban has to count a refusal by this part, perhaps one in DryRun.
+// hasStrike reports whether a ban has to count a refusal by this part, even in DryRun.
 func (p *shardPart) hasStrike() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {
@@ -144,8 +144,8 @@ func (p *shardPart) hasStrike() bool {
 	return false
 }
 
-// again returns the part as it is asked once more, so that its bans count a refusal. If only
-// counters in DryRun refused, no other is asked, because it may be charged already.
+// again returns a part to be asked once more, so that its bans count a refusal. If only counters in
+// DryRun refused, it has no other counters, because those may already be charged.
 func (p *shardPart) again() *shardPart {
 	again := *p
 	again.counters, again.verdicts = slices.Clone(p.counters), slices.Clone(p.verdicts)
@@ -162,7 +162,7 @@ func (p *shardPart) again() *shardPart {
 	return &again
 }
 
-// adopt replaces what the part answered by what it answered when it was asked once more.
+// adopt replaces the part's answer by the answer of again.
 func (p *shardPart) adopt(again *shardPart) {
 	if again.failed() {
 		return
@@ -178,8 +178,8 @@ func (p *shardPart) adopt(again *shardPart) {
 	}
 }
 
-// charges returns what this part's shard charged. The charges have keys of their own, because giving
-// back outlives the call.
+// charges returns what this part's shard charged. The charges have copies of the keys, because
+// giving back outlives the call.
 func (p *shardPart) charges() (charges []algorithm.Charge) {
 	for i := range p.counters {
 		if c := p.counters[i].Charged(&p.verdicts[i]); c.Cost > 0 {
@@ -190,8 +190,7 @@ func (p *shardPart) charges() (charges []algorithm.Charge) {
 	return charges
 }
 
-// showGivenBack changes the call's verdicts to the permits that remain once this part's charges are
-// given back.
+// showGivenBack changes the call's verdicts as if this part's charges had been given back.
 func (p *shardPart) showGivenBack(verdicts []algorithm.Verdict) {
 	for i, at := range p.indexes {
 		p.counters[i].Uncharge(&verdicts[at])

@@ -17,7 +17,7 @@ import (
 //
 // To make the proof, probe keys are written one by one, and read by one script. The proof is valid
 // for the connections that existed when it was made. A later connection may lead to another server.
-// It is not tested whether all connections of one moment lead to the same server: if they did not,
+// It is not tested whether all connections of one moment lead to the same server. If they did not,
 // no count would be right anyway.
 type oneServerProof struct {
 	node   pipelineNode
@@ -26,7 +26,7 @@ type oneServerProof struct {
 	addr   string
 
 	mu       sync.Mutex
-	attempt  chan struct{} // closed when the attempt that runs is over; nil if none runs
+	attempt  chan struct{} // closed when the current attempt is over; nil if none runs
 	retryAt  time.Time     // the earliest time to try again after a failure
 	repeatAt time.Time     // the earliest time to try again in the background after a success
 	renewAt  time.Time     // when to renew the present proof
@@ -53,15 +53,15 @@ func (p *oneServerProof) holds() bool {
 	return made == p.made && time.Now().Before(p.ends)
 }
 
-// wanted returns holds to a caller that would use the proof. If necessary, it starts to make or to
-// renew the proof in the background. A nil proof never holds.
+// wanted returns holds for a caller that would like to use the proof. If necessary, it starts to
+// make or renew the proof in the background. A nil proof never holds.
 func (p *oneServerProof) wanted() bool {
 	holds, _ := p.start(false)
 	return holds
 }
 
-// await returns holds to a caller that cannot do without the proof. It waits until the proof is
-// made, or cannot be made, or the context ends.
+// await returns holds for a caller that needs the proof. It waits until the proof is made or cannot
+// be made, or the context ends.
 func (p *oneServerProof) await(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		holds, attempt := p.start(true)
@@ -76,8 +76,8 @@ func (p *oneServerProof) await(ctx context.Context) bool {
 	return false
 }
 
-// start starts an attempt to make or to renew the proof, if that is necessary and none runs. It
-// returns holds, and the attempt that runs, or nil.
+// start starts an attempt to make or renew the proof, if that is necessary and none runs. It
+// returns holds, and the running attempt or nil.
 func (p *oneServerProof) start(urgent bool) (holds bool, attempt <-chan struct{}) {
 	if p == nil || p.common.keyHead == "" {
 		return false, nil
@@ -117,8 +117,8 @@ func (p *oneServerProof) make() {
 	p.attempt = nil
 }
 
-// refute ends the proof because a script could not read several keys, and reports why. No proof is
-// tried for recheckProof.
+// refute ends the proof because a script could not read several keys, and reports why. The next
+// attempt is made after recheckProof.
 func (p *oneServerProof) refute(why error) {
 	text := failure.Text(why)
 	p.mu.Lock()

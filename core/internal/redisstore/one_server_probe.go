@@ -15,7 +15,7 @@ import (
 
 const (
 	// probeKeys is the number of probe keys. If a proxy keeps one tenth of the keys on another
-	// server, 64 keys are all on one server once in 800 times, and 16 keys once in 5 times.
+	// server, 64 random keys are all on one server in 1 of 800 attempts, and 16 keys in 1 of 5.
 	probeKeys = 64
 	// probeLife is the time to live of the probe keys.
 	probeLife = 5 * time.Second
@@ -31,9 +31,9 @@ var (
 	errNoProbeKeys = errors.New("the keys that were just written are gone")
 )
 
-// probe writes the probe keys, each by itself, and reads all of them in one script. It returns how
-// many connections had been made when that script was written. The form makes a key of the head of
-// all keys, the value of this probe, and a number.
+// probe writes the probe keys one by one, and reads all of them in one script. It returns how many
+// connections had been made when that script was written. form makes a key from the head of all
+// keys, the value of this probe, and a number.
 func (p *oneServerProof) probe(form string) (made uint32, err error) {
 	ctx, cancel := context.WithTimeout(p.common.closing, p.common.timeout)
 	defer cancel()
@@ -46,13 +46,13 @@ func (p *oneServerProof) probe(form string) (made uint32, err error) {
 		return 0, err
 	}
 	read := p.newRead(ctx, keys)
-	// The scripts that rely on the proof are sent in pipelines. So is this one, because newer
+	// The scripts that rely on the proof are sent in pipelines. This one is too, because newer
 	// versions of go-redis have separate connections for pipelines.
 	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
 		return 0, err
 	}
 	switch found := read.Val(); {
-	case len(found) != probeKeys || found[0] != value: // also a proxy finds the first key
+	case len(found) != probeKeys || found[0] != value: // even a proxy finds the first key
 		return 0, errNoProbeKeys
 	case slices.ContainsFunc(found, func(f string) bool { return f != value }):
 		return 0, errSeveralServers
@@ -60,7 +60,7 @@ func (p *oneServerProof) probe(form string) (made uint32, err error) {
 	return read.made, nil
 }
 
-// write sets each key to the value, by a command of its own.
+// write sets each key to the value, with one command per key.
 func (p *oneServerProof) write(ctx context.Context, keys []string, value string) error {
 	cmds := make([]redis.Cmder, len(keys))
 	for i, key := range keys {

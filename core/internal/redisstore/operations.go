@@ -28,8 +28,8 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them, on one shard. The cost
-// is the same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
-// does.
+// is the same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
+// nothing fits.
 func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -52,8 +52,8 @@ func (s *Store) chargeUpTo(deadline context.Context, counters []algorithm.Counte
 	return algorithm.ReadUpTo(reply, counters, verdicts)
 }
 
-// GiveBack gives charges back, as far as they still count. It goes on when the context has ended,
-// because charges are also given back for callers who have left.
+// GiveBack gives charges back, as far as they still count, even if the context has ended, because
+// charges are also given back for callers who have left.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	return s.runOnShards(context.WithoutCancel(ctx), charges, func(charges []algorithm.Charge) *scriptCall {
 		script := algorithm.GiveBackScript(charges)
@@ -65,7 +65,7 @@ func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error 
 	})
 }
 
-// RefundsLost returns how many permits may have counted still, but were not given back.
+// RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 
 // Renew keeps the slots of a call in flight for another window each.
@@ -154,9 +154,10 @@ func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Contex
 	return toFailure(err, s.timeout)
 }
 
-// runOnShards runs a script for charges once if one server is proved to hold all of them, and
-// otherwise on all their shards side by side, so that a shard that does not answer does not delay
-// the others. It returns the failures of all shards, joined. read, unless nil, reads the replies.
+// runOnShards runs a script for charges. If it is proved that one server holds all of them, it runs
+// the script once, and otherwise on all their shards at the same time, so that a shard that does
+// not answer does not delay the others. It returns the failures of all shards, joined. If read is
+// not nil, it reads the replies.
 func (s *Store) runOnShards(
 	ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall, read func(reply []any) error,
 ) error {
@@ -193,8 +194,7 @@ func (s *Store) runAndRead(ctx context.Context, c *scriptCall, read func(reply [
 	return err
 }
 
-// runScript runs a script on the shard of its keys, by itself, and returns its reply, which is a
-// list.
+// runScript runs a single script on the shard of its keys, and returns its reply, which is a list.
 func (s *Store) runScript(ctx context.Context, c *scriptCall) (reply []any, err error) {
 	shard, err := s.router.shard(ctx, c.shardKey())
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 
 // router finds the shard of a key.
 type router interface {
-	// shard returns the shard that a script with this key is sent to. It may ask the servers first,
-	// unless the router is ready.
+	// shard returns the shard to which a script with this key is sent. It may ask the servers
+	// first, unless the router is ready.
 	shard(ctx context.Context, key []byte) (*shard, error)
 	// isReady reports whether shard answers without asking the servers.
 	isReady() bool
-	// proof returns the proof that one server holds all keys, without which no script may have keys
-	// with different hash tags. It is nil if there are several servers.
+	// proof returns the proof that one server holds all keys, or nil if there are several servers.
+	// Without it, no script may have keys with different hash tags.
 	proof() *oneServerProof
 	// all returns the shards that were found so far.
 	all() []*shard
@@ -32,13 +32,13 @@ func newRouter(client redis.UniversalClient, c *common) router {
 		return ringRouter{client, table}
 	case *redis.ClusterClient:
 		return newClusterRouter(client, table)
-	default: // of a type that we do not know: it may be a cluster
+	default: // a client of unknown type, which may be a cluster
 		return singleShard{newShard(unknownNode{detachedClient{c, client}}, 0, c)}
 	}
 }
 
 // singleShard is the router of a single server, of the master that Sentinel names, and of a client
-// of a type that we do not know.
+// of unknown type.
 type singleShard struct{ only *shard }
 
 func (r singleShard) shard(context.Context, []byte) (*shard, error) { return r.only, nil }

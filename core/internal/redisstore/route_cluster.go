@@ -21,7 +21,7 @@ type clusterRouter struct {
 	table       *shardTable
 	slotsKnown  atomic.Bool // whether the client can tell a slot's master without asking the servers
 	slotLoads   singleflight.Group
-	loadStarted atomic.Int64 // when the latest load did, as of time.Time's UnixNano
+	loadStarted atomic.Int64 // when the latest load started, by time.Time's UnixNano
 	contacted   sync.Map     // the *connectivity of each *redis.Client that the loads have used
 	bootstrap   *shard       // stands for all servers until the slots are known; only its breaker is used
 }
@@ -41,7 +41,7 @@ func newClusterRouter(client *redis.ClusterClient, table *shardTable) *clusterRo
 }
 
 // shard returns the master of the key's slot, as far as the client knows. Only the first load of
-// the slots asks the servers. While no server returns the slots, a breaker saves the calls from
+// the slots asks the servers. While no server returns the slots, a breaker keeps calls from
 // waiting.
 func (r *clusterRouter) shard(ctx context.Context, key []byte) (*shard, error) {
 	copied := string(key) // a load may outlive the call
@@ -79,7 +79,7 @@ func (r *clusterRouter) loadSlots(ctx context.Context, key string) error {
 		failed = fmt.Errorf("%w: %w", errNoSlots, result.Err)
 	case <-ctx.Done():
 		if time.Since(time.Unix(0, r.loadStarted.Load())) < mostOf(r.table.timeout) {
-			// The caller could not wait, which shows nothing about the servers.
+			// The caller could not wait. That shows nothing about the servers.
 			return &unreached{cause: errNoSlots, ended: true}
 		}
 		r.slotLoads.Forget("slots")
@@ -91,8 +91,8 @@ func (r *clusterRouter) loadSlots(ctx context.Context, key string) error {
 
 // startLoad starts a load of the slots, unless one is running. go-redis does not bound it by the
 // context, so one load is made for all callers, who may leave before it ends. It asks the servers
-// in random order, one after the other, and may hang at the first. So loadSlots waits for it once
-// only, and the next call that the breaker lets through starts another.
+// in random order, one after the other, and may hang at the first. So loadSlots waits for it only
+// once, and the next call that the breaker lets through starts another load.
 func (r *clusterRouter) startLoad(ctx context.Context, key string) <-chan singleflight.Result {
 	return r.slotLoads.DoChan("slots", panics.Result(func() (any, error) {
 		r.loadStarted.Store(time.Now().UnixNano())

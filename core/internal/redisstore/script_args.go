@@ -6,7 +6,7 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // arguments. All of them are copies, because a command that hangs may outlive the call that it was
 // made for.
 
-// newArgs begins arguments for so many keys, with room for so many further ones.
+// newArgs begins arguments for a number of keys, with room for a number of further arguments.
 func newArgs(script *algorithm.Script, keys, further int) []any {
 	return appendArgs(make([]any, 0, 3+keys+further), script, keys)
 }
@@ -29,8 +29,7 @@ func argKeys(args []any) (keys []string) {
 	return keys
 }
 
-// onCounters begins arguments whose keys are those of counters, and of the overrides that they may
-// have.
+// onCounters begins arguments whose keys are those of counters and of their overrides.
 func onCounters(script *algorithm.Script, counters []algorithm.Counter) []any {
 	var room [4]*algorithm.OverrideQuery
 	queries := algorithm.AppendQueries(room[:0], counters)

@@ -13,20 +13,20 @@ import (
 
 // scriptCall is one run of a script, for a request or another operation. Its command is sent until
 // the reply is an answer: again with the script's text if the server does not know the script,
-// again with the server's time if it has another day of a calendar, and again by another script if
-// the first leaves the case to that.
+// again with the server's time if the server is in another day of a calendar, and again with
+// another script if the first one leaves the case to it.
 //
 // The arguments of a command are its own copies, because a command that hangs may outlive the calls
-// that it was made for.
+// for which it was made.
 type scriptCall struct {
 	request
 	operation []any // the command's arguments, for operationKind
 
 	kind         scriptKind
-	sendText     bool // rather than the script's name
+	sendText     bool // instead of the script's name
 	wasUnknown   bool // the server did not know a script
 	nowIsServers bool
-	now          int64 // what the arguments assume, in microseconds, if they depend on a calendar
+	now          int64 // the time that the arguments assume, in microseconds, if they depend on a calendar
 	script       *algorithm.Script
 	fast         fastCommand
 	cmd          valueCommand // of the other kinds
@@ -62,7 +62,7 @@ func (c *scriptCall) isDecision() bool { return c.kind != operationKind }
 
 // prepare chooses the script for the request.
 func (c *scriptCall) prepare() {
-	for i := range c.counters { // if not all calls can fit, one more than can is enough
+	for i := range c.counters { // if not all calls can fit, one more than fits is enough
 		if counter := &c.counters[i]; counter.Merges() && counter.Override == nil {
 			c.calls = min(c.calls, counter.Limit.Max/counter.Cost+1)
 		}
@@ -78,9 +78,9 @@ func (c *scriptCall) prepare() {
 	}
 }
 
-// assumedNow returns this process's time if a script's arguments depend on it, as those of a
-// calendar do, because Redis knows no zones. It decides nothing: a script whose own clock disagrees
-// asks to be called again, with its time.
+// assumedNow returns this process's time if a script's arguments depend on the time. Those of a
+// calendar do, because Redis does not know time zones. The time decides nothing: a script whose own
+// clock disagrees asks to be called again with its time.
 func assumedNow(counters []algorithm.Counter) int64 {
 	for i := range counters {
 		if counters[i].Limit.Dated() {
@@ -92,8 +92,8 @@ func assumedNow(counters []algorithm.Counter) int64 {
 
 func nowMicros() int64 { return time.Now().UnixMicro() }
 
-// runScript sends a script call, by itself, until it has an answer or an error. The refusal is the
-// error reply that it got before, in a pipeline, or nil.
+// runScript sends a script call, outside of a pipeline, until it has an answer or an error. refusal
+// is the error reply that the call got in a pipeline before, or nil.
 func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (err error) {
 	trips := 0
 	if refusal != nil {
@@ -160,8 +160,8 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 	return c.retryWithServerTime()
 }
 
-// isUnproved reports whether the call was not decided for want of the proof that it needs. If the
-// server has refuted the proof, it ends.
+// isUnproved reports whether the call was not decided because its proof did not hold. If the server
+// has refuted the proof, isUnproved ends it.
 func (c *scriptCall) isUnproved(err error) bool {
 	switch {
 	case c.proof == nil:
@@ -175,7 +175,7 @@ func (c *scriptCall) isUnproved(err error) bool {
 }
 
 // retryWithServerTime reports whether the arguments assumed another day of a calendar than the
-// server has.
+// server's.
 func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
 	values, _ := c.cmd.Val().([]any)
 	now := algorithm.RepeatAt(values)
@@ -189,7 +189,7 @@ func (c *scriptCall) retryWithServerTime() (again bool, _ error) {
 	return true, nil
 }
 
-// shardKey returns a key of the call, by which its shard is found.
+// shardKey returns a key that determines the call's shard.
 func (c *scriptCall) shardKey() []byte {
 	if c.kind == operationKind {
 		return []byte(argKeys(c.operation)[0])

@@ -10,8 +10,8 @@ import (
 
 // fastCommand is the command of a fast script, for one counter. It exists to save allocations: the
 // arguments lie in the scriptCall, the key is passed by pointer, and the reply is a string instead
-// of an interface. As a valueCommand, a direct call made 15 allocations instead of 12
-// (BenchmarkDirect), and one in a pipeline 6 instead of 3, which took 1.1 times as long
+// of an interface. With a valueCommand, a direct call made 15 allocations instead of 12
+// (BenchmarkDirect), and a call in a pipeline made 6 instead of 3 and took 1.1 times as long
 // (BenchmarkManyKeys).
 type fastCommand struct {
 	stringCommand

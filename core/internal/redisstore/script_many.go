@@ -12,13 +12,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// manyCall is one call of decide_many.lua for several groups of a pipeline, all of whose keys
-// differ. Each group is decided by itself.
+// manyCall is one call of decide_many.lua for several groups of a pipeline, whose keys all differ.
+// Each group is decided independently.
 //
-// When a script decides about one key, about half of the server's time goes into the command
-// itself: parsing it, setting up Lua, reading the clock. In a shared script, a key takes 0.78 of
-// the cycles with 4 keys, 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48 (TokenBucket, Redis
-// 7.0, calls in pipelines).
+// When a script decides one key, the server spends about half of the time on the command itself:
+// parsing it, setting up Lua, reading the clock. In a shared script, a key takes 0.78 of the cycles
+// with 4 keys, 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48 (TokenBucket, Redis 7.0, calls in
+// pipelines).
 type manyCall struct {
 	groups []*group // command puts them into the order of its arguments
 	kinds  algorithm.KindSet
@@ -26,9 +26,8 @@ type manyCall struct {
 	cmd    manyCommand
 }
 
-// add adds a group unless that would make more than mostKeys keys, or the call has one of the
-// group's keys already. It reports whether it added the group. Keys with equal hashes count as
-// equal.
+// add adds a group, unless there would be more than mostKeys keys or the call already has one of
+// the group's keys. It reports whether it added the group. Keys with equal hashes count as equal.
 func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
 	before := len(m.hashes)
 	if before > 0 && before+len(g.counters) > mostKeys {
@@ -123,8 +122,8 @@ func isManyRefused(err error) bool {
 	return err != nil && (isRefuted(err) || isReply(err, "unknown command") || IsNoPermission(err))
 }
 
-// sameForm reports whether two groups have the same form, and so stand together in the arguments of
-// decide_many.lua.
+// sameForm reports whether two groups have the same form, so that they are grouped in the arguments
+// of decide_many.lua.
 func (g *group) sameForm(other *group) bool {
 	return g.calls == other.calls && algorithm.SameForm(g.counters, other.counters)
 }

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// manySize chooses how many keys a call of decide_many.lua may have, so that the server's other
-// clients wait for it for at most mostHeld. It takes the shortest time per key that this process
-// has seen lately for the server's time per key, which is no longer than that.
+// manySize chooses how many keys a call of decide_many.lua may have, so that other clients of the
+// server wait for it for at most mostHeld. As the server's time per key it uses the shortest time
+// per key that this process has seen recently, which is an upper bound.
 type manySize struct {
 	mu      sync.Mutex
-	busy    time.Duration    // for how long calls were under way in the present sample
-	decided int              // keys in the present sample
+	busy    time.Duration    // for how long calls were under way in the current sample
+	decided int              // keys in the current sample
 	last    time.Duration    // when the last call was answered, since the shard's start
-	least   [2]time.Duration // time for a key in the best sample of this period, and of the last
+	least   [2]time.Duration // time per key in the best sample of this period, and of the previous one
 	ends    time.Duration    // of this period, since the shard's start
 }
 
 const (
 	// mostHeld is the longest time for which one call may occupy the server.
 	mostHeld = 250 * time.Microsecond
-	// mostKeys is the largest number of keys of a call, and firstKeys the number before there is a
-	// sample. Compared with a script of its own, a key costs the server 0.98 of the cycles in a
+	// mostKeys is the largest number of keys of a call, and firstKeys is the number until there is
+	// a sample. Compared with a script of its own, a key costs the server 0.98 of the cycles in a
 	// call with 2 keys, 0.78 with 4, 0.66 with 8, 0.63 with 16, and 0.59 with 24 or 48
 	// (redis-server 7.0, TokenBucket, calls in pipelines). With fewer than fewestKeys, hardly
 	// anything is gained.
@@ -44,8 +44,8 @@ func (m *manySize) keys() int {
 	return max(fewestKeys, min(mostKeys, int(mostHeld/least)))
 }
 
-// observe adds this number of keys, which were decided between these times, to the present sample.
-// Times when no call was under way do not count.
+// observe adds a number of keys, which were decided between two times, to the current sample. Times
+// when no call was under way do not count.
 func (m *manySize) observe(keys int, sent, answered time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,8 +24,8 @@ func (c *scriptCall) reply() scriptReply {
 	return scriptReply{kind: c.kind, values: values, calls: c.calls}
 }
 
-// scratch is memory for reading a reply. It is used again: as a local variable it cost a direct
-// call one allocation, of 320 bytes (BenchmarkDirect).
+// scratch is memory for reading a reply. It is reused, because as a local variable it cost a direct
+// call an allocation of 320 bytes (BenchmarkDirect).
 type scratch struct{ found []algorithm.Found }
 
 // room returns memory for n counters.
@@ -38,9 +38,9 @@ func (s *scratch) room(n int) []algorithm.Found {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// readVerdicts sets the verdicts of a request with so many equal calls ahead of it: those of the
-// last of its calls that passed, or of the first. It returns how many passed, except for a call
-// that decide.lua decides.
+// readVerdicts sets the verdicts of a request that has ahead equal calls before it. They are those
+// of the last of its calls that passed, or of the first call if none did. It returns how many
+// passed, except for a call that decide.lua decides.
 func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
 	if a.kind == decideKind {
 		return 0, algorithm.ReadDecided(a.values, r.counters, r.charge, verdicts)
@@ -70,8 +70,8 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	return passed, nil
 }
 
-// readFound reads what a script found before it charged anything, or the verdicts that are settled
-// whatever it found.
+// readFound reads what a script found before it charged anything. If the verdicts do not depend on
+// that, it sets them and reports that they are settled.
 func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found, verdicts []algorithm.Verdict) (settled bool, err error) {
 	switch a.kind {
 	case fastKind:

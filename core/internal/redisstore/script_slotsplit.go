@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// isSlotSplit reports whether a server refused a script, without running it, because a slot is
-// being moved and the script's keys lie on both sides or are new. Until the move is over, no server
-// of the cluster can run it.
+// isSlotSplit reports whether a server refused a script without running it, because a slot is being
+// moved and the script's keys are on both servers or are new. Until the move is over, no server of
+// the cluster can run it.
 func isSlotSplit(err error) bool { return isReply(err, "TRYAGAIN") }
 
-// backoff paces attempts to run a command until a cluster can. Its zero value is ready.
+// backoff paces attempts to run a command until a cluster can run it. Its zero value is ready.
 type backoff struct{ pause time.Duration }
 
 // A slot is moved in milliseconds, or in seconds if it holds many keys.
 const firstPause, longestPause = time.Millisecond, 16 * time.Millisecond
 
-// retrySplit reports, after a pause, whether to run a script again whose keys were split.
+// retrySplit reports, after a pause, whether to run a script again because its keys were split.
 func (b *backoff) retrySplit(ctx context.Context, err error) bool {
 	return isSlotSplit(err) && b.sleep(ctx)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// serverWatch notices when a shard's server has lost data, by its mark, and reads INFO to tell how
-// that happened, and what else is wrong with the server. It looks at the mark after the first answer
-// and then every markEvery while there are answers. It looks at both whenever the server does not know
-// a script that it knew, as after a restart, and when the server answers again after it did not. A
+// serverWatch notices by a mark that a shard's server has lost data, and reads INFO to find out how
+// that happened and what else is wrong with the server. It looks at the mark after the first
+// answer, and then every markEvery while there are answers. It looks at both whenever the server no
+// longer knows a script, as after a restart, and when the server answers again after an outage. A
 // nil watch does nothing.
 type serverWatch struct {
 	addr     string
@@ -23,12 +23,12 @@ type serverWatch struct {
 	common   *common
 	fresh    atomic.Bool            // the next answer starts no refresh
 	infoRead atomic.Bool            // INFO was read since the server may have become another one
-	requests atomic.Int32           // for a refresh since the one that runs began; 0 if none runs
+	requests atomic.Int32           // requests for a refresh since the current one began; 0 if none runs
 	version  atomic.Pointer[string] // of the server, once it is known
 
 	mu       sync.Mutex // held during a refresh
 	runID    string
-	evicts   bool // keys without an end, too
+	evicts   bool // whether it evicts even keys without an expiry
 	lastRead time.Time
 	tick     *time.Timer
 }
@@ -47,14 +47,15 @@ func (w *serverWatch) answered(unknownScript bool) {
 	}
 }
 
-// mayBeAnother reads INFO again, too, because another server may have taken the place of this one.
+// mayBeAnother starts a refresh that reads INFO again, because another server may have taken the
+// place of this one.
 func (w *serverWatch) mayBeAnother() {
 	w.infoRead.Store(false)
 	w.refresh()
 }
 
-// refresh looks at the server in the background. If a refresh is running, another follows, because
-// there may be news that it missed.
+// refresh looks at the server in the background. If a refresh is running, another one follows,
+// because the first may have missed something.
 func (w *serverWatch) refresh() {
 	w.fresh.Store(true)
 	if w.readInfo != nil && w.requests.Add(1) == 1 {
@@ -86,8 +87,8 @@ func (w *serverWatch) refreshNow() {
 	if !w.infoRead.Load() || lost != "" {
 		err = cmp.Or(w.readServer(ctx), err)
 	}
-	mayEvict = mayEvict || w.evicts                     // which an operator can change while the server runs
-	if lost != "" && !(mayEvict && w.runID == before) { // it may have evicted the mark
+	mayEvict = mayEvict || w.evicts                     // an operator can change that while the server runs
+	if lost != "" && !(mayEvict && w.runID == before) { // the server may have evicted the mark
 		w.common.countLoss(w.addr, lost, w.howLost(before))
 	}
 	if !isAnswer(err) {
@@ -112,8 +113,8 @@ func (w *serverWatch) howLost(before string) string {
 	}
 }
 
-// readServer reads INFO. It is read again later unless the server answers, even if only that we may
-// not read it, or that it has none.
+// readServer reads INFO. If the server does not answer, INFO is read again later. An answer that we
+// may not read it, or that there is none, is final.
 func (w *serverWatch) readServer(ctx context.Context) error {
 	w.infoRead.Store(true)
 	info, err := w.readInfo(ctx)

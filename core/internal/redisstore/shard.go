@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// shard is one server, and the two ways in which calls reach it.
+// shard is one server, with the two ways in which calls reach it.
 //
-// A call that finds few others on their way is sent directly, in its own goroutine, as if there
-// were no lanes. If many are on their way, calls go through lanes: those that come while a lane's
-// pipeline is on its way wait together, and leave as its next pipeline. A call for the same keys as
-// a direct one waits in its lane too, so that the calls for a hot key meet there and are merged.
+// If few other calls are in flight, a call is sent directly, in its own goroutine. If many are,
+// calls go through lanes: those that arrive while a lane's pipeline is in flight wait together, and
+// leave as its next pipeline. A call for the same keys as a direct one waits in its lane too, so
+// that the calls for a hot key meet there and are merged.
 //
-// A pipeline runs under Timeout, never under one caller's context. Each caller waits by their own,
-// and a call whose caller leaves before the pipeline does is not sent.
+// A pipeline runs under Timeout, never under a caller's context. Each caller waits under their own
+// context. If a caller leaves before the pipeline does, their call is not sent.
 type shard struct {
 	*common
 	node      node
@@ -28,14 +28,14 @@ type shard struct {
 	proof     *oneServerProof // nil if it is a master of a cluster, or may be several servers
 	joins     atomic.Bool     // one script can decide calls on different keys, as of the last check
 	manySize  manySize
-	maxDirect int // while joins is false
+	maxDirect int // the number of direct calls while joins is false
 	start     time.Time
 
 	mu        sync.Mutex
-	direct    []uint64 // the hashes of the calls that are on their way directly
+	direct    []uint64 // the hashes of the direct calls in flight
 	pairs     uint     // how often a call was sent directly beside another
 	lanes     [laneCount]lane
-	crowded   atomic.Bool // while joins is true: there are calls enough for two lanes
+	crowded   atomic.Bool // while joins is true: there are enough calls for two lanes
 	timer     *time.Timer // ends the calls in the lanes whose time is up
 	timerRuns bool
 	freeCalls sync.Pool // of *laneCall
@@ -52,7 +52,7 @@ type shard struct {
 const mostDirect = 4
 
 // checkEvery is how often the shard checks whether one script can decide calls on different keys:
-// once in so many calls that are sent directly beside another.
+// once in this many calls that are sent directly beside another one.
 const checkEvery = 64
 
 func newShard(n node, connections int, c *common) *shard {
@@ -102,7 +102,7 @@ func (s *shard) endDirect(hash uint64) {
 	s.direct = s.direct[:last]
 }
 
-// process sends a command. After a refusal by the server that it was sent to, it goes where the
+// process sends a command. If refusal is a server's refusal of the command, it is sent where the
 // slot is now.
 func (s *shard) process(ctx context.Context, cmd command, refusal error) error {
 	if refusal != nil && s.hasMovingSlots() {
@@ -111,8 +111,8 @@ func (s *shard) process(ctx context.Context, cmd command, refusal error) error {
 	return s.node.process(ctx, cmd)
 }
 
-// mustFollowSlot reports whether a call that ended with this error in a pipeline has to be sent
-// again by itself, because its slot is moving.
+// mustFollowSlot reports whether a call that ended with this error in a pipeline must be sent again
+// on its own, because its slot is moving.
 func (s *shard) mustFollowSlot(err error) bool {
 	return err != nil && (isSlotSplit(err) || isSlotUnavailable(err) && s.hasMovingSlots())
 }

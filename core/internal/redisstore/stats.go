@@ -17,8 +17,9 @@ type tripCounts struct {
 	merged atomic.Uint64 // calls that shared the script call of another
 }
 
-// count counts a round trip that ended with this error, unless the breaker prevented it. The first
-// trip of several, after no earlier ones, also counts the calls and script calls that it carried.
+// count counts a round trip that ended with err, unless the breaker prevented it. If there were no
+// earlier trips for the same calls, it also counts the calls and script calls that the trip
+// carried.
 func (t *tripCounts) count(err error, earlier, calls, scripts int) {
 	if err == errBreakerOpen {
 		return
@@ -39,8 +40,8 @@ func (s *Store) Trips() (trips, calls, merged uint64) {
 	return s.trips.sent.Load(), s.trips.calls.Load(), s.trips.merged.Load()
 }
 
-// observe counts how long a call waited that ended with this error. It counts no call that the
-// breaker prevented, because Redis was not asked.
+// observe records how long a call that ended with err waited. It ignores calls that the breaker
+// prevented, because Redis was not asked.
 func (c *common) observe(hash uint64, took time.Duration, err error) {
 	if err == nil || !errors.Is(err, errBreakerOpen) {
 		c.times.Observe(hash, took)

@@ -16,7 +16,7 @@ type Store struct {
 	router    router
 	forecasts forecastTable
 	giveBack  func([]algorithm.Charge)
-	turns     chan struct{} // those that are taken
+	turns     chan struct{} // one value for each turn that is taken
 }
 
 // New returns a store. It does not connect. Timeout bounds every call.
@@ -30,9 +30,9 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	return s
 }
 
-// GiveBackBy sets the function that gives back the charges of some shards, soon, if another shard
-// refused the call. It must be called before the first decision. Without it the store gives back by
-// itself.
+// GiveBackBy sets the function that gives back, in the background, the charges of some shards if
+// another shard refused the call. It must be called before the first decision. By default the store
+// gives them back itself.
 func (s *Store) GiveBackBy(giveBack func([]algorithm.Charge)) { s.giveBack = giveBack }
 
 // JoinKeys lets one script decide calls on different keys, on servers that hold all of them. All
@@ -50,12 +50,12 @@ func (s *Store) Listen(l Listener) { s.listener = l }
 // Panicked reports a panic that was caught elsewhere.
 func (s *Store) Panicked(err error) { s.listener.Panicked(err) }
 
-// Close returns when everything that runs in the background is over: charges have been given back,
-// or could not be in time. The client stays open, because it is the caller's.
+// Close returns when everything that runs in the background has ended, and charges have been given
+// back as far as possible in time. The client stays open, because it belongs to the caller.
 func (s *Store) Close() { s.close() }
 
-// InBackground runs a function that Close waits for. Once the store is closed, the caller waits for
-// it.
+// InBackground runs a function for which Close waits. Once the store is closed, InBackground itself
+// waits for the function.
 func (s *Store) InBackground(do func()) {
 	if !s.inBackground(do) {
 		panics.Guard(do, s.listener.Panicked)()

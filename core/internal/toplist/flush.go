@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// Flush adds to the lists what was noted since the last time.
+// Flush adds what was noted since the last flush to the lists.
 func (t *Table) Flush() {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
@@ -48,7 +48,8 @@ func (t *Table) flushRules(rules []*Rule) error {
 	return nil
 }
 
-// flush adds what was noted of a rule. An error means that other rules would fare no better.
+// flush adds what was noted about a rule. An error means that adding would fail for other rules
+// too.
 func (t *Table) flush(r *Rule, of kind) (added int, err error) {
 	taken := r.take(of)
 	done, err := t.add(r.name, &taken)
@@ -59,14 +60,15 @@ func (t *Table) flush(r *Rule, of kind) (added int, err error) {
 	return len(done), err
 }
 
-// flushAll adds to the list of all rules what was added to those of single rules.
+// flushAll adds what was added to the lists of single rules to the list of all rules.
 func (t *Table) flushAll() {
 	for of := range kinds {
 		_, _ = t.add(all, &t.waiting[of])
 	}
 }
 
-// add adds the entries of a sketch to a list. It returns those that it removed from the sketch.
+// add adds the entries of a sketch to a list. It returns the entries that it removed from the
+// sketch.
 func (t *Table) add(list string, from *sketch) (done []Entry, err error) {
 	entries := from.entries()
 	if len(entries) == 0 {
@@ -88,12 +90,12 @@ func (t *Table) add(list string, from *sketch) (done []Entry, err error) {
 // retire ends the work for rules that are idle.
 func (t *Table) retire(rules []*Rule) {
 	for _, r := range rules {
-		r.rest(t.now())
+		r.release(t.now())
 	}
 }
 
-// failed logs why entries are missing in the lists. It logs nothing while Redis does not answer:
-// calls log that, and the entries are only late.
+// failed logs why entries are missing from the lists. It logs nothing while Redis does not answer,
+// because calls log that, and the entries are only late.
 func (t *Table) failed(err error) {
 	switch {
 	case t.feature.TurnOff(err):

@@ -1,5 +1,6 @@
--- Adds numbers of subjects to a rule's list of one minute, and keeps the subjects with the highest.
--- If a list of sums is full, its lowest score is the floor: new subjects continue from there.
+-- Adds numbers of subjects to a rule's list of one minute, and keeps the subjects with the highest
+-- numbers. If a list of sums is full, its lowest score is the floor, from which new subjects
+-- continue.
 --
 -- KEYS[1]   the list: a sorted set of subjects by their scores
 -- KEYS[2]   a sorted set of the rules that have lists, by the minute of the latest
@@ -18,7 +19,7 @@ local now = clock[1] * 1000000 + clock[2]
 local minute = math.floor(now / 60000000)
 if minute ~= ARGV[1] + 0 then return {now, 2} end
 if not redis.call('ZSCORE', KEYS[2], ARGV[2]) and redis.call('ZCOUNT', KEYS[2], '-inf', '+inf') >= ARGV[5] + 0 then
-  -- The lists of the rule that was written to least recently may be gone.
+  -- The lists of the least recently written rule may have expired.
   local oldest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
   if oldest[2] + ARGV[6] > minute then return {now, 0} end
   redis.call('ZREM', KEYS[2], oldest[1])

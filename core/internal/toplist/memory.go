@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// maxInMemory bounds the entries of all slots in a process. Beyond it, the oldest minutes are
-// forgotten. It is enough for one minute of all rules. With subjects of 255 bytes, that takes 22 MB.
+// maxInMemory bounds the entries of all slots in a process. Beyond that, the oldest minutes are
+// forgotten. It is enough for one minute of all rules. With subjects of 255 bytes, that takes 22
+// MB.
 const maxInMemory = 75_000
 
-// Memory are the slots of this process, if there is no Redis. Make them with NewMemory.
+// Memory holds the slots of this process, if there is no Redis. Make one with NewMemory.
 type Memory struct {
 	clock   func() time.Time
 	mu      sync.Mutex
@@ -29,7 +30,7 @@ type slot struct {
 	of   kind
 }
 
-// Add implements Slots. There is no error.
+// Add implements Slots. It never fails.
 func (s *Memory) Add(_ context.Context, list string, of kind, entries []Entry) (added int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// The script is here, and not with those that decide, because it knows nothing of algorithms.
+// The script is in this package because it does not depend on algorithms.
 var (
 	//go:embed flush.lua
 	flushText   string
@@ -23,11 +23,11 @@ var (
 )
 
 const (
-	// maxTogether is how many entries one script call adds. With 25 the slow log of a Redis 7.0 shows
-	// 15 to 110 µs, and with 100 up to 330.
+	// maxTogether is how many entries one script call adds. With 25 entries, the slow log of Redis
+	// 7.0 shows 15 to 110 µs, and with 100 up to 330.
 	maxTogether = 25
-	// keptFor is how many minutes a slot is kept from the beginning of its minute: the oldest one
-	// that Read needs is 61 minutes old when its last minute ends.
+	// keptFor is how many minutes a slot is kept from the beginning of its minute. The oldest slot
+	// that Read needs can be 61 minutes old.
 	keptFor = 62
 )
 
@@ -35,17 +35,18 @@ const (
 const aMinute = int64(time.Minute / time.Microsecond)
 
 var (
-	// ErrTooManyRules is the error if a rule can have no list because too many others have.
+	// ErrTooManyRules is the error if a rule can have no list because too many other rules have
+	// one.
 	ErrTooManyRules = errors.New("too many rules have lists of refused subjects")
-	// ErrOdd is reported if a list was found that no process of ours wrote, or a part of one.
+	// ErrOdd is reported if a list, or a part of one, was not written by this library.
 	ErrOdd = errors.New("a list of refused subjects has an entry that this library does not write")
 )
 
-// Redis are the slots of all processes with a prefix, in Redis.
+// Redis holds the slots of all processes with a prefix, in Redis.
 type Redis struct {
 	redis   *redisstore.Store
 	keyHead string
-	ahead   atomic.Int64 // the clock of Redis, less that of this process, in microseconds
+	ahead   atomic.Int64 // the clock of Redis minus this process's clock, in microseconds
 }
 
 // NewRedis returns the slots in Redis. All keys begin with keyHead.
@@ -72,8 +73,8 @@ func (s *Redis) Add(ctx context.Context, list string, of kind, entries []Entry) 
 	return added, nil
 }
 
-// add adds a few entries. The keys of a script must be known before it runs, and they depend on the
-// clock of Redis, so it is tried again if the minute was another one.
+// add adds a few entries. The keys of a script must be known before it runs, but they depend on the
+// clock of Redis, so add tries again if Redis was in another minute.
 func (s *Redis) add(ctx context.Context, list string, of kind, entries []Entry) error {
 	how := [kinds]string{Refused: "INCR", Near: "GT"}[of]
 	minute := (time.Now().UnixMicro() + s.ahead.Load()) / aMinute

@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// read implements Slots. It takes 12 µs of the time of Redis for each list. There are two lists in a
-// minute. Entries that no process of ours can have written are left out.
+// read implements Slots. It takes 12 µs of the time of Redis for each list. There are two lists per
+// minute. Entries that this library cannot have written are left out.
 func (s *Redis) read(ctx context.Context, list string, minutes int) (m Minutes, err error) {
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		now, err := s.redis.Now(ctx, rediskey.TopIndex(s.keyHead))
@@ -50,8 +50,8 @@ func (s *Redis) readSlots(ctx context.Context, list string, first int64, minutes
 	return nil
 }
 
-// readSlot reads the reply of ZRANGE: members and scores, one after the other, or in pairs. It
-// reports whether there are some that cannot be ours.
+// readSlot reads the reply of ZRANGE: members and scores, one after the other or in pairs. It
+// reports whether some cannot have been written by this library.
 func readSlot(reply any, of kind) (entries []Entry, odd bool) {
 	list, _ := reply.([]any)
 	for i := 0; i < len(list); i++ {

@@ -14,8 +14,8 @@ const maxSubject = 255
 
 // The kinds of lists.
 const (
-	Refused = kind(iota) // numbers of refusals; they are added
-	Near                 // shares of limits that were in use; the highest counts
+	Refused = kind(iota) // numbers of refusals, which are added up
+	Near                 // shares of limits in use, of which the highest counts
 	kinds
 )
 
@@ -32,8 +32,8 @@ func (k kind) join(a, b float64) float64 {
 // watched is the number of subjects of a rule that a process always keeps.
 var watched = [kinds]int{Refused: 256, Near: maxEntries}
 
-// Rule is what a process notes of the calls that a rule decides. Its methods are safe for concurrent
-// use. It is a few words until there is something to note.
+// Rule is what a process notes about the calls that a rule decides. It takes only a few words of
+// memory until there is something to note. Its methods are safe for concurrent use.
 type Rule struct {
 	table    *Table
 	name     string
@@ -41,12 +41,12 @@ type Rule struct {
 
 	mu     sync.Mutex
 	active bool // the table knows the rule, and something may be noted
-	idle   bool // nothing was noted since the latest rest
+	idle   bool // nothing was noted since the last call of release
 	found  [kinds]sketch
 	room   []byte // for a subject
 }
 
-// Weight returns how many observations this one stands for, or 0 if it is not to be noted. Callers
+// Weight returns how many observations this one stands for, or 0 if it must not be noted. Callers
 // pass a different number for each observation of a rule.
 func (r *Rule) Weight(of kind, number uint64) uint64 { return r.samplers[of].weight(number) }
 
@@ -97,7 +97,7 @@ func (r *Rule) cut(subject []byte) []byte {
 	return r.room
 }
 
-// take takes out what was noted since the last time.
+// take removes and returns what was noted since the last call.
 func (r *Rule) take(of kind) (taken sketch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +105,7 @@ func (r *Rule) take(of kind) (taken sketch) {
 	return taken
 }
 
-// putBack notes again what was taken and could not be written.
+// putBack puts back what was taken but could not be written.
 func (r *Rule) putBack(taken sketch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,9 +115,9 @@ func (r *Rule) putBack(taken sketch) {
 	}
 }
 
-// rest frees the memory of an active rule for which nothing was noted since the last call, and
-// nothing waits to be taken. The table forgets the rule before the next observation can activate it.
-func (r *Rule) rest(now time.Duration) {
+// release frees the memory of an active rule if nothing was noted since the last call and nothing
+// waits to be taken. The table forgets the rule before the next observation can activate it.
+func (r *Rule) release(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	idle := r.idle

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// maxASecond is how many observations of a rule are noted in a second before only half of them
-	// are. Noting one takes at most 0.6 µs (BenchmarkNote), so this is less than half a percent of a
-	// processor. When a rule refuses as fast as it can, an observation takes 1 to 2 ns
+	// maxASecond is how many observations of a rule are noted in a second; beyond that, only every
+	// second one is. Noting one takes at most 0.6 µs (BenchmarkNote), so this is less than half a
+	// percent of a processor. When a rule refuses as fast as it can, an observation takes 1 to 2 ns
 	// (BenchmarkFlood). With 2048, a subject with 1 % of 6,000 refusals in a second was 12 % off.
 	maxASecond = 8192
 	// maxMask bounds the sampling to one observation in 16 million.
@@ -18,14 +18,14 @@ const (
 // sampler notes one observation in mask+1. The mask doubles while more than maxASecond are noted in a
 // second, and halves in each second with less than half as many.
 type sampler struct {
-	mask atomic.Uint64 // a power of two, less one
+	mask atomic.Uint64 // a power of two minus one
 
 	// The Rule's mutex protects these.
 	began time.Duration // when this second began, since the table was made
 	noted int           // in this second
 }
 
-// weight returns how many observations one stands for, or 0 if it is not noted. Callers pass a
+// weight returns how many observations this one stands for, or 0 if it is not noted. Callers pass a
 // different number for each observation.
 func (s *sampler) weight(number uint64) uint64 {
 	mask := s.mask.Load()

@@ -8,15 +8,15 @@ import (
 
 // sketch finds the subjects with the highest numbers, in bounded memory.
 //
-// It counts refusals as Space-Saving does (Metwally, Agrawal and El Abbadi, "Efficient Computation of
-// Frequent and Top-k Elements in Data Streams", 2005), in the form of Agarwal et al., "Mergeable
+// It counts refusals as Space-Saving does (Metwally, Agrawal and El Abbadi, "Efficient Computation
+// of Frequent and Top-k Elements in Data Streams", 2005), in the form of Agarwal et al., "Mergeable
 // Summaries" (2012): if there are too many subjects, those with the highest scores stay, and the
-// greatest score that is dropped is the floor, from which new subjects continue. Whatever the
-// order of the calls, the floor is at most 1/(size+1) of all refusals. So a subject that has more
-// is in the sketch. Its number is what was counted since it came: never too high, and too low
-// by the floor of that moment at most.
+// greatest score that is dropped is the floor, from which new subjects continue. Whatever the order
+// of the calls, the floor is at most 1/(size+1) of all refusals. So a subject that has more is in
+// the sketch. Its number is what was counted since it entered the sketch. It is never too high, and
+// too low by at most the floor at that moment.
 //
-// Of shares, it keeps the highest ones. There the floor is the highest share that was dropped.
+// For shares, it keeps the highest ones, and the floor is the highest share that was dropped.
 type sketch struct {
 	of    kind
 	size  int
@@ -30,7 +30,7 @@ type scored struct {
 	missed  float64 // the part of the score that may not be the subject's own
 }
 
-// newSketch returns a sketch for what a process notes of a rule.
+// newSketch returns a sketch for what a process notes about a rule.
 func newSketch(of kind) sketch { return sketch{of: of, size: watched[of]} }
 
 // Entry is a subject, or a rule and a subject, with a number.
@@ -39,7 +39,7 @@ type Entry struct {
 	Number  float64
 }
 
-// note joins a number to that of a subject.
+// note joins a number to the number of a subject.
 func (s *sketch) note(subject []byte, n float64) {
 	if e := s.found[string(subject)]; e != nil {
 		e.score = s.of.join(e.score, n)
@@ -100,7 +100,7 @@ func (s *sketch) remove(added []Entry) {
 	}
 }
 
-// merge notes what another sketch has.
+// merge adds the content of another sketch.
 func (s *sketch) merge(other *sketch) {
 	for subject, e := range other.found {
 		s.note([]byte(subject), e.score-e.missed)

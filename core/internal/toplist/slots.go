@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// lengths are how many entries a list of a minute has at most.
+// lengths are the largest numbers of entries in the lists of a minute.
 //
-// A list of refusals is a summary of those that all processes add, as a sketch is one of calls. The
-// lowest of its 257 scores is the floor, and the number of a subject is what its score is above
-// that, at least: so a list needs no more than its scores, and nothing is subtracted from lists that
-// are not full.
+// A list of refusals summarizes what all processes add, as a sketch summarizes calls. The lowest of
+// its 257 scores is the floor, and the number of a subject is at least its score minus the floor.
+// So a list needs only its scores, and nothing is subtracted in a list that is not full.
 var lengths = [kinds]int{Refused: watched[Refused] + 1, Near: maxEntries}
 
 // floorOf returns the floor of a list.

@@ -4,13 +4,13 @@
 // A process notes its observations in a sketch of bounded size for each rule. If a rule refuses
 // thousands of calls a second, it notes only a sample of them, each with the number of calls that
 // it stands for. Within ten seconds after the first observation, the process adds each sketch to a
-// list of the present minute, in Redis or in this process. After a while without any observation,
+// list of the current minute, in Redis or in this process. After a while without any observation,
 // nothing is left in memory, and nothing runs.
 //
-// Nothing is cut that could add up. A sketch loses at most 1/257 of its refusals for a subject, and
-// so does a list for what sketches add; in between, what is added to the list of all rules loses
-// 1/513. Together that is below 1 %. Of the 100 subjects that Read returns, the last one has at most
-// 1/101 of all refusals. So every subject with more than 2 % is returned.
+// Losses do not add up. For a subject, a sketch loses at most 1/257 of its refusals, a list loses
+// at most 1/257 of what the sketches add, and what is added to the list of all rules loses 1/513 in
+// between. Together that is below 1 %. Of the 100 subjects that Read returns, the last one has at
+// most 1/101 of all refusals. So every subject with more than 2 % is returned.
 //
 // A number is added at most once. If Redis may have added it without confirming that, it is not
 // sent again. If Redis certainly has not added it, it waits in the sketch.
@@ -29,15 +29,16 @@ import (
 )
 
 const (
-	// maxEntries is the number of entries that Read returns of a list.
+	// maxEntries is the largest number of entries that Read returns for a list.
 	maxEntries = 100
 	// maxRules is how many rules have lists at the same time. With subjects of 255 bytes, their
 	// sketches take 30 MB of a process.
 	maxRules = 200
 	// all is the name of the list of all rules. No rule has an empty name.
 	all = ""
-	// maxAdded is how many entries a flush adds, or some hundreds more. Rules beyond that wait for
-	// the next flush, so a process takes about 10 ms of Redis's time in 5 seconds at most.
+	// maxAdded is about how many entries a flush adds; some hundreds more are possible. Further
+	// rules wait for the next flush, so a process takes at most about 10 ms of Redis's time in 5
+	// seconds.
 	maxAdded = 4_000
 	// flushTime bounds a flush.
 	flushTime = time.Second
@@ -47,23 +48,23 @@ const (
 
 // Slots hold the lists, a slot for each minute.
 type Slots interface {
-	// Add adds entries to a list of the present minute, and returns how many were added, or may
+	// Add adds entries to a list of the current minute, and returns how many were added, or may
 	// have been.
 	Add(ctx context.Context, list string, of kind, entries []Entry) (added int, err error)
-	// read returns the entries of a list in the present minute, and in a number of minutes before.
+	// read returns the entries of a list in the current minute and in a number of minutes before.
 	read(ctx context.Context, list string, minutes int) (Minutes, error)
 	// Here reports whether the slots are in this process.
 	Here() bool
 }
 
-// Minutes are the slots of some minutes.
+// Minutes holds the slots of some minutes.
 type Minutes struct {
 	Since time.Time        // when the first minute began
 	Slots [kinds][][]Entry // with scores for numbers
-	Odd   bool             // something was left out, because no process of ours wrote it
+	Odd   bool             // something was left out because this library did not write it
 }
 
-// Lists are what the slots of some minutes have together, the highest numbers first.
+// Lists is the combined content of the slots of some minutes, the highest numbers first.
 type Lists struct {
 	Since         time.Time // when the first minute began
 	Refused, Near []Ruled
@@ -75,7 +76,8 @@ type Ruled struct {
 	Entry
 }
 
-// Table holds what a process noted of all rules. Make one with New. It is safe for concurrent use.
+// Table holds what a process noted about all rules. Make one with New. It is safe for concurrent
+// use.
 type Table struct {
 	slots      Slots
 	background func(do func())
@@ -95,9 +97,9 @@ type Table struct {
 
 // Log receives what an operator should know.
 type Log interface {
-	// TopFailed reports that entries are missing in the lists.
+	// TopFailed reports that entries are missing from the lists.
 	TopFailed(err error)
-	// TopOff reports that a right is missing for the lists.
+	// TopOff reports that a right that the lists need is missing.
 	TopOff(err error)
 }
 
@@ -111,7 +113,7 @@ func New(slots Slots, background func(do func()), log Log) *Table {
 	}
 }
 
-// Rule returns what is noted of a rule. The name must not be empty.
+// Rule returns the notes about a rule. The name must not be empty.
 func (t *Table) Rule(name string) *Rule { return &Rule{table: t, name: name} }
 
 // activate reports whether there is room for a rule. If there is, the next flush includes it.
@@ -172,10 +174,10 @@ func (t *Table) Close() {
 	t.Flush()
 }
 
-// Read returns the entries of a list in the present minute, and in a number of minutes before. The
-// name of the list of all rules is "". If the slots are in this process, Read flushes first. It is no
-// method, because linkers keep the exported methods of services that use reflection, and only
-// operators read.
+// Read returns the entries of a list in the current minute and in a number of minutes before. The
+// name of the list of all rules is "". If the slots are in this process, Read flushes first. It is
+// not a method, because in a service that uses reflection the linker keeps all exported methods,
+// and only operators read.
 func Read(ctx context.Context, t *Table, list string, minutes int) (Lists, error) {
 	if t.slots.Here() {
 		t.Flush()
