@@ -26,7 +26,7 @@ func Of(ctx context.Context) (by Actor, ok bool) {
 	return by, ok
 }
 
-// Cut returns a copy of a text without what goes beyond MaxLen. It splits no character.
+// Cut returns a copy of a text, shortened to MaxLen bytes. It splits no character.
 func Cut(text string) string {
 	end := min(len(text), MaxLen)
 	for end < len(text) && end > 0 && !utf8.RuneStart(text[end]) {

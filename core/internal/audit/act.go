@@ -19,9 +19,9 @@ type Act struct {
 	Note          string // for the entry, if the context has none
 }
 
-// Acted writes a line about an act, if the context names who acted. If the act changed something, or
-// may have, it also writes an entry. A Reset that finds nothing, as after most logins, would fill
-// the audit with noise.
+// Acted writes a line about an act, if the context names who acted. If the act changed something,
+// or may have, it also writes an entry. It writes no entry about acts without an effect: a Reset
+// that finds nothing, as after most logins, would fill the audit with noise.
 func (r *Recorder) Acted(ctx context.Context, a Act, changed bool, err error) {
 	r.logAct(ctx, &a, changed, err)
 	if failure.MayHaveActed(err) {

@@ -13,7 +13,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if KEYS[2] then
   local before, present = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0), redis.call('ZSCORE', KEYS[2], ARGV[4])
-  -- If the version before was taken up later than this one, the fleet goes back to this one.
+  -- If the version before was taken up later than this one, the fleet returns to this one.
   if present and (ARGV[3] == '' or present + 0 >= before) then return {} end
   now = math.max(now, before + 1)
 end

@@ -1,8 +1,8 @@
-// Package audit records what operators did, for operators: in a stream of Redis for all
-// processes, or in this process. Both keep a bounded number of entries, and forget the oldest.
+// Package audit records the acts of operators, in a Redis stream for all processes or in this
+// process alone. Both keep a bounded number of entries and forget the oldest.
 //
-// An entry is written after the act, by a script of its own: in a cluster, the stream and the
-// subject are in different slots. If a process dies in between, its act is missing here.
+// An entry is written after the act by a script of its own, because in a cluster the stream and the
+// subject are in different slots. If a process dies in between, the act has no entry.
 package audit
 
 import (
@@ -55,9 +55,9 @@ type Trail interface {
 	read(ctx context.Context, before string, n int) ([]Entry, error)
 }
 
-// By returns the entry with the author and the note of the operator that a context names. If that
-// has no note, the entry keeps its own. All texts are copies, because the entry may be written when
-// the call that it is about is over.
+// By returns the entry with the author and the note of the operator that a context names. If the
+// operator left no note, the entry keeps its own. All texts are copied, because the entry may be
+// written after the call has ended.
 func (e Entry) By(ctx context.Context) Entry {
 	by, _ := actor.Of(ctx)
 	e.Author = by.Author

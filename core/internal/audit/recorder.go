@@ -13,7 +13,7 @@ import (
 type Log interface {
 	// AuditFailed reports that an entry could not be written.
 	AuditFailed(err error)
-	// AuditOff reports that a right is missing to write entries.
+	// AuditOff reports that the right to write entries is missing.
 	AuditOff(err error)
 }
 
@@ -34,8 +34,8 @@ func NewRecorder(trail Trail, tasks background.Runner, lines *slog.Logger, log L
 	return &Recorder{trail: trail, tasks: tasks, lines: lines, log: log}
 }
 
-// Record writes an entry. It waits for the reply, so that Read returns the entry afterwards, but
-// only until the context ends or the patience is over since the act began.
+// Record writes an entry. It waits for the reply, so that Read returns the entry afterwards, but at
+// most until the context ends or the patience since began is over.
 func (r *Recorder) Record(ctx context.Context, began time.Time, e Entry) {
 	e = e.By(ctx)
 	written := make(chan struct{})
@@ -44,9 +44,9 @@ func (r *Recorder) Record(ctx context.Context, began time.Time, e Entry) {
 }
 
 // RulesChanged writes that the rules have changed from one version to another, unless another
-// process has written it. The version before is "" for the first one of this process. If earlier is
-// not nil, RulesChanged first waits until it is closed: it belongs to the change before this one.
-// It closes written when the change is written.
+// process has done so. The version before is "" for the first one of this process. If earlier is
+// not nil, RulesChanged first waits until it is closed, which means that the previous change is
+// written. It closes written when this change is written.
 func (r *Recorder) RulesChanged(ctx context.Context, before, now string, earlier <-chan struct{}, written chan<- struct{}) {
 	e := Entry{Act: Rules, Before: before, After: now}.By(ctx)
 	r.write(ctx, written, func(ctx context.Context) error {
@@ -58,14 +58,14 @@ func (r *Recorder) RulesChanged(ctx context.Context, before, now string, earlier
 }
 
 // Read returns at most n entries that are older than the one with the ID before, or the newest ones
-// if that is "", newest first. It is no method, because linkers keep the exported methods of
-// services that use reflection, and only operators read.
+// if that is "", newest first. It is not a method, because in a service that uses reflection the
+// linker keeps all exported methods, and only operators read.
 func Read(ctx context.Context, from *Recorder, before string, n int) ([]Entry, error) {
 	return from.trail.read(ctx, before, n)
 }
 
-// write writes into the trail in the background, unless a right is missing, and closes the channel
-// afterwards.
+// write writes into the trail in the background, unless a right is missing, and then closes the
+// channel.
 func (r *Recorder) write(ctx context.Context, written chan<- struct{}, write func(context.Context) error) {
 	r.tasks.Run(ctx, written, func(ctx context.Context) {
 		if r.feature.IsOff() {

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// The script is here, and not with those that decide, because it knows nothing of algorithms.
+// The script is in this package because it does not depend on algorithms.
 //
 //go:embed append.lua
 var appendText string
@@ -24,8 +24,8 @@ type Stream struct {
 	key, versions string
 }
 
-// NewStream returns the stream of a prefix. No subject has the hash tag of its keys, because two
-// hex digits follow a % there.
+// NewStream returns the stream of a prefix. The hash tag of its keys cannot belong to a subject,
+// where two hex digits follow each %.
 func NewStream(redis *redisstore.Store, prefix string) *Stream {
 	return &Stream{redis, prefix + ":{%audit}:as1", prefix + ":{%audit}:av1"}
 }
@@ -73,7 +73,7 @@ func (s *Stream) read(ctx context.Context, before string, n int) (entries []Entr
 }
 
 // readEntries reads the reply of XREVRANGE: for each entry its ID, and a list of its fields and
-// their values. Fields that are not ours are left out.
+// their values. It leaves out unknown fields.
 func readEntries(reply any) (entries []Entry, err error) {
 	list, _ := reply.([]any)
 	for _, item := range list {

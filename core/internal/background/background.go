@@ -1,5 +1,5 @@
-// Package background carries out what belongs to an operator's act, but must not end with the
-// operator's context: the entry in the audit, and the change of a list.
+// Package background runs the tasks of an operator's act that must not end with the operator's
+// context: writing the audit entry and changing a list.
 package background
 
 import (
@@ -9,13 +9,13 @@ import (
 
 // Runner runs tasks in the background.
 type Runner struct {
-	// Start runs a task that nobody waits for, except a store that is closed.
+	// Start runs a task that nobody waits for, except Close of a store.
 	Start func(do func())
 	// Patience is how long Await waits, from the beginning of an act.
 	Patience time.Duration
 }
 
-// Run runs a task in the background, also after the context has ended, and closes done afterwards.
+// Run runs a task in the background, even if the context has ended, and then closes done.
 func (r Runner) Run(ctx context.Context, done chan<- struct{}, do func(context.Context)) {
 	r.Start(func() {
 		defer close(done)

@@ -1,8 +1,8 @@
 -- Enters subjects into the index of a rule's bans, and removes some whose bans have ended.
 --
--- KEYS[1]   a sorted set of all subjects, with the score 0, so that it is in their order
--- KEYS[2]   a sorted set of all subjects by when their bans end (microseconds)
--- ARGV[1]   the largest number of subjects; beyond that, those go whose bans end first
+-- KEYS[1]   a sorted set of all subjects with the score 0, so that it is sorted by subject
+-- KEYS[2]   a sorted set of all subjects by the end of their bans (microseconds)
+-- ARGV[1]   the largest number of subjects; beyond that, those whose bans end first are removed
 -- ARGV[2]   how long an entry stays after its ban has ended (microseconds), because the clocks of
 --           the servers of a cluster differ
 -- ARGV      then for each subject two: when its ban ends (microseconds), and the subject
@@ -19,7 +19,8 @@ end
 redis.call('ZADD', KEYS[1], unpack(subjects))
 redis.call('ZADD', KEYS[2], 'GT', unpack(ends))
 
--- More can go than came, so ended ones do not pile up; but no more than a call has time for.
+-- A call removes more subjects than it adds, so that ended bans do not pile up, but no more than it
+-- has time for.
 local most = #subjects / 2 + 10
 local function remove(gone)
   if #gone > 0 then
@@ -36,7 +37,8 @@ if over > 0 then
 end
 local all = redis.call('ZCOUNT', KEYS[1], '-inf', '+inf')
 if all > count then
-  -- The other set was removed by hand, or evicted. Subjects without an end would stay for ever.
+  -- The other set was removed by hand or evicted. Without this, subjects without an end would stay
+  -- forever.
   local from = now % all
   for _, subject in ipairs(redis.call('ZRANGE', KEYS[1], from, from + 19)) do
     if not redis.call('ZSCORE', KEYS[2], subject) then redis.call('ZREM', KEYS[1], subject) end

@@ -1,10 +1,10 @@
-// Package banlist lists the subjects that are banned, for operators. A ban itself lies
-// beside the counters of its subject, where the deciding scripts read it. The list only says where
-// to look: each entry of a page is checked against the ban. So it may be late, incomplete or lost.
-// It cannot lie beside the bans, because these are in the slots of their subjects.
+// Package banlist lists the subjects that are banned, for operators. A ban itself is stored beside
+// the counters of its subject, where the deciding scripts read it. The list only says where to
+// look: each entry of a page is checked against the ban, so the list may be late, incomplete or
+// lost. It cannot be stored beside the bans, because they are in the slots of their subjects.
 //
-// A ban by hand is listed at once. Any other is listed by the processes that read it in a reply of
-// the store: Sightings collects such bans, and writes them in the background.
+// A ban by hand is listed at once. Other bans are listed by the processes that see them in a reply
+// of the store: Sightings collects such bans and writes them in the background.
 package banlist
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Most is the largest number of bans that are listed: of a rule in Redis, and of all rules in
-	// this process without Redis. Beyond that, those are left out that end first.
+	// Most is the largest number of bans in the list: of each rule in Redis, or of all rules
+	// together in a process without Redis. Beyond that, the bans that end first are left out.
 	Most = 100_000
 	// MaxSubject is the length of the longest subject that is listed, because callers may choose
 	// their subjects.
@@ -47,15 +47,15 @@ type List interface {
 	AddByHand(ctx context.Context, ban Sighting, author, note string) error
 	// Remove removes the ban of a subject from the list.
 	Remove(ctx context.Context, rule, subject string) error
-	// Page looks at n bans of a rule in the order of their subjects, beginning behind the subject
-	// after, and returns those that are in force. next is the after of the next page, or "" if this
-	// is the last one.
+	// Page looks at n bans of a rule in the order of their subjects, starting behind the subject
+	// after, and returns those that are in force. To get the next page, pass next as after; next is
+	// "" if this is the last page.
 	Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error)
 	// Of returns the ban of a subject, listed or not, or false if none is in force.
 	Of(ctx context.Context, rule, subject string) (e Entry, ok bool, err error)
 }
 
-// annotate fills in how the ban came about, by the note beside it.
+// annotate fills in who imposed the ban, from the note beside it.
 func (e *Entry) annotate(n algorithm.BanNote, ok bool) {
 	if ok = ok && n.Ends == e.Ends; ok {
 		e.Author, e.Note = n.Author, n.Note

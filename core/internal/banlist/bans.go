@@ -15,7 +15,7 @@ import (
 type Log interface {
 	// BansFailed reports that bans could not be listed.
 	BansFailed(err error)
-	// BansOff reports that a right is missing for the list.
+	// BansOff reports that a right that the list needs is missing.
 	BansOff(err error)
 	// Panicked reports a panic that was caught.
 	Panicked(err error)
@@ -24,8 +24,8 @@ type Log interface {
 // Within calls a function with a context that bounds how long it takes.
 type Within func(ctx context.Context, do func(context.Context) error) error
 
-// Bans lists bans in the background: those that calls meet, and those that operators impose. Make
-// one with New. It is safe for concurrent use.
+// Bans lists bans in the background: those that calls run into, and those that operators impose.
+// Make one with New. It is safe for concurrent use.
 type Bans struct {
 	list    List
 	seen    *Sightings
@@ -35,8 +35,7 @@ type Bans struct {
 	feature optional.Feature
 }
 
-// New returns the Bans of a list. within bounds a read of a page; it is nil if the list is that of
-// this process.
+// New returns the Bans of a list. within bounds the time to read a page; it is nil without Redis.
 func New(list List, within Within, tasks background.Runner, log Log) *Bans {
 	b := &Bans{list: list, within: within, tasks: tasks, log: log}
 	b.seen = NewSightings(b.add, tasks.Start, log.Panicked)
@@ -44,7 +43,7 @@ func New(list List, within Within, tasks background.Runner, log Log) *Bans {
 }
 
 // Saw lists the ban that a verdict reports, if the store has just reported it. Without Redis, only
-// the call that begins a ban needs to do so. Saw copies what it keeps.
+// the call that begins a ban lists it. Saw copies what it keeps.
 func (b *Bans) Saw(key []byte, rule string, subject []byte, v *algorithm.Verdict) {
 	if v.From == algorithm.FromStore && (b.within != nil || v.Struck) {
 		b.seen.See(key, rule, subject, v.At+v.RetryAfter)
@@ -55,8 +54,8 @@ func (b *Bans) add(ctx context.Context, met []Sighting) error {
 	return b.write(ctx, func(ctx context.Context) error { return b.list.Add(ctx, met) })
 }
 
-// Imposed lists a ban by hand in the background, and closes the channel afterwards. If changed is
-// false, a longer ban was in force before, and keeps its author.
+// Imposed lists a ban by hand in the background, and then closes the channel. If changed is false,
+// a longer ban was already in force, and keeps its author.
 func (b *Bans) Imposed(ctx context.Context, ban Sighting, changed bool) (listed <-chan struct{}) {
 	ban.Rule, ban.Subject = strings.Clone(ban.Rule), strings.Clone(ban.Subject) // a framework may have lent them for one call
 	by, _ := actor.Of(ctx)
@@ -72,7 +71,7 @@ func (b *Bans) Imposed(ctx context.Context, ban Sighting, changed bool) (listed 
 	})
 }
 
-// Lifted removes a ban from the list in the background, and closes the channel afterwards.
+// Lifted removes a ban from the list in the background, and then closes the channel.
 func (b *Bans) Lifted(ctx context.Context, rule, subject string) (removed <-chan struct{}) {
 	rule, subject = strings.Clone(rule), strings.Clone(subject)
 	return b.change(ctx, func(ctx context.Context) error { return b.list.Remove(ctx, rule, subject) })
@@ -102,7 +101,7 @@ func (b *Bans) write(ctx context.Context, write func(context.Context) error) err
 	return err
 }
 
-// Page lists the bans that calls have met, and then returns a page of the list. See [List].
+// Page lists the bans that calls ran into, and then returns a page of the list. See [List].
 func (b *Bans) Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error) {
 	read := func(ctx context.Context) (err error) {
 		b.seen.Flush(ctx)
@@ -122,5 +121,5 @@ func (b *Bans) Of(ctx context.Context, rule, subject string) (e Entry, ok bool, 
 	return b.list.Of(ctx, rule, strings.Clone(subject))
 }
 
-// Close lists the bans that calls have met. Later ones are ignored.
+// Close lists the bans that calls ran into. Later ones are ignored.
 func (b *Bans) Close() { b.seen.Close() }

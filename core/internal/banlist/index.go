@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// The scripts are here, and not with those that decide, because they know nothing of algorithms.
+// The scripts are in this package because they do not depend on algorithms.
 var (
 	//go:embed add.lua
 	addText string
@@ -30,19 +30,19 @@ var (
 )
 
 const (
-	// addedAtOnce is how many bans one script call enters, and listedAtOnce how many it lists, so
-	// that neither takes the server longer than 250 us. Listing 100 takes it 40 to 100 us; 1,000
-	// took 0.9 to 1.2 ms.
+	// addedAtOnce is how many bans one script call adds, and listedAtOnce how many one lists, so
+	// that neither takes the server longer than 250 us. Listing 100 takes 40 to 100 us; 1,000 took
+	// 0.9 to 1.2 ms.
 	addedAtOnce, listedAtOnce = 10, 100
 	// keptFor is how long an entry stays in the index after its ban has ended, in microseconds.
 	keptFor = int64(time.Minute / time.Microsecond)
 )
 
-// Index is the List of all processes, in Redis: an index of the subjects of each rule, in a slot of
-// its own, which expires soon after the last ban in it has ended. One of its sets is in the order
-// of the subjects, for pages that miss nothing while bans come and go. The other is by end, so that
-// each call that enters bans removes some that have ended. Its errors are those of the context, and
-// *failure.Error.
+// Index is the List of all processes, in Redis. It has an index of the subjects of each rule, in a
+// slot of its own, which expires soon after its last ban has ended. One set of the index is sorted
+// by subject, so that pages miss nothing while bans come and go. The other is sorted by end, so
+// that each call that adds bans can remove some that have ended. The errors of its methods are
+// those of the context, and *failure.Error.
 type Index struct {
 	redis   *redisstore.Store
 	keyHead string
@@ -89,8 +89,8 @@ func (x *Index) add(ctx context.Context, bans []Sighting) error {
 	return err
 }
 
-// AddByHand implements List. The note is first: without an entry it does no harm, and it expires
-// with the ban.
+// AddByHand implements List. It writes the note first: a note without an entry does no harm and
+// expires with the ban.
 func (x *Index) AddByHand(ctx context.Context, ban Sighting, author, note string) error {
 	kept := algorithm.BanNote{Ends: ban.Ends, Author: author, Note: note}
 	return x.redis.Operate(ctx, func(ctx context.Context) error {
@@ -113,7 +113,7 @@ func (x *Index) Remove(ctx context.Context, rule, subject string) error {
 	})
 }
 
-// Page implements List. It takes a trip for each hundred bans, and further ones for the bans.
+// Page implements List. It takes one trip for each hundred subjects, and more for their bans.
 func (x *Index) Page(ctx context.Context, rule, after string, n int) (page []Entry, next string, err error) {
 	err = x.redis.Operate(ctx, func(ctx context.Context) error {
 		now, subjects, err := x.list(ctx, rule, after, n)
@@ -189,8 +189,8 @@ func readList(reply []any) (now int64, subjects []string, err error) {
 	return now, subjects, nil
 }
 
-// inForce returns the bans of subjects that are in force now. Keys that hold something else are no
-// bans.
+// inForce returns the bans of subjects that are in force now. It ignores keys that hold something
+// else.
 func (x *Index) inForce(ctx context.Context, rule string, subjects []string, now int64) (page []Entry, err error) {
 	bans, notes := make([]string, len(subjects)), make([]string, len(subjects))
 	banTail, noteTail := rediskey.BanTail(rule, false), rediskey.BanNoteTail(rule)

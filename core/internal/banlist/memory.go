@@ -19,16 +19,16 @@ type Memory struct {
 	mu        sync.Mutex
 	rules     map[string]map[string]listed // by rule and subject
 	count     int
-	nextSweep int // the count at which ended bans are looked for
+	nextSweep int // the number of bans at which ended ones are removed
 }
 
-// listed is what is kept of a ban. The store knows the rest.
+// listed is what the list keeps of a ban. The store has the rest.
 type listed struct {
 	algorithm.BanNote
 	byHand bool
 }
 
-// minSweep is the smallest count at which ended bans are looked for.
+// minSweep is the smallest number of bans at which ended ones are removed.
 const minSweep = 1_000
 
 // NewMemory returns a list of at most most bans in a store.

@@ -12,21 +12,23 @@ import (
 )
 
 const (
-	// maxWaiting is how many bans wait to be listed. When there are more, a later call of their
-	// subjects gets them listed. So a process enters no more in a second, whatever callers do.
+	// maxWaiting is how many bans can wait to be listed. Further bans are listed after a later call
+	// of their subjects. So a process lists no more than this per second, whatever callers do.
 	maxWaiting = 500
-	// delay is how long the first ban waits for others, at most. It is at least half as long.
+	// delay is how long the first ban waits for others at most. It waits at least half as long.
 	delay = time.Second
-	// maxKnown and knownFor bound how many bans a process knows to be listed, and for how long: up to
-	// twice as many, and twice as long. Then they are listed again, in case the list was lost.
+	// maxKnown and knownFor bound how many bans a process remembers as listed, and for how long.
+	// The actual bounds are up to twice as large. Then bans are listed again, in case the list was
+	// lost.
 	maxKnown = 50_000
 	knownFor = 10 * time.Minute
-	// sameEnd is by how much the ends of one ban may differ, in microseconds, if the clock was set.
+	// sameEnd is by how much two readings of one ban's end may differ, in microseconds, because the
+	// clock may have been set.
 	sameEnd = int64(time.Second / time.Microsecond)
 )
 
-// Sightings collects bans that calls have met, and passes each on to be listed, once, in the
-// background. It is safe for concurrent use.
+// Sightings collects the bans that calls run into, and passes each on once, in the background, to
+// be listed. It is safe for concurrent use.
 type Sightings struct {
 	write func(context.Context, []Sighting) error
 	start func(func()) // runs a function in the background
@@ -44,8 +46,8 @@ type Sightings struct {
 	writing chan struct{} // holds a value while bans are being written
 }
 
-// NewSightings returns a Sightings that passes bans on to a function, in the background. It reports
-// panics to another.
+// NewSightings returns a Sightings that passes bans on to write, in the background. It reports
+// panics to panicked.
 func NewSightings(write func(context.Context, []Sighting) error, start func(func()), panicked func(err error)) *Sightings {
 	return &Sightings{write: write, start: start, panicked: panicked, seed: maphash.MakeSeed(), writing: make(chan struct{}, 1)}
 }

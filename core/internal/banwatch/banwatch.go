@@ -1,7 +1,7 @@
 // Package banwatch reads the bans and blocks of all processes from their lists, in the background,
 // so that they hold in this process too while the store does not answer: see package knownbans. It
-// polls them with the scripts that page them: an old Redis has those, and older processes need not
-// take part.
+// polls them with the scripts that return their pages, which work in an old Redis and need no help
+// from other processes.
 package banwatch
 
 import (
@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// first is the longest time from the start to the first round, and every from one round to the
-	// next. The shortest is half of it, chosen at random, so that the processes of a fleet do not
-	// read at the same time.
+	// first is the longest time from the start to the first round, and every is the longest time
+	// between rounds. The actual times are random, down to half of these, so that the processes of
+	// a fleet do not read at the same time.
 	first, every = time.Second, 15 * time.Second
-	// In one round, at most mostPages pages of pageSize bans are read, up to a page more than
-	// mostBans bans, and mostChecks bans that are known here and are not on these pages. The next
-	// round goes on where this one stopped.
+	// One round reads at most mostPages pages of pageSize bans, and stops after the page that
+	// reaches mostBans bans. It also reads at most mostChecks bans that are known here but are not
+	// on these pages. The next round continues where this one stopped.
 	mostPages, pageSize, mostBans, mostChecks = 50, 100, 500, 100
 )
 
@@ -51,13 +51,13 @@ type Watch struct {
 
 	reading sync.Mutex
 	at      list   // the list that the next round begins with
-	after   string // behind this subject
+	after   string // continues behind this subject
 }
 
 // list is a list of one rule.
 type list struct {
 	rule   string
-	blocks bool // among its overrides, rather than bans
+	blocks bool // the blocks among the rule's overrides, instead of its bans
 }
 
 func (l list) compare(other list) int {
@@ -73,7 +73,7 @@ func (l list) compare(other list) int {
 
 // Log receives what an operator should know.
 type Log interface {
-	// BanWatchOff reports that a right is missing to read the lists.
+	// BanWatchOff reports that the right to read the lists is missing.
 	BanWatchOff(err error)
 }
 
@@ -99,7 +99,7 @@ func (w *Watch) Started() bool {
 	return w.timer != nil
 }
 
-// plan plans the next round, between half the time from now and the whole time. again says that it
+// plan schedules the next round, between half of longest and longest from now. again says that it
 // follows another round.
 func (w *Watch) plan(longest time.Duration, again bool) {
 	w.mu.Lock()
@@ -136,9 +136,9 @@ func (w *Watch) round() {
 	}
 }
 
-// Read makes a round. It reads from the lists, and then checks the bans that it did not find there. If
-// a right is missing, the next rounds are left out. Nothing is logged while the store does not
-// answer, because calls log that.
+// Read makes a round. It reads the lists, and then checks the known bans that it did not find
+// there. If a right is missing, it skips the next rounds. Nothing is logged while the store does
+// not answer, because calls log that.
 func (w *Watch) Read(ctx context.Context) error {
 	w.reading.Lock()
 	defer w.reading.Unlock()
@@ -163,8 +163,8 @@ func (w *Watch) lists() (all []list) {
 	return slices.Compact(all)
 }
 
-// readLists reads the next pages, and remembers where it stopped. A page that a server does not
-// answer for does not keep it from others. The error is that of the last such page.
+// readLists reads the next pages and remembers where it stopped. If a server does not answer for a
+// page, readLists continues with the others, and returns the last such error.
 func (w *Watch) readLists(ctx context.Context, all []list) (failed error) {
 	start, found := slices.BinarySearchFunc(all, w.at, list.compare)
 	if !found {

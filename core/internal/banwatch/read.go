@@ -37,8 +37,8 @@ func (w *Watch) key(subject, tail string) []byte {
 	return rediskey.Append(nil, w.keyHead, subject, tail)
 }
 
-// check reads bans and blocks that are known here and were not confirmed since a time: their lists
-// may have lost them, or they were lifted.
+// check reads the bans and blocks that are known here but were not confirmed since a time. The
+// lists may have lost them, or they were lifted.
 func (w *Watch) check(ctx context.Context, since int64) error {
 	keys := w.table.Unconfirmed(since, mostChecks)
 	if len(keys) == 0 {
@@ -46,7 +46,7 @@ func (w *Watch) check(ctx context.Context, since int64) error {
 	}
 	sent := w.table.Begin()
 	return w.redis.Operate(ctx, func(ctx context.Context) (failed error) {
-		now, failed := w.redis.Now(ctx, keys[0]) // a ban that timed out may be known before that clock was seen
+		now, failed := w.redis.Now(ctx, keys[0]) // after a timeout, a ban may be known before the server's clock
 		if failed == nil {
 			w.table.SawStoreTime(now)
 		}

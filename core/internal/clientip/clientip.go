@@ -1,5 +1,5 @@
-// Package clientip finds the address of a caller behind proxies, and the subject that an address is
-// counted by.
+// Package clientip finds the address of a caller behind proxies, and the subject by which an
+// address is counted.
 package clientip
 
 import (
@@ -70,7 +70,7 @@ func New(c Config) (*Finder, *Error) {
 func (c Config) checkHeader() string {
 	switch {
 	case len(c.TrustedProxies) == 0:
-		return "is read from TrustedProxies only: name them"
+		return "is only read from TrustedProxies: set them too"
 	case strings.Trim(strings.ToLower(c.Header), "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
 		return "must be the name of a header"
 	}
@@ -97,7 +97,7 @@ func parseProxy(text string) (prefix netip.Prefix, why string) {
 	}
 	// fc00::/7 and 10.0.0.0/8 are the widest networks that one owner can have.
 	if prefix.Bits() < 7 || prefix.Addr().Is4() && prefix.Bits() < 8 {
-		return prefix, "is wider than any network of one owner, so that anybody could choose the address that is counted"
+		return prefix, "is wider than any network of one owner, so anybody could choose the address that is counted"
 	}
 	return prefix.Masked(), ""
 }
@@ -115,9 +115,9 @@ func (f *Finder) Trusts(addr netip.Addr) bool {
 	return false
 }
 
-// Behind returns the address of the caller behind a trusted peer, by the lines of Header. They are
-// read from the right as far as the hops are trusted. The first hop that is not trusted is the
-// caller. A hop that cannot be read stops the search at the one before it.
+// Behind returns the address of the caller behind a trusted peer, from the lines of Header. It
+// reads them from the right as long as the hops are trusted. The first hop that is not trusted is
+// the caller. If a hop cannot be read, the last one before it is.
 func (f *Finder) Behind(peer netip.Addr, lines []string) netip.Addr {
 	client := peer
 	for i := len(lines) - 1; i >= 0; i-- {

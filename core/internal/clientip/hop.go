@@ -17,8 +17,7 @@ func (f *Finder) cutLast(line string) (rest, hop string, more bool) {
 }
 
 // lastOutsideQuotes returns the index of the last mark that is in no quoted string, or -1. It reads
-// from the right, where a trusted proxy wrote, so a quote that is left open further left hides
-// nothing.
+// from the right, where a trusted proxy wrote, so an open quote further left hides nothing.
 func lastOutsideQuotes(text string, mark byte) int {
 	quoted := false
 	for i := len(text) - 1; i >= 0; i-- {
@@ -58,7 +57,7 @@ func parseHop(hop string) netip.Addr {
 	if len(hop) > 64 {
 		return netip.Addr{}
 	}
-	if strings.HasPrefix(hop, "[") || strings.Count(hop, ":") == 1 { // only then, because an error is an allocation
+	if strings.HasPrefix(hop, "[") || strings.Count(hop, ":") == 1 { // not for other hops, because an error would allocate
 		if withPort, err := netip.ParseAddrPort(hop); err == nil {
 			return Plain(withPort.Addr())
 		}

@@ -17,22 +17,22 @@ const (
 	// compareEvery is the longest time, by the monotonic clock, for which a jump of the wall clock
 	// goes unnoticed.
 	compareEvery = 10 * time.Millisecond
-	// maxAhead is how far the wall clock may be ahead before it is followed. That costs callers
-	// nothing.
+	// maxAhead is how far the wall clock may be ahead before this clock follows it. Following it
+	// forward costs callers nothing.
 	maxAhead = 10 * time.Millisecond
-	// maxBehind is how far the wall clock may be behind before it is followed. A step back makes
-	// callers wait, because all that was used before counts as used then, so it is not made for a
-	// clock that is only slewed or was read in a bad moment.
+	// maxBehind is how far the wall clock may be behind before this clock follows it. A step back
+	// makes callers wait, because everything used before counts as used at the new time. So this
+	// clock does not step back if the wall clock is only slewed or was read at a bad moment.
 	maxBehind = time.Second
 	// maxSpread is how far two comparisons in a row may differ to be trusted: a goroutine may lose
 	// its processor between the two readings of one comparison.
 	maxSpread = time.Millisecond
 )
 
-// Clock counts a time that never steps, Awake, and by how much the wall clock is ahead of it,
-// Ahead. Their sum is the time since the epoch. It steps back if the wall clock does, and jumps
-// ahead with it, for example after a suspension. [Clock.Start] must be called first; then a Clock
-// is safe for concurrent use.
+// Clock has a time that never steps, Awake, and knows by how much the wall clock is ahead of it,
+// Ahead. Their sum is the time since the epoch. The sum steps back if the wall clock does, and
+// jumps ahead with it, for example after a suspension. [Clock.Start] must be called first; then a
+// Clock is safe for concurrent use.
 type Clock struct {
 	// Read reads the wall clock, in nanoseconds since the epoch, and the monotonic one, in
 	// nanoseconds since Start. Start sets it; a test may replace it before the clock is used.
@@ -46,7 +46,7 @@ type Clock struct {
 	mu    sync.Mutex   // held while they are compared
 }
 
-// Start sets the clock by the wall clock.
+// Start sets the clock to the wall clock.
 func (c *Clock) Start() {
 	c.start = time.Now()
 	c.begin = c.start.UnixNano()

@@ -31,8 +31,8 @@ func OfCallers(callers []uintptr) string {
 	}
 }
 
-// Once returns a function that returns OfCaller. It looks for the line once, because that takes
-// longer than everything else about a set of rules.
+// Once returns a function that returns OfCaller. It determines the line only once, because that
+// takes longer than everything else about a set of rules.
 func Once() func() string {
 	place := ""
 	return func() string {

@@ -28,9 +28,9 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
-// Add stores a value unless the key has one or the map has limit entries: callers may choose the
-// keys, so the map is bounded. It returns the value that the map holds for the key and true, or the
-// given value and false if the map is full.
+// Add stores a value unless the key has one or the map has limit entries. The map is bounded
+// because callers may choose the keys. It returns the value that the map holds for the key and
+// true, or the given value and false if the map is full.
 func (m *Map[K, V]) Add(key K, value V, limit int) (_ V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

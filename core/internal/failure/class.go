@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Class is the kind of a failure. Its text stands in logs and metrics, so it stays as it is.
+// Class is the kind of a failure. Its text appears in logs and metrics, so it must not change.
 type Class string
 
 // The classes. Core exports each of them as a StoreErrorClass.
@@ -18,15 +18,15 @@ const (
 	BreakerOpen  Class = "breaker_open"     // not sent, because calls just before got no answer
 	Refused      Class = "refused_by_redis" // the server has no room, or refuses us: somebody has to change something
 	Foreign      Class = "foreign_value"    // a key of ours holds a value that we never wrote
-	Unexpected   Class = "unexpected"       // an answer that the script does not give
+	Unexpected   Class = "unexpected"       // a reply that no script of ours gives
 )
 
 // classes are all classes, in the order of Counts.
 var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, BreakerOpen, Refused, Foreign, Unexpected}
 
-// MayHaveCharged reports whether a call that failed in this way may have been charged: it was sent
-// and no readable answer came, or the server may have ended a script halfway because a right is
-// missing.
+// MayHaveCharged reports whether a call that failed in this way may have been charged. It may if it
+// was sent and no readable answer came, or if the server may have stopped a script halfway because
+// a right is missing.
 func (c Class) MayHaveCharged() bool {
 	return c == Timeout || c == Lost || c == Refused || c == Unexpected
 }

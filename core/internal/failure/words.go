@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cause is the meaning of words in an error: the class of a reply of Redis that has any of them, and
-// what an operator should change.
+// cause is the meaning of words in an error: the class of a Redis reply that contains any of them,
+// and what an operator should change.
 type cause struct {
 	words  words
 	class  Class // "" if they are not Redis's, and the error's type tells its class
@@ -19,9 +19,9 @@ type words []string
 type marks uint8
 
 const (
-	inScript marks = 1 << iota // an error of a script has the words, and Redis 6.2 puts others before them
-	noRight                    // our user may not do this, or nobody may, because the server has renamed a command
-	lasting                    // until somebody changes something, although the class may pass by itself
+	inScript marks = 1 << iota // in an error of a script, before whose words Redis 6.2 puts others
+	noRight                    // our user may not do this, or nobody may because the server has renamed a command
+	lasting                    // lasts until somebody changes something, although failures of this class may pass
 )
 
 // TooOld is the reply of a server before Redis 6.2 to SET with PXAT in a script.
@@ -30,15 +30,15 @@ const TooOld = "ERR syntax error"
 // RightsPage is the page that lists the rights of the Redis user.
 const RightsPage = "core/REDIS.md"
 
-// These are the changes that an operator is advised to make for other reasons, too.
+// Advice that is given for several causes.
 const (
 	RightsForKeys     = "give the Redis user the rights that " + RightsPage + " lists, for all keys that begin with Options.Prefix"
 	RightsForCommands = "give the Redis user the rights that " + RightsPage + " lists; ACL LOG in Redis shows which one is missing"
 	TagsForProxy      = `let the proxy choose the server by what stands between { and } in a key (hash_tag: "{}" in twemproxy, enable_hashtagging: true in Envoy)`
 )
 
-// causes are the words that Redis, TLS, the network and the Redis client use in their errors, and
-// those of redisstore. The first match counts.
+// causes are the words that Redis, TLS, the network, the Redis client and redisstore use in their
+// errors. The first match counts.
 var causes = []cause{
 	{words{"WRONGTYPE", "NOTACOUNTER", "data string too short"}, Foreign, inScript, ""}, // not a counter's value
 
@@ -81,7 +81,7 @@ var causes = []cause{
 	{words{"connection refused"}, "", 0, "start Redis, or correct the address in the Redis client's options"},
 	{words{"no such host"}, "", 0, "correct the address in the Redis client's options, or the name service"},
 	{words{"nobody answers", "no route to host", "network is unreachable", "i/o timeout"}, "", 0, "correct the address in the Redis client's options, or open the network on the way there"},
-	{words{"does not answer"}, "", 0, "see whether Redis hangs: it is stopped, swaps, or runs a slow command"},
+	{words{"does not answer"}, "", 0, "see whether Redis hangs: it may be stopped, swap, or run a slow command"},
 	{words{"closes new connections"}, "", 0, "see Redis's log, or that of a proxy before it"},
 	{words{"longer than Timeout"}, "", 0, "raise Options.Timeout, or keep connections ready with MinIdleConns in the Redis client's options"},
 	{words{"of the client's pool were in use"}, "", 0, "raise PoolSize in the Redis client's options"},
@@ -93,7 +93,7 @@ func (w words) match(text string, isIn func(text, words string) bool) bool {
 	return slices.ContainsFunc(w, func(words string) bool { return isIn(text, words) })
 }
 
-// find returns the first cause that matches, or one that says nothing.
+// find returns the first cause that matches, or the zero cause.
 func find(matches func(cause) bool) cause {
 	if i := slices.IndexFunc(causes, matches); i >= 0 {
 		return causes[i]
@@ -101,8 +101,8 @@ func find(matches func(cause) bool) cause {
 	return cause{class: Unexpected}
 }
 
-// ClassOfReply returns the class of an error reply of Redis. Its first words count, after ERR, and
-// otherwise those of an error in a script.
+// ClassOfReply returns the class of an error reply of Redis. It looks at the first words, after
+// ERR, and then for the words of an error in a script.
 func ClassOfReply(text string) Class {
 	start := strings.TrimPrefix(text, "ERR ")
 	first := find(func(c cause) bool { return c.class != "" && c.words.match(start, strings.HasPrefix) })

@@ -5,8 +5,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
-// Observe learns from the store's answers to a question that was sent at the given time: which bans
-// and blocks are in force, and which are not.
+// Observe updates the table with the store's answers to a question that was sent at the given time.
+// They say which bans and blocks are in force and which are not.
 func (t *Table) Observe(counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	for i := range counters {
 		if c := &counters[i]; c.Override != nil || c.Limit.Kind == algorithm.Ban { // few have either
@@ -28,7 +28,7 @@ func (t *Table) ObserveOne(c *algorithm.Counter, v *algorithm.Verdict, sent int6
 	}
 }
 
-// observe records that a ban or block lasts for so long, or that there is none if lasts is 0.
+// observe records how long a ban or block lasts; 0 means that there is none.
 func (t *Table) observe(key []byte, lasts, at, sent int64, byOperator bool) {
 	switch {
 	case lasts > 0 && t.isConfirmed(key, lasts):
@@ -40,8 +40,8 @@ func (t *Table) observe(key []byte, lasts, at, sent int64, byOperator bool) {
 	}
 }
 
-// isConfirmed reports whether a ban of about the same end was confirmed just before, so that calls of
-// one subject do not all write to the table.
+// isConfirmed reports whether a ban with about the same end was confirmed just before, so that not
+// every call of a subject has to write to the table.
 func (t *Table) isConfirmed(key []byte, lasts int64) bool {
 	e, known := t.find(key)
 	if !known || t.clock.Now()-e.since >= int64(clock.MaxAge) {
@@ -51,9 +51,9 @@ func (t *Table) isConfirmed(key []byte, lasts int64) bool {
 	return max(later, -later) < clock.MaxAge.Microseconds()
 }
 
-// StandIn answers for the counters that the store did not answer for, if the table has a ban or a
-// block that decides them. The verdicts are those of a call that the store has refused for it, so
-// one rule's block leaves no other counter to decide.
+// StandIn answers for the counters for which the store did not, if the table has a ban or a block
+// that decides them. The verdicts are the same as if the store had refused the call for it, so a
+// block of one rule leaves no other counter undecided.
 func (t *Table) StandIn(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	if t.count.Load() == 0 {
 		return
@@ -76,8 +76,8 @@ func (t *Table) StandIn(counters []algorithm.Counter, verdicts []algorithm.Verdi
 	}
 }
 
-// block answers for the counters of rules from which a subject is blocked. It reports whether that
-// refuses the call.
+// block answers for the counters of rules that have blocked their subject. It reports whether a
+// block refuses the call.
 func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict) (refused bool) {
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
@@ -99,8 +99,8 @@ func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict
 	return refused
 }
 
-// ban answers for the ban at a place and for the counters that it watches: the first of them reports
-// the ban. See Hold.
+// ban answers for the ban at an index and for the counters that it watches. The first of these
+// reports the ban. See Hold.
 func (t *Table) ban(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
 	lasts := t.Lasts(c.Key)
 	if lasts == 0 {
@@ -110,8 +110,8 @@ func (t *Table) ban(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) 
 	Hold(c, at, verdicts)
 }
 
-// Hold lets the ban at a place, which is in force, answer for the counters that it watches and that
-// the store did not answer for.
+// Hold makes the ban at an index, which is in force, answer for those counters that it watches for
+// which the store did not answer.
 func Hold(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
 	ban := verdicts[at]
 	for n, i := range c.Watched {
@@ -129,7 +129,7 @@ func (t *Table) refusal(lasts int64) algorithm.Verdict {
 	return algorithm.Verdict{At: t.StoreTime(), RetryAfter: lasts, From: algorithm.FromRefusal}
 }
 
-// skip makes a verdict that the store did not give that of a counter which takes no part.
+// skip makes a missing verdict that of a counter which takes no part in the decision.
 func (t *Table) skip(v *algorithm.Verdict) {
 	if v.Err != nil {
 		*v = algorithm.Verdict{At: t.StoreTime(), From: algorithm.FromNobody}

@@ -4,10 +4,11 @@
 // A process knows those that it imposed itself, those that it saw in an answer of the store, and
 // those that package banwatch reads from the lists. The table is asked only for counters that the
 // store did not answer for. An answer without the ban removes it from the table. So a ban that was
-// lost together with the store's memory ends with the first answer, and nothing that the store says
-// is ever overruled.
+// lost with the store's memory ends with the first answer, and the store's answers are never
+// overruled.
 //
-// An answer does not say who imposed a ban. It counts as a rule's until the list names an operator.
+// An answer does not say who imposed a ban. The ban is taken for a rule's until the list names an
+// operator.
 package knownbans
 
 import (
@@ -21,8 +22,8 @@ import (
 )
 
 const (
-	// Most is how many bans and blocks by operators a table holds, and how many bans that rules
-	// imposed. Beyond that, some are forgotten that end soon.
+	// Most is how many bans and blocks by operators a table holds, and separately how many bans by
+	// rules. Beyond that, some that end soon are forgotten.
 	Most = 50_000
 	// sample is how many entries are looked at to find one that ends soon.
 	sample = 64
@@ -33,12 +34,12 @@ const (
 type Table struct {
 	clock *clock.Expiry
 	most  int
-	count atomic.Int64 // of the entries, so that nothing is looked for in an empty table
+	count atomic.Int64 // the number of entries, so that an empty table is not searched
 	ahead atomic.Int64 // by how many microseconds the store's clock was ahead when a ban was last seen
 
 	mu sync.RWMutex
-	// lifted is when this process last lifted a ban, by clock.Now. Answers that were asked for before
-	// that may be out of date.
+	// lifted is when this process last lifted a ban, by clock.Now. Answers to earlier questions may
+	// be out of date.
 	lifted int64
 	// The bans of rules are in a map of their own, so that they never evict an operator's.
 	byRules, byOperators map[string]entry
@@ -58,8 +59,8 @@ func New(c *clock.Expiry, most int) *Table {
 // now returns the time by this process's clock, in microseconds since the epoch.
 func (t *Table) now() int64 { return t.clock.Awake()/1000 + t.clock.Ahead() }
 
-// StoreTime returns the time by the store's clock, in microseconds since the epoch, as far as it is
-// known.
+// StoreTime returns the time by the store's clock, as far as known, in microseconds since the
+// epoch.
 func (t *Table) StoreTime() int64 { return t.now() + t.ahead.Load() }
 
 // SawStoreTime records the time that the store's clock shows now.
@@ -68,15 +69,15 @@ func (t *Table) SawStoreTime(at int64) { t.ahead.Store(at - t.now()) }
 // Begin returns the time at which a question to the store is sent.
 func (t *Table) Begin() int64 { return t.clock.Now() }
 
-// Remember adds the ban with a key, or the block, which lasts for so many microseconds from now, or
+// Remember adds the ban or block with a key, which lasts for lasts microseconds from now, or
 // algorithm.Forever. byOperator says that an operator imposed it.
 func (t *Table) Remember(key []byte, lasts int64, byOperator bool) {
 	t.RememberAsOf(math.MaxInt64, key, lasts, byOperator)
 }
 
-// RememberAsOf is Remember for what was read from the store in answer to a question that was sent
-// at the given time. It does nothing if this process has lifted a ban since, because that may have
-// been this one.
+// RememberAsOf is Remember for an answer of the store to a question that was sent at the given
+// time. It does nothing if this process has lifted a ban since, because that may have been this
+// one.
 func (t *Table) RememberAsOf(sent int64, key []byte, lasts int64, byOperator bool) {
 	e := entry{ends: t.endOf(lasts), since: t.clock.Now()}
 	t.mu.Lock()
@@ -97,7 +98,7 @@ func (t *Table) RememberAsOf(sent int64, key []byte, lasts int64, byOperator boo
 	t.recount()
 }
 
-// endOf returns the end, for an entry, of a ban that lasts for so long from now on.
+// endOf returns the end of an entry for a ban that lasts for lasts microseconds from now.
 func (t *Table) endOf(lasts int64) int64 {
 	if lasts >= algorithm.Forever {
 		return algorithm.Forever
@@ -122,8 +123,8 @@ func evict(entries map[string]entry) {
 // recount updates the count. The table must be locked.
 func (t *Table) recount() { t.count.Store(int64(len(t.byRules) + len(t.byOperators))) }
 
-// NoteOverride notes that this process has set the override with a key, or removed it if set is
-// nil, with this error of the store.
+// NoteOverride notes that this process has set the override with a key, or has removed it if set is
+// nil. err is the store's error.
 func (t *Table) NoteOverride(key []byte, set *algorithm.Override, err error) {
 	switch {
 	case t == nil:
@@ -151,8 +152,8 @@ func (t *Table) Lift(key []byte) {
 	t.remove(math.MaxInt64, key)
 }
 
-// ForgetAsOf removes a ban that the store does not have, by its answer to a question that was sent
-// at the given time. A ban that was confirmed since then stays.
+// ForgetAsOf removes a ban that the store does not have, according to its answer to a question that
+// was sent at the given time. A ban that was confirmed since then stays.
 func (t *Table) ForgetAsOf(sent int64, key []byte) {
 	if _, known := t.find(key); !known {
 		return
@@ -195,9 +196,9 @@ func (t *Table) find(key []byte) (e entry, known bool) {
 	return e, known
 }
 
-// Unconfirmed removes what has ended, and returns at most n keys of other entries that were not
-// confirmed since the given time. At most half of them are operators', so that those do not keep a
-// rule's ban that was lifted elsewhere.
+// Unconfirmed removes the entries that have ended, and returns at most n keys of other entries that
+// were not confirmed since the given time. At most half of them are bans by operators, so that the
+// bans of rules have a turn too.
 func (t *Table) Unconfirmed(since int64, n int) (keys []string) {
 	var ended []string
 	now := t.now()

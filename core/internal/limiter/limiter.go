@@ -1,8 +1,8 @@
-// Package limiter has the inside of a limiter, for core and the packages beside it: the store, what
-// is remembered of it, the lists that operators read, the log.
+// Package limiter has the internals of a limiter, for core and the packages beside it: the store,
+// the memory of its answers, the lists that operators read, and the log.
 //
-// [core.Limiter] is a defined type over [Limiter]. So a package beside core converts a pointer to
-// the one into a pointer to the other, and users see nothing of it. The parts do not know what a
+// [core.Limiter] is a defined type over [Limiter]. So a package beside core can convert a pointer
+// to one into a pointer to the other, and users see nothing of it. The parts do not know what a
 // rule is. [Front] answers what only core knows. The type parameter Rule is core.Rule.
 package limiter
 
@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
 
-// Limiter has the parts of a limiter, and its front. The zero Limiter has neither.
+// Limiter holds the parts of a limiter and its front. The zero Limiter has neither.
 type Limiter[Rule any] struct {
 	parts Parts
 	front Front[Rule]
@@ -23,24 +23,26 @@ type Limiter[Rule any] struct {
 // NeverMade is what is wrong with a nil Limiter, or a zero one.
 const NeverMade = "was never made: use core.New, and check its error"
 
-// Front answers what only core knows: about rules, and the functions of the service's owner.
+// Front answers what only core knows, about rules and the functions of the service.
 type Front[Rule any] interface {
 	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
 	Obeying() (banned, overridden []string)
-	// Attached returns the rules in force of all Guards and Checks that the service holds, in the order
-	// in which they were attached, and how many more Guards and Checks there are that are not listed.
+	// Attached returns the rules in force of all Guards and Checks that the service holds, in the
+	// order in which they were attached, and the number of further Guards and Checks that are not
+	// listed.
 	Attached() (rules []AttachedRule[Rule], notListed int)
 	// Trial begins a report on how calls would be decided. Its engine asks this store.
 	Trial(engine.Store) Trial
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.
 	CheckSubject(name, subject string) error
 	// Failed counts and logs that the store did not answer a question about a name, and returns the
-	// error for the caller. It returns err itself if that is nil, or the end of the caller's context.
+	// error for the caller. If err is nil or the error of the caller's context, it only returns
+	// err.
 	Failed(name string, err error) error
-	// IgnoresBans reports whether rules of the name are known, and none of them obeys bans.
+	// IgnoresBans reports whether rules with the name are known and none of them obeys bans.
 	IgnoresBans(name string) bool
-	// BanAfter returns in how many windows in a row the rules of the name refuse a subject before
-	// they ban it, or 0 if that is not known.
+	// BanAfter returns after how many consecutive windows with a refusal the rules with the name
+	// ban a subject, or 0 if that is not known.
 	BanAfter(name string) int
 	// Overridable returns the limit that the overrides of a name replace. The error says that no rule
 	// and no handle of this name obeys overrides.
@@ -56,10 +58,10 @@ type Front[Rule any] interface {
 // AttachedRule is a rule of a Guard or a Check.
 type AttachedRule[Rule any] struct {
 	Rule  Rule     // a copy, with its Limit
-	Names []string // by which it counts, in no order
+	Names []string // the names by which it counts, in no order
 	// Place is where the rule is written, or was attached. Version is that of its RuleSet.
 	Place, Version string
-	Key            string // as it is written there, or ""
+	Key            string // as written there, or ""
 	InHandler      bool   // it belongs to a Check
 }
 

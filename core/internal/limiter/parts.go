@@ -48,7 +48,7 @@ type Parts struct {
 	Config
 	Log *operatorlog.Log
 
-	// KeyHead is what all keys begin with.
+	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Store   Store
 	Local   *localfirst.Store // Store itself if there is Redis, otherwise nil
@@ -56,12 +56,12 @@ type Parts struct {
 	Memory  *memstore.Store   // Store itself if there is no Redis, otherwise nil
 
 	Engine   engine.Engine
-	CallIDs  atomic.Uint64 // how many calls have got an ID
+	CallIDs  atomic.Uint64 // the number of IDs given to calls
 	InFlight *inflight.Keeper
 	Refunds  refund.Ledger
-	Failures failure.Counts // of the store to answer
+	Failures failure.Counts // failures of the store to answer
 
-	Board     notices.Board // for the thresholds that were reached
+	Board     notices.Board // for reports of reached thresholds
 	Tops      *toplist.Table
 	Bans      *banlist.Bans
 	Known     *knownbans.Table // nil without Redis
@@ -105,21 +105,21 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
 }
 
-// Ask sets the store that calls ask. memory, unless it is nil, remembers its refusals.
+// Ask sets the store that calls ask. If memory is not nil, it remembers the store's refusals.
 func (p *Parts) Ask(store Store, memory engine.Memory) {
 	p.Store = store
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
 	p.Engine = engine.Engine{Store: store, Memory: memory, KeyHead: p.KeyHead, Slots: p.InFlight}
 }
 
-// observe makes the parts that keep what was noticed on the way of a call, and what operators did.
+// observe makes the parts that record what calls notice and what operators do.
 func (p *Parts) observe(slots toplist.Slots, bans banlist.List, within banlist.Within, trail audit.Trail) {
 	p.Bans = banlist.New(bans, within, p.Tasks(), p.Log)
 	p.Tops = toplist.New(slots, p.Store.InBackground, p.Log)
 	p.Audits = audit.NewRecorder(trail, p.Tasks(), p.Logger, p.Log)
 }
 
-// Tasks runs what belongs to an operator's act.
+// Tasks returns the Runner for the tasks of an operator's act.
 func (p *Parts) Tasks() background.Runner {
 	return background.Runner{Start: p.Store.InBackground, Patience: p.Timeout}
 }

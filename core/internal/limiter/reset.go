@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 )
 
-// Reset forgets keys of a subject, all at once, and records the act. failed is [Front].Failed.
+// Reset forgets keys of a subject together, and records the act. failed is [Front].Failed.
 func (p *Parts) Reset(ctx context.Context, act audit.Act, failed func(name string, err error) error, keys ...[]byte) (changed bool, err error) {
 	act.Began = time.Now()
 	if err := ctx.Err(); err != nil {

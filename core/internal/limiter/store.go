@@ -12,14 +12,14 @@ type Store interface {
 	// returns by its deadline.
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
-	// same for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing
-	// does.
+	// same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
+	// nothing fits.
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
-	// GiveBack gives charges back, as far as they still count, also after the context has ended.
+	// GiveBack gives charges back, as far as they still count, even if the context has ended.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
-	// RefundsLost returns how many permits may have counted still, but were not given back.
+	// RefundsLost returns how many permits may still have counted but were not given back.
 	RefundsLost() uint64
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error

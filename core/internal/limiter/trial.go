@@ -9,38 +9,38 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
-// Trial takes the steps of calls by the rules of all Guards and Checks in use, as they were when it
-// was made, for reports. The engine asks another store than the limiter's. Nothing is charged,
-// counted or logged. It is not safe for concurrent use.
+// Trial decides calls for reports, by the rules of all Guards and Checks that were in use when it
+// was made. It goes through the same steps as calls, but asks its own store, and charges, counts
+// and logs nothing. It is not safe for concurrent use.
 type Trial interface {
-	// Calls returns what each guard has noted of its calls, in the order in which the guards were
-	// made, and how many more guards there are that are not listed.
+	// Calls returns what each guard has noted about its calls, in the order in which the guards
+	// were made, and the number of further guards that are not listed.
 	Calls() (noted []route.Noted, notListed int)
-	// OfCall identifies the caller of a call that an adapter shows, unless who has the User, and
-	// returns the rules as they apply to the call. The methods below take their indices. explain is
-	// pathmatch.Explain.
+	// OfCall identifies the caller of a call that an adapter shows, unless who already has the
+	// User, and returns the rules as they apply to the call. The methods below take the indexes of
+	// these rules. explain is pathmatch.Explain.
 	OfCall(v adapter.View, who Caller, explain pathmatch.Explainer) ([]TrialRule, Caller)
-	// OfSubject returns the rules for a subject: each under every name by which it has counted. The
-	// view shows a call of which nothing is known.
+	// OfSubject returns the rules for a subject, each under every name by which it has counted. The
+	// view shows a call about which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule
 	// Prepare runs the functions of a rule that applies to the call, each once.
 	Prepare(rule int) *Prepared
-	// Decide decides the call by the steps of a middleware that has these rules.
+	// Decide decides the call as a middleware with these rules would.
 	Decide(rules ...int) Ruling
-	// DecideBy decides a call of the subject by a rule alone, with the limit own in place of the
-	// rule's, or without a limit if that is nil.
+	// DecideBy decides a call of the subject by a single rule. own replaces the rule's limit; nil
+	// means no limit.
 	DecideBy(rule int, own *engine.Limit, cost int64) Ruling
 }
 
 // Caller is who makes a call.
 type Caller struct {
 	User    string
-	Known   bool     // the User is known, even if that is nobody
+	Known   bool     // whether the User is known; the User may be "", nobody
 	Address string   // "" if it is not known
 	Failed  *Failure // of Identify
 }
 
-// TrialRule is a rule as operators are told of it.
+// TrialRule is a rule as reports show it.
 type TrialRule struct {
 	// Counted is what the engine knows of the rule under the name by which it counts.
 	Counted *engine.Rule
@@ -56,8 +56,8 @@ type TrialRule struct {
 	// Applies reports whether the rule applies to the call, and Because says why or why not.
 	Applies bool
 	Because string
-	// Plans are the limits of its plans; nil for Unlimited. Computed are limits that its function has
-	// returned so far.
+	// Plans holds the limits of its plans, with nil for Unlimited. Computed holds the limits that
+	// its function has returned so far.
 	Plans    map[string]*engine.Limit
 	Computed []*engine.Limit
 }
@@ -68,14 +68,14 @@ type Prepared struct {
 	Plan    string
 	Cost    int64
 	Free    bool // the call costs nothing
-	// Own is the limit in place of the rule's own, or nil if that is Unlimited.
+	// Own is the limit that replaces the rule's own, or nil if it is Unlimited.
 	Own *engine.Limit
 	// Err says why there is no Subject.
 	Err      error
 	Failures []Failure
 }
 
-// Failure is that of a function of a rule, or of Identify.
+// Failure is the failure of a rule's function or of Identify.
 type Failure struct {
 	Function string // the name of its field
 	Err      error
@@ -95,7 +95,7 @@ func Try(name string, do func() error) (failed *Failure) {
 	return nil
 }
 
-// Ruling is what rules make of a call.
+// Ruling is the result of deciding a call by rules.
 type Ruling struct {
 	Reason string
 	By     int   // the rule that gives the reason

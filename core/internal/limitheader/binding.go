@@ -9,8 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
-// writeBinding writes the headers that describe one limit only. It does not change them if they
-// already describe a limit of an outer middleware that binds more. A soft limit replaces none.
+// writeBinding writes the headers that describe a single limit. It leaves them unchanged if they
+// already describe a limit of an outer middleware that binds more. A soft limit never replaces
+// another.
 func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 	l := w.binding()
 	if l == nil {
@@ -34,10 +35,10 @@ func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 	}
 }
 
-// binding returns the limit that binds most of those that the older styles can describe, or nil.
+// binding returns the limit that binds most among those that the older styles can describe, or nil.
 // These styles give each limit a time until its permits are back. A slot of Concurrency comes back
-// when its call ends, usually before the caller has read the reply. So Concurrency is left out
-// unless the caller has to wait for a slot. So is a block without an end.
+// when its call ends, usually before the caller has read the reply, so Concurrency is left out
+// unless the caller has to wait for a slot. A block without an end is left out too.
 func (w *Writer) binding() (most *Limit) {
 	for i := range w.limits {
 		l := &w.limits[i]
@@ -52,7 +53,7 @@ func (w *Writer) binding() (most *Limit) {
 // oneLimit holds the numbers of a limit that the older styles show.
 type oneLimit struct{ limit, remaining, reset int64 }
 
-// bindsMore compares two limits that allow a call by what a header shows of them.
+// bindsMore compares two limits that allow a call, by the numbers that a header shows.
 func (w *Writer) bindsMore(l, other oneLimit) bool {
 	a, b := &w.compared[0], &w.compared[1]
 	a.Remaining, a.ResetAfter = l.remaining, l.reset

@@ -23,7 +23,7 @@ func (w *Writer) writeDraft10(to adapter.HeaderWriter) {
 	switch to := to.(type) {
 	case http.Header:
 		text := w.values.keep(w.text)
-		if len(to) == 0 { // looking for earlier lines would take a tenth of a call
+		if len(to) == 0 { // looking for earlier lines would take a tenth of a call's time
 			to[headerPolicy], to[headerRateLimit] = w.values.single(policy), w.values.single(text)
 			return
 		}
@@ -49,7 +49,8 @@ func (l *Limit) appendDraft10(text []byte) []byte {
 }
 
 // draft10Policy returns the value of RateLimit-Policy. For one limit, that is a constant. For
-// several limits, it is the text of the last such reply if that had the same limits, as most do.
+// several limits, it is the text of the previous reply with several limits if those were the same,
+// as they usually are.
 func (w *Writer) draft10Policy() string {
 	if len(w.limits) == 1 {
 		return w.limits[0].Draft10

@@ -16,8 +16,8 @@ const (
 	headerXReset     = "X-Ratelimit-Reset"
 )
 
-// textAdder and textSetter are headers that copy the bytes passed to them, as fasthttp's do, so that
-// a value needs no string of its own.
+// textAdder and textSetter are headers that copy the bytes passed to them, as fasthttp's do, so
+// that no string has to be made for a value.
 type (
 	textAdder interface {
 		adapter.HeaderWriter

@@ -10,19 +10,19 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
-// Policy holds what headers say of a limit in every reply.
+// Policy holds what headers say about a limit in every reply.
 type Policy struct {
 	Title   string // the name as callers see it
 	Draft10 string // its entry of RateLimit-Policy
 	draft7  string // the same in the older form
 	label   string // the title as a structured-field string, quotes included
-	size    int64  // the permits that it gives at once
+	size    int64  // the permits that can pass at once
 	seconds int64  // its span
 	slots   bool   // its permits are slots of calls in flight
 }
 
 // NewPolicy returns the Policy of a limit. The title is printable ASCII, and size is the number of
-// permits that the limit gives at once. Slots have no span.
+// permits that can pass at once. Slots have no span.
 func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
 	label, seconds := quoted(title), waits.Seconds(span)
 	p := Policy{
@@ -38,8 +38,8 @@ func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
 }
 
 // Reset returns the wait if the call was refused, and otherwise the time until all permits are
-// back. It is not known for a free slot, which has no time at which it comes back, and for a block
-// without an end.
+// back. known is false for slots if one is free, because they come back at no known time, and for a
+// block without an end.
 func (p *Policy) Reset(v *algorithm.Verdict) (reset time.Duration, known bool) {
 	switch {
 	case v.RetryAfter == algorithm.Forever:

@@ -27,7 +27,7 @@ func (s Style) has(style Style) bool { return s&style != 0 }
 func (s Style) Check() string {
 	switch {
 	case s >= None<<1:
-		return "is none of this package's styles"
+		return "is not a style of this package"
 	case s.has(None) && s != None:
 		return "NoHeaders goes with no other style"
 	case s.has(Draft10) && s.has(Draft7):
@@ -49,14 +49,14 @@ type Limit struct {
 
 // atOnce returns how many permits of the limit can pass at one moment.
 func (l *Limit) atOnce() int64 {
-	if of := l.Counter.Limit; !of.Properties().Watches { // which may be stricter than the Policy
+	if of := l.Counter.Limit; !of.Properties().Watches { // the counter's limit may be stricter than the Policy
 		return of.Max
 	}
 	return l.size
 }
 
-// Writer writes the headers of one reply after the other. Set the fields, and then for each reply
-// call Add for each limit, and Write. It is not safe for concurrent use.
+// Writer writes the headers of one reply after the other. Set its fields first. Then, for each
+// reply, call Add for each limit, and Write. It is not safe for concurrent use.
 type Writer struct {
 	Style Style
 	// BindsMore reports whether the verdict a binds a call more than b does. The other two say
@@ -70,7 +70,7 @@ type Writer struct {
 	joined       []*Policy // the policies of an earlier reply, if there were several
 	joinedPolicy string    // their RateLimit-Policy
 
-	compared [2]algorithm.Verdict // by bindsMore; here, because they would be allocated for each reply
+	compared [2]algorithm.Verdict // the arguments of bindsMore; as local variables they would be allocated for each reply
 }
 
 // Add adds a limit to the next reply.
@@ -78,9 +78,9 @@ func (w *Writer) Add(p *Policy, c *algorithm.Counter, v *algorithm.Verdict) {
 	w.limits = append(w.limits, Limit{p, c, v})
 }
 
-// Write writes the headers of a reply, unless no limit was added, and forgets the limits. RateLimit
-// is added to what is there, so that middlewares around a handler each have their entry. The other
-// headers describe the limit that binds most.
+// Write writes the headers of a reply, unless no limit was added, and forgets the limits. It adds a
+// line to RateLimit, so that each of several middlewares has its entry. The other headers describe
+// the limit that binds most.
 func (w *Writer) Write(to adapter.HeaderWriter) {
 	if len(w.limits) > 1 {
 		w.dropSoft()

@@ -1,11 +1,11 @@
-// Package localfirst answers calls in this process where the answer is certain, and asks the store
-// that all processes share about the rest.
+// Package localfirst answers calls in this process if the answer is certain, and otherwise asks the
+// store that all processes share.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, or by the shared store. If that does not answer, a ban that is known here refuses the call,
-// or it is counted here. Every change that this process makes to a key invalidates the refusals
-// remembered for that key. A Reset of the key stops permits that are still to be given back to it
-// in the background.
+// holds, or by the shared store. If that does not answer, a ban that is known here refuses the
+// call, or the call is counted here. Every change that this process makes to a key invalidates the
+// refusals remembered for the key. A Reset of a key also cancels the refunds to it that wait in the
+// background.
 package localfirst
 
 import (
@@ -26,8 +26,8 @@ import (
 // comment here.
 type Shared interface {
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
-	// Lease charges up to so many calls of a counter's cost, as many as fit, and returns how many.
-	// The verdict is that of the last one granted, or the refusal.
+	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
+	// number. The verdict is that of the last granted call, or the refusal.
 	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
@@ -40,8 +40,8 @@ type Shared interface {
 	InBackground(do func())
 	// Panicked reports a panic that was caught.
 	Panicked(err error)
-	// GiveBackBy sets the function that gives back the charges of some shards, soon, if another
-	// shard refused the call.
+	// GiveBackBy sets the function that gives back, in the background, the charges of some shards
+	// if another shard refused the call.
 	GiveBackBy(giveBack func([]algorithm.Charge))
 	Close()
 }
@@ -49,7 +49,7 @@ type Shared interface {
 // Store answers calls in front of a shared store. It is safe for concurrent use.
 type Store struct {
 	Shared
-	// Bans are those that hold while the shared store does not answer.
+	// Bans holds the bans that apply while the shared store does not answer.
 	Bans     *knownbans.Table
 	clock    clock.Expiry
 	denied   *denycache.Cache
@@ -104,11 +104,11 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
-// for all. It sets their Cost to what it decided over: as much as fits, or 1 if nothing does.
+// for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if nothing fits.
 func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	most := counters[0].Cost
 	var q denycache.Query
-	algorithm.SetCost(counters, 1) // a refusal of one permit is one of all
+	algorithm.SetCost(counters, 1) // a refusal of one permit refuses any cost
 	s.denied.Snapshot(&q, counters)
 	if s.denied.Repeat(&q, counters, verdicts) {
 		return
@@ -127,8 +127,7 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 	}
 }
 
-// Look is like Decide without a charge, for calls. But it may repeat the answer to a call that was
-// refused just before.
+// Look is like Decide without a charge, but may repeat a remembered refusal.
 func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	var q denycache.Query
 	s.denied.Snapshot(&q, counters)
@@ -141,17 +140,17 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 	s.standIn(ctx, counters, false, verdicts)
 }
 
-// Recall repeats the answer to a call that was refused just before, and reports whether there is
-// one that still holds. It does not ask the shared store.
+// Recall repeats a remembered refusal, and reports whether there is one that still holds. It does
+// not ask the shared store.
 func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	var q denycache.Query
 	s.denied.Snapshot(&q, counters)
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// standIn answers for the counters that the shared store did not answer for: by a ban that is known
-// here, or else by counting here. If the call is then refused, the charges of other servers are
-// given back.
+// standIn answers for the counters for which the shared store did not, by a ban that is known here
+// or else by counting here. If the call is then refused, the charges on other servers are given
+// back.
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !anyFailed(verdicts) {
 		return
@@ -240,15 +239,15 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, ch
 		s.Bans.SawStoreTime(ends - span)
 		s.Bans.Remember(key, span, true)
 	case err == nil:
-		s.Bans.Remember(key, max(span, ends-s.Bans.StoreTime()), true) // that clock may not be known yet
+		s.Bans.Remember(key, max(span, ends-s.Bans.StoreTime()), true) // the store's clock may not be known yet
 	case failure.ClassOf(err).MayHaveCharged():
 		s.Bans.Remember(key, span, true)
 	}
 	return ends, changed, err
 }
 
-// Reset forgets keys of one subject, also what is leased of them, and what was counted here. It
-// reports whether there was anything to forget.
+// Reset forgets keys of one subject, including leased permits and what was counted here. It reports
+// whether there was anything to forget.
 func (s *Store) Reset(ctx context.Context, keys ...[]byte) (changed bool, err error) {
 	defer func() {
 		for _, key := range keys {
@@ -264,7 +263,7 @@ func (s *Store) Reset(ctx context.Context, keys ...[]byte) (changed bool, err er
 	return local || shared, err
 }
 
-// Close gives back what is leased, and closes the shared store. Decisions go on, without leases.
+// Close gives back what is leased, and closes the shared store. Decisions continue, without leases.
 func (s *Store) Close() {
 	s.leases.Close()
 	s.Shared.Close()
@@ -278,5 +277,5 @@ func (s *Store) Len() int { return s.fallback.Len() }
 // too many.
 func (s *Store) Evictions() uint64 { return s.fallback.Evictions() }
 
-// RefundsLost returns how many permits may have counted still, but were not given back.
+// RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.Shared.RefundsLost() + s.fallback.RefundsLost() }

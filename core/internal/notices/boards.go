@@ -15,7 +15,7 @@ var (
 	postScript = algorithm.NewScript(postText)
 )
 
-// Memory leaves notices in this process, among its counters.
+// Memory is a Board in this process. It keeps notices among the counters.
 type Memory struct{ Store *memstore.Store }
 
 // Post implements Board.
@@ -27,7 +27,7 @@ func (m Memory) Post(_ context.Context, batch []Notice) []Posted {
 	return posted
 }
 
-// Redis leaves notices in Redis, for all processes.
+// Redis is a Board in Redis, for all processes.
 type Redis struct{ Store *redisstore.Store }
 
 // Post implements Board.

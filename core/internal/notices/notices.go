@@ -1,8 +1,7 @@
-// Package notices reports, once in a whole fleet, that the use of a limit has reached a threshold.
+// Package notices reports, only once in a fleet, that the use of a limit has reached a threshold.
 //
-// A process that sees this writes a notice beside the counter. The notice has the limits that were
-// reported. Only one process can add a limit to it, and that process reports. The call itself waits
-// for none of this.
+// A process that sees this adds the limit to a notice beside the counter. Only one process
+// succeeds, and that process reports. The call itself does not wait for any of this.
 package notices
 
 import (
@@ -16,33 +15,33 @@ import (
 )
 
 const (
-	// maxWaiting is how many notices wait at most. Further ones are dropped.
+	// maxWaiting is how many notices can wait. Further ones are dropped.
 	maxWaiting = 4_096
-	// maxBytes is how many bytes of texts wait at most, because callers may choose long ones.
+	// maxBytes bounds the texts of waiting notices, because callers may choose long ones.
 	maxBytes = 8 << 20
-	// maxBatch is how many are left in one trip.
+	// maxBatch is how many notices are posted in one trip.
 	maxBatch = 64
 )
 
-// Notice says that a threshold was reached. Times are in microseconds since the epoch, by the clock
-// that counts.
+// Notice says that a threshold was reached. Times are in microseconds since the epoch, by the
+// store's clock.
 type Notice struct {
 	Key    string
-	Limit  string // in force, without spaces; each limit is reported by itself
+	Limit  string // the limit in force, without spaces; each limit is reported separately
 	At     int64  // when it was reached
 	Ends   int64  // when it may be reported again
 	Size   int    // the bytes of texts that the notice keeps
 	Report func(context.Context)
 }
 
-// Board is where notices are left.
+// Board is where notices are posted.
 type Board interface {
-	// Post leaves notices, and returns for each of them whether it is the first of its key and
-	// limit, or an error. A notice whose end has passed is not left, nor one of a seventeenth limit.
+	// Post posts notices, and returns for each whether it is the first of its key and limit, or an
+	// error. It ignores notices whose end has passed, and limits beyond sixteen for one key.
 	Post(ctx context.Context, batch []Notice) []Posted
 }
 
-// Posted is the result of leaving a notice.
+// Posted is the result of posting a notice.
 type Posted struct {
 	First bool
 	Err   error
@@ -57,19 +56,19 @@ type Log interface {
 	Panicked(err error)
 }
 
-// Queue leaves notices and reports them, one after the other, in a goroutine of its own. It is safe
+// Queue posts notices and reports them, one after the other, in a goroutine of its own. It is safe
 // for concurrent use.
 type Queue struct {
 	board   Board
 	log     Log
-	ctx     context.Context // that of the reports
+	ctx     context.Context // the context of the reports
 	cancel  context.CancelFunc
 	feature optional.Feature
 
 	mu      sync.Mutex
 	waiting []Notice
-	size    int // of those that wait or are being reported
-	taken   int // of those that are being reported
+	size    int // bytes of the notices that wait or are being reported
+	taken   int // bytes of the notices that are being reported
 	recent  recent
 	working chan struct{} // closed when the goroutine ends; nil if there is none
 	closed  bool
@@ -83,7 +82,7 @@ func NewQueue(board Board, log Log) *Queue {
 }
 
 // Knows reports whether a notice of the key and limit would be useless, because this process has
-// left one, or has found one, less than a second ago.
+// posted or found one less than a second ago.
 func (q *Queue) Knows(key []byte, limit string, at int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +117,7 @@ func (q *Queue) add(n *Notice) bool {
 }
 
 // Forget makes the queue accept new notices of these keys. Notices that already wait are still
-// left.
+// posted.
 func (q *Queue) Forget(keys ...[]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,8 +126,8 @@ func (q *Queue) Forget(keys ...[]byte) {
 	}
 }
 
-// Close drops further notices, and returns when those that wait are reported, or when patience is
-// over. Then it ends the context of the report that still runs.
+// Close drops further notices, and returns when the waiting ones are reported or patience is over.
+// If a report still runs then, Close ends its context.
 func (q *Queue) Close(patience time.Duration) {
 	q.mu.Lock()
 	q.closed = true
@@ -174,7 +173,7 @@ func (q *Queue) work(ended chan<- struct{}) {
 		}
 		for i, posted := range q.board.Post(q.ctx, batch) {
 			switch {
-			case q.ctx.Err() != nil: // closed, and nobody waits any more
+			case q.ctx.Err() != nil: // closed, and Close no longer waits
 			case posted.First:
 				batch[i].Report(q.ctx)
 			case posted.Err != nil:
@@ -196,7 +195,7 @@ func (q *Queue) next() (batch []Notice) {
 		return nil
 	}
 	batch = slices.Clone(q.waiting[:n])
-	clear(q.waiting[:n]) // what was reported must not remain in memory until all are
+	clear(q.waiting[:n]) // free what was reported, instead of keeping it until all are
 	q.waiting = q.waiting[n:]
 	for i := range batch {
 		q.taken += batch[i].Size
@@ -204,7 +203,7 @@ func (q *Queue) next() (batch []Notice) {
 	return batch
 }
 
-// failed logs why a notice could not be left. Nobody reports its threshold then.
+// failed logs why a notice could not be posted. Its threshold is then not reported.
 func (q *Queue) failed(err error) {
 	if q.feature.TurnOff(err) {
 		q.log.NoticesOff(err)

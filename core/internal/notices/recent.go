@@ -1,9 +1,9 @@
 package notices
 
-// recent remembers which notices were added in the last second, so that use that moves up and down
-// around a threshold does not ask Redis each time. It does not remember them for longer, because
-// another process may reset the counter meanwhile. There are two generations of maxRecent keys. When
-// the newer one is full, the older one is forgotten, and some notices are left in vain.
+// recent remembers the notices that were added in the last second, so that Redis is not asked each
+// time the use moves up and down around a threshold. It does not remember them for longer, because
+// another process may reset the counter meanwhile. There are two generations of maxRecent keys.
+// When the newer one is full, the older one is forgotten, and some notices are posted in vain.
 type recent struct {
 	newer, older map[string]span
 }
@@ -15,12 +15,12 @@ type span struct {
 
 const (
 	maxRecent = 2_048
-	// remembered is for how long a notice is known, in microseconds.
+	// remembered is how long a notice is remembered, in microseconds.
 	remembered = 1_000_000
 )
 
-// has reports whether the latest notice of the key was of this limit, by the clock that counts. If
-// that has stepped back since then, it was not.
+// has reports whether the latest notice of the key was about this limit and is recent at the time
+// at. If the clock has stepped back since then, it reports false.
 func (r *recent) has(key []byte, limit string, at int64) bool {
 	s, ok := r.newer[string(key)]
 	if !ok {

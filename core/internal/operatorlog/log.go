@@ -1,5 +1,5 @@
-// Package operatorlog writes what an operator should know: that the store fails and what to change,
-// that a rule's functions fail, and mistakes in how a service is put together.
+// Package operatorlog logs what an operator should know: failures of the store and what to change,
+// failures of a rule's functions, and mistakes in the setup of a service.
 package operatorlog
 
 import (
@@ -12,8 +12,8 @@ import (
 )
 
 // Log writes each message at most once a minute for each rule, server or kind of error, with the
-// number of times that it applied since it was last written. Messages about how a service is put
-// together are written once. A Log is safe for concurrent use, and implements redisstore.Listener.
+// number of times that it applied since it was last written. Messages about the setup of a service
+// are written once. A Log is safe for concurrent use, and implements redisstore.Listener.
 //
 // A message may be written a minute after its cause. Rules' names and the texts of errors may be
 // lent by a framework for one call only, so the methods copy them.
@@ -55,7 +55,7 @@ func (l *Log) NegativeCost(rule string, cost int) {
 }
 
 // IdentifyFailed warns that a rule does not know whom to count, because Identify failed. then says
-// what became of the call.
+// what happened to the call.
 func (l *Log) IdentifyFailed(rule, then string, err error) {
 	l.ruleFailed(&l.identifyErrors, "accesslimit: a caller could not be identified, and "+then, rule, err)
 }

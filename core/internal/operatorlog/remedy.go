@@ -21,7 +21,7 @@ func describe(class failure.Class, text string) (level slog.Level, attrs []any) 
 }
 
 // changeOfRights returns what to change about a missing right: the keys, if the error is about
-// these, and otherwise the rights that are given.
+// keys, and otherwise rights.
 func changeOfRights(err error, rights string) slog.Attr {
 	if change, _ := failure.Advice(failure.Refused, err.Error()); change == failure.RightsForKeys {
 		rights = change

@@ -15,7 +15,7 @@ import (
 // maxChanges bounds the changes in one line.
 const maxChanges = 20
 
-// RulesReplaced reports that a set of rules has a new version, with what has changed, if that is
+// RulesReplaced reports that a set of rules has a new version, and what has changed if that is
 // known.
 func (l *Log) RulesReplaced(before, version string, rules int, changes []string) {
 	attrs := []any{slog.String("version", version), slog.String("before", before), slog.Int("rules", rules)}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sharedNet is the range between providers' customers and the internet (RFC 6598). Load balancers
-// use it, too.
+// sharedNet is the range that providers share among their customers (RFC 6598). Load balancers use
+// it, too.
 var sharedNet = netip.MustParsePrefix("100.64.0.0/10")
 
 // private reports whether an address is not a public one.
@@ -16,16 +16,16 @@ func private(addr netip.Addr) bool {
 	return addr.IsPrivate() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || sharedNet.Contains(addr)
 }
 
-// UntrustedProxy reports that a peer which is not trusted sent a header of proxies. read is the
-// header that is read from trusted peers. A peer in a private network is probably a proxy. Any
-// other peer may be a stranger, so it is reported separately, for information only.
+// UntrustedProxy reports that an untrusted peer sent a header that proxies set. read is the header
+// that is read from trusted peers. A peer in a private network is probably a proxy. Any other peer
+// may be a stranger, so it is reported separately, for information only.
 func (l *Log) UntrustedProxy(peer netip.Addr, header, read string) {
 	name := "name it in Options.ClientIP.TrustedProxies"
 	if header != read {
 		name += `, and "` + header + `" in Options.ClientIP.Header`
 	}
 	level, about := slog.LevelInfo, "stranger"
-	message := "accesslimit: a header of proxies came from a peer that is not trusted, and was ignored"
+	message := "accesslimit: a header that proxies set came from a peer that is not trusted, and was ignored"
 	change := "if the peer is your own proxy, " + name + ", or all callers behind it share one counter; otherwise nothing, for any caller can send the header"
 	if private(peer) {
 		level, about = slog.LevelWarn, "proxy"
@@ -37,7 +37,7 @@ func (l *Log) UntrustedProxy(peer netip.Addr, header, read string) {
 	}
 }
 
-// NoAddress warns that a rule by IP counts a call without an address. header is the one that is
+// NoAddress warns that a rule by IP counts a call without an address. header is the header that is
 // read from trusted peers.
 func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
 	if !l.missingAddresses.first("") {
@@ -51,7 +51,7 @@ func (l *Log) NoAddress(rule string, unixIsTrusted bool, header string) {
 		slog.String("rule", strings.Clone(rule)), slog.String("subject", "ip:unknown"), slog.String("change", change))
 }
 
-// NoIdentify warns that a function of a rule asks for the user, whom nothing identifies.
+// NoIdentify warns that a function of a rule asks for the user, but Identify is not set.
 func (l *Log) NoIdentify(rule string) {
 	if l.missingIdentify.first("") {
 		l.logger.Warn("accesslimit: a rule asks who calls, but nothing identifies callers, so ByUser counts them by IP",
@@ -69,7 +69,7 @@ func (l *Log) RouteUnknown(limit string) {
 }
 
 // ParameterMisspelled warns that a rule does not apply to a route because its pattern names the
-// route's parameters in another way.
+// route's parameters differently.
 func (l *Log) ParameterMisspelled(rule, pattern, route string) {
 	if l.misspelledParameters.first(rule) {
 		l.logger.Warn("accesslimit: a rule does not apply to a route whose parameters have other names than in its path pattern",
@@ -85,7 +85,7 @@ func (l *Log) LimitsNobody(rule, why string) {
 	}
 }
 
-// MethodsUnknown warns of methods of a rule that may be misspelled.
+// MethodsUnknown warns that methods of a rule may be misspelled.
 func (l *Log) MethodsUnknown(rule string, methods []string) {
 	if l.limitingNobody.first(rule + ": " + strings.Join(methods, " ")) {
 		l.logger.Warn("accesslimit: a rule names methods that are not registered: they may be misspelled",

@@ -88,7 +88,7 @@ func (l *Log) BanWatchOff(err error) {
 	}
 }
 
-// failedAfterwards reports a failure of the store after it had answered the call itself.
+// failedAfterwards reports a failure of the store in work that follows a call.
 func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	class, text := failure.ClassOf(err), textOf(err)
 	t.log(string(class), func(times int) {

@@ -12,12 +12,12 @@ import (
 const (
 	// interval is the shortest time between two messages about one subject.
 	interval = time.Minute
-	// maxSubjects bounds the rules, servers or kinds of errors that one message is written for.
+	// maxSubjects bounds the rules, servers or kinds of errors for which one message is written.
 	maxSubjects = 100
 )
 
-// throttle writes a message at most once a minute for each subject: the first time at once, and
-// after a minute again, with the number of times since. Subjects beyond maxSubjects share one
+// throttle writes a message at most once a minute for each subject: the first time immediately, and
+// then after each minute, with the number of times since. Subjects beyond maxSubjects share one
 // minute.
 type throttle struct {
 	mu       sync.Mutex
@@ -28,7 +28,7 @@ type throttle struct {
 // subject is what a message is written about.
 type subject struct {
 	about   string
-	times   int             // that the message applied since it was written
+	times   int             // times that the message applied since it was last written
 	write   func(times int) // the latest
 	timer   *time.Timer     // set for a minute after the message was written
 	written bool            // at least once
@@ -41,8 +41,8 @@ func (t *throttle) log(about string, write func(times int)) {
 	}
 }
 
-// count counts a message. It returns the number of times that it applied if it is to be written
-// now, and otherwise 0.
+// count counts a message. If the message must be written now, count returns the number of times
+// that it applied, otherwise 0.
 func (t *throttle) count(about string, write func(times int)) (times int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *throttle) count(about string, write func(times int)) (times int) {
 		t.subjects[s.about] = s
 	}
 	s.times, s.write = s.times+1, write
-	if s.timer != nil || t.closed && s.written { // no timer runs any more, so once is enough
+	if s.timer != nil || t.closed && s.written { // no timer runs any more, so write each message only once
 		return 0
 	}
 	return t.take(s)
@@ -78,7 +78,7 @@ func (t *throttle) take(s *subject) (times int) {
 func (t *throttle) endMinute(s *subject) {
 	t.mu.Lock()
 	times, write := t.take(s), s.write
-	if times == 0 && !t.closed { // a name that is gone must not take the place of others
+	if times == 0 && !t.closed { // free the entry of a subject that is no longer active
 		delete(t.subjects, s.about)
 	}
 	t.mu.Unlock()
@@ -106,9 +106,8 @@ func (t *throttle) close() {
 	}
 }
 
-// once lets one message through for each subject, because it is about how a service is put
-// together, which only a restart changes. Callers may cause new subjects, so their number is
-// bounded.
+// once lets one message pass for each subject, because it is about the setup of a service, which
+// only a restart changes. Callers may cause new subjects, so their number is bounded.
 type once struct {
 	written cowmap.Map[string, *byte]
 }

@@ -21,7 +21,8 @@ const offFor = time.Minute
 // IsOff reports whether the feature is off.
 func (f *Feature) IsOff() bool { return time.Now().UnixNano() < f.offUntil.Load() }
 
-// TurnOff turns the feature off if the error is that a right is missing, and reports whether it is.
+// TurnOff turns the feature off if the error says that a right is missing, and reports whether it
+// does.
 func (f *Feature) TurnOff(err error) bool {
 	missing := redisstore.IsNoPermission(err)
 	if missing {

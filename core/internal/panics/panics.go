@@ -1,7 +1,7 @@
 // Package panics keeps a panic in a goroutine of this library from ending the process.
 //
-// The function of every go statement, of every timer, and of everything else that runs in a
-// goroutine of its own is made by Guard. A test finds all of them.
+// Guard makes the function of every go statement, of every timer, and of everything else that runs
+// in its own goroutine. A test checks this.
 package panics
 
 import (
@@ -30,8 +30,8 @@ func Catch(do func() error) (err error) {
 	return do()
 }
 
-// Guard returns a function that runs do. If do panics, it calls failed with an *Error. A
-// caller that waits for do must learn of that from failed, or by a deferred call within do.
+// Guard returns a function that runs do. If do panics, it calls failed with an *Error. A caller
+// that waits for do must be released by failed, or by a deferred call within do.
 func Guard(do func(), failed func(err error)) func() {
 	return func() {
 		err := Catch(func() error {
@@ -60,7 +60,7 @@ func Is(err error) bool {
 	if err == nil {
 		return false
 	}
-	var panicked *Error // here, because it is allocated where it is declared
+	var panicked *Error // declared here, because the declaration allocates
 	return errors.As(err, &panicked)
 }
 
@@ -73,7 +73,7 @@ func StackOf(err error) string {
 	return ""
 }
 
-// Log logs a panic with its stack, for tasks that know no other log.
+// Log logs a panic with its stack, for tasks that have no other log.
 func Log(err error) {
 	slog.Default().Error("accesslimit: a panic was caught", slog.Any("error", err), slog.String("stack", StackOf(err)))
 }

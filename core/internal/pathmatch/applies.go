@@ -2,8 +2,8 @@ package pathmatch
 
 import "github.com/accesslimit/accesslimit/core/adapter"
 
-// Applies reports whether a call is in the scope. readings are those of the call's path, which the
-// first scope with patterns fills in.
+// Applies reports whether a call is in the scope. readings holds the readings of the call's path;
+// the first scope with patterns fills it in.
 func (s *Scope) Applies(v adapter.View, readings *Readings) bool {
 	if s.HasMethods() && !s.MatchesMethod(v.Method()) {
 		return false
@@ -33,12 +33,12 @@ func LoosenessOf(v adapter.View) (l Looseness) {
 	return l
 }
 
-// maxLooks is the number of calls after which Misspelled no longer looks.
+// maxLooks is the number of calls after which Misspelled stops looking.
 const maxLooks = 1000
 
 // Misspelled returns the path pattern that would match a call outside the scope if it named
-// parameters as the router does, such as /users/:id for /users/{id}; or "". It returns one pattern
-// once, and looks at a thousand calls only.
+// parameters as the router does, such as /users/:id for /users/{id}; or "". It returns each pattern
+// only once, and looks only at the first thousand calls.
 func (s *Scope) Misspelled(v adapter.View) (pattern string) {
 	if len(s.named) == 0 || s.looks.Load() >= maxLooks || s.HasMethods() && !s.MatchesMethod(v.Method()) {
 		return ""

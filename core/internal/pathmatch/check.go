@@ -17,7 +17,8 @@ const maxAlternatives = 200
 var (
 	// braced is how a net/http pattern spells a parameter.
 	braced = regexp.MustCompile(`\{[^{},]*\}`)
-	// query is what a question mark begins in a URL. In a pattern it stands for one character.
+	// query matches the beginning of a URL's query. In a pattern, a question mark stands for one
+	// character.
 	query = regexp.MustCompile(`\?[^/?]*=`)
 )
 
@@ -29,11 +30,11 @@ func CheckPattern(pattern string) string {
 	case strings.HasPrefix(pattern, "//"):
 		return "must be a path without a host: it starts with two slashes"
 	case query.MatchString(pattern):
-		return "has a query, which is no part of a path: leave it out"
+		return "has a query, which is not part of a path: leave it out"
 	case strings.Contains(pattern, "#"):
 		return "has a fragment, which clients do not send: leave it out, or write ? for the character"
 	case strings.ContainsFunc(pattern, unicode.IsSpace):
-		return "has a space, which no path has as it is sent: write ? for it"
+		return "has a space, which a path never has when it is sent: write ? for it"
 	case !doublestar.ValidatePattern(pattern):
 		return "is not a pattern: see doublestar for the syntax, as in /limit/** or /api/*/items"
 	case braced.MatchString(pattern):
@@ -97,7 +98,7 @@ func classSize(text string) int {
 	return 0
 }
 
-// unescaped returns a pattern of the same length without the characters that a backslash escapes.
+// unescaped returns a pattern in which spaces replace escaped characters.
 func unescaped(pattern string) string { return escape.ReplaceAllString(pattern, "  ") }
 
 var escape = regexp.MustCompile(`(?s)\\[\x00-\x7f]`)
@@ -117,7 +118,7 @@ func cutBrace(pattern string) (inside []string, after string) {
 			return append(inside, pattern[from:i]), pattern[i+1:]
 		}
 	}
-	return inside, "" // not of a valid pattern
+	return inside, "" // only in an invalid pattern
 }
 
 // Never returns why a scope applies to no call although its patterns are valid, or "".
@@ -145,8 +146,8 @@ var registered = strings.Fields(`ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONN
 	REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL
 	BREW PURGE M-SEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE`)
 
-// cover reports whether a pattern is surely covered by one of the patterns: by itself, or by one
-// that ends in /** and has nothing else to match.
+// cover reports whether one of the patterns surely covers a pattern: the same pattern, or one that
+// has no wildcard except /** at its end.
 func (p *patterns) cover(pattern string) bool {
 	return slices.ContainsFunc(p[0], func(wider string) bool {
 		base, all := strings.CutSuffix(wider, "/**")

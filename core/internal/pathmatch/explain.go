@@ -20,15 +20,15 @@ type reading struct{ kind, text, folded string }
 
 func (r reading) String() string { return r.kind + " " + strconv.Quote(r.text) }
 
-// everyCall is why a rule without patterns and methods applies.
+// everyCall is the reason why a rule without patterns and methods applies.
 const everyCall = "it applies to every call"
 
-// Explainer is the type of Explain. Whoever asks for an explanation passes the function, so that it is
-// not linked where nobody asks.
+// Explainer is the type of Explain. Callers pass the function, so that programs which never ask for
+// explanations do not link it.
 type Explainer func(s *Scope, method, route, routed string, loose Looseness) (matches bool, because string)
 
-// Explain reports whether a call is in a scope, and says in words why. Its other arguments are those
-// of MatchesMethod and Read.
+// Explain reports whether a call is in a scope, and says why. Its other arguments are those of
+// MatchesMethod and Read.
 func Explain(s *Scope, method, route, routed string, loose Looseness) (matches bool, because string) {
 	if s.HasMethods() && !s.MatchesMethod(method) {
 		return false, fmt.Sprintf("method %s is not %s", readable(method), strings.Join(s.methods, " or "))
@@ -92,8 +92,8 @@ func (p *patterns) explain(readings []reading, loose Looseness) (matches bool, b
 	return false, fmt.Sprintf("%v %s", readings[0], p.noMatch())
 }
 
-// explainAll reports whether all readings match. It says what matches, or which reading does not
-// although others do, or nothing if none does.
+// explainAll reports whether all readings match. It says which patterns match, or which reading
+// does not although others do. It says nothing if no reading matches.
 func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, because string) {
 	var matched []int
 	var other *reading

@@ -26,8 +26,8 @@ func withNamedParameters(patterns []string) (named []string) {
 }
 
 // misspelled returns the path pattern that would match a route if it named the parameters as the
-// router does, or "". It leaves out patterns that match the route as it is: from such a route, only an
-// exception keeps the rule.
+// router does, or "". It ignores patterns that do match the route, because then only an exception
+// keeps the rule from applying.
 func (s *Scope) misspelled(route string) (pattern string) {
 	alike := sameParameter(route)
 	for _, pattern := range s.named {

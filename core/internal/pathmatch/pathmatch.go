@@ -1,4 +1,4 @@
-// Package pathmatch decides which calls a rule with methods and path patterns applies to.
+// Package pathmatch decides to which calls a rule with methods and path patterns applies.
 package pathmatch
 
 import (
@@ -42,17 +42,18 @@ func (s *Scope) HasMethods() bool { return len(s.methods) > 0 }
 // HasPatterns reports whether the scope depends on the path.
 func (s *Scope) HasPatterns() bool { return len(s.paths[0]) > 0 || len(s.except[0]) > 0 }
 
-// MatchesMethod reports whether a method is in the scope. A HEAD runs the handler of a GET, and a
-// handler of all methods serves "post" as well. "" is gRPC, which has no methods.
+// MatchesMethod reports whether a method is in the scope. A HEAD matches GET, because it runs the
+// same handler, and "post" matches POST, because a handler for all methods serves it too. "" is
+// gRPC, which has no methods.
 func (s *Scope) MatchesMethod(method string) bool {
 	return method == "" || slices.ContainsFunc(s.methods, func(m string) bool {
 		return strings.EqualFold(m, method) || m == "GET" && strings.EqualFold(method, "HEAD")
 	})
 }
 
-// MatchesPath reports whether a path is in the scope. A path pattern counts if any reading of the
-// path matches, and an exception only if all readings do. The router decides by one of them, and a
-// single canonical path would leave holes in every framework.
+// MatchesPath reports whether a path is in the scope. A path pattern applies if any reading of the
+// path matches it, and an exception only if all readings match. The router uses one of these
+// readings; a single canonical path would leave gaps in every framework.
 func (s *Scope) MatchesPath(r *Readings) bool {
 	if len(s.paths[0]) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
 		return false

@@ -16,10 +16,10 @@ const (
 	AnySlash                       // with or without trailing slashes
 )
 
-// Readings holds the ways in which a router, or a server behind it, could understand the path of
-// one call: as the pattern of the matched route, as the framework routes it, decoded, decoded and
-// cleaned, and cleaned as servers do that end a segment at a semicolon, take a backslash for a
-// slash, or both. The zero value is empty.
+// Readings holds the ways in which a router, or a server behind it, could read the path of one
+// call: the pattern of the matched route, the path that the framework routes, that path decoded,
+// and decoded and cleaned. Further readings are cleaned by servers that end a segment at a
+// semicolon, treat a backslash as a slash, or both. The zero value is empty.
 type Readings struct {
 	texts []string
 	loose Looseness
@@ -64,8 +64,8 @@ func spellings(route, routed string) [len(kinds)]string {
 	return all
 }
 
-// withoutParameters returns a path whose segments end at their first semicolon (RFC 3986 section
-// 3.3 allows servers to keep parameters there).
+// withoutParameters returns a path whose segments are cut at their first semicolon. RFC 3986
+// section 3.3 allows servers to find parameters there.
 func withoutParameters(text string) string {
 	var b strings.Builder
 	for segment := range strings.SplitAfterSeq(text, "/") {
@@ -90,7 +90,7 @@ func (l Looseness) fold(text string) string {
 	return text
 }
 
-// rooted returns a path with a slash in front, which nearly every path has.
+// rooted returns a path with a slash in front. Nearly every path already has one.
 func rooted(text string) string {
 	if strings.HasPrefix(text, "/") {
 		return text

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// isSubtree reports whether a route matches all paths below it, as a route with a slash at its end
-// does in net/http. It returns false for /, which does so only in net/http, and which all
-// frameworks use as a plain route.
+// isSubtree reports whether a route matches all paths below it, like a net/http route that ends in
+// a slash. It returns false for /, which matches all paths only in net/http and is a plain route in
+// all other frameworks.
 func isSubtree(route string) bool { return len(route) > 1 && strings.HasSuffix(route, "/") }
 
-// Precision ranks the routes that a path can match. A route that is no subtree goes before all
-// subtrees, and a longer subtree before a shorter one.
+// Precision ranks the routes that a path can match. A route that is not a subtree ranks above all
+// subtrees, and a longer subtree above a shorter one.
 func Precision(route string) int {
 	if isSubtree(route) {
 		return len(route)
@@ -19,8 +19,8 @@ func Precision(route string) int {
 	return math.MaxInt
 }
 
-// CanMatch reports whether a path may belong to a route, in any of the frameworks. A segment with
-// one of the characters that mark wildcards in one of them is taken for a wildcard.
+// CanMatch reports whether a path may belong to a route in any of the frameworks. It treats a
+// segment as a wildcard if it has a character that marks wildcards in one of them.
 func CanMatch(route, path string, loose Looseness) bool {
 	plain := strings.TrimSuffix(route, "{$}") // the end of a path, in net/http
 	patterns := strings.Split(strings.TrimRight(plain, "/"), "/")

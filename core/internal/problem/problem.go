@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// ContentType is that of the bodies.
+// ContentType is the content type of the bodies.
 const ContentType = "application/problem+json"
 
 // The problem types. The zero value is about:blank.
@@ -20,12 +20,12 @@ const (
 
 const types = "https://iana.org/assignments/http-problem-types#"
 
-// Details are what a body says.
+// Details is the content of a body.
 type Details struct {
 	Type      string
 	Status    int
 	Message   string
-	Violated  []string // the limits that the caller is over
+	Violated  []string // the limits that the caller has exceeded
 	Reference string   // or ""
 }
 

@@ -1,4 +1,4 @@
-// Package quote quotes texts that a terminal should not get as they are.
+// Package quote quotes texts that should not reach a terminal unchanged.
 package quote
 
 import (

@@ -3,11 +3,11 @@
 //	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
 //	accesslimit:{user:alice}:reply:sw1:60000000
 //
-// The window is in microseconds, or the name of a calendar: dEurope/Berlin or mEurope/Berlin for the
-// days or months of a zone, with # and the first 20 hex digits of its SHA-256 in place of a zone that
-// is longer than 21 bytes. All counters of one subject share a cluster slot, so one script can decide
-// over them. The slot follows from the subject by a public function: a secret in the tag would be
-// another key for every counter.
+// The window is in microseconds, or the name of a calendar: dEurope/Berlin or mEurope/Berlin for
+// the days or months of a zone, with # and the first 20 hex digits of its SHA-256 in place of a
+// zone that is longer than 21 bytes. All counters of one subject share a cluster slot, so one
+// script can decide over them. Anybody can compute the slot of a subject: a secret in the hash tag
+// would change every counter's key.
 //
 // Subject and name are escaped, so that no two counters share a key, and nothing that a caller sends
 // ends the braces. Every byte outside of printable ASCII, the space, and each of { } % # " ' \ ` $ is
@@ -16,8 +16,8 @@
 // longer than 200 bytes, which can happen only in DryRun and for notices, its escaped NAME is replaced
 // by ## and the first 32 hex digits of the SHA-256 of that NAME.
 //
-// An override of a subject lies beside its counters, under PREFIX:{SUBJECT}:NAME:ov1, and the author
-// of a ban by hand under PREFIX:{SUBJECT}:NAME:by1. So does the notice that a fraction of a limit was
+// Beside the counters of a subject lie its override, under PREFIX:{SUBJECT}:NAME:ov1, the author of
+// a ban by hand, under PREFIX:{SUBJECT}:NAME:by1, and the notice that a fraction of a limit was
 // reached, under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000.
 package rediskey
 
@@ -50,8 +50,8 @@ const dryMark = "%dry"
 // noticeMark follows the name in the keys of notices, with a version and the fraction behind it.
 const noticeMark = "%n2-"
 
-// IsPrefix reports whether keys can begin with a text: at most 40 letters, digits and -._~:/@, so
-// that it neither opens a brace nor needs an escape.
+// IsPrefix reports whether a text can be a prefix of keys. It must have at most 40 letters, digits
+// and -._~:/@, so that it neither opens a brace nor needs an escape.
 func IsPrefix(text string) bool {
 	return len(text) <= MaxPrefix && !strings.ContainsFunc(text, func(r rune) bool {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -73,8 +73,8 @@ func BanTail(name string, dry bool) string {
 }
 
 // OverrideTail returns the end of the keys of a name's overrides. It has no window, because the
-// override says which one it was made for, and no mark for a rule in DryRun, which obeys those of
-// its name.
+// override itself says for which window it was made. It has no mark for DryRun, because a rule in
+// DryRun obeys the overrides of its name.
 func OverrideTail(name string) string {
 	return string(append(appendName(nil, name, false), ":ov1"...))
 }
@@ -91,8 +91,8 @@ func NoticeTail(name string, dry bool, limit *algorithm.Limit, fraction float64)
 	return string(append(append(tail, ':'), limit.Span()...))
 }
 
-// OverrideIndex returns the keys under which the subjects of a name's overrides are listed: in
-// their order, and by time. No subject has their hash tag, because two hex digits follow a % there.
+// OverrideIndex returns the keys under which the subjects of a name's overrides are listed, in
+// order and by time. Their hash tag cannot belong to a subject, where two hex digits follow each %.
 func OverrideIndex(head, name string) (inOrder, byTime string) {
 	begin := string(appendName([]byte(head+"%overrides"), name, false))
 	return begin + ":oi1", begin + ":ot1"
@@ -102,8 +102,8 @@ func OverrideIndex(head, name string) (inOrder, byTime string) {
 // in an escaped name two hex digits follow a %.
 const allRules = "%all"
 
-// TopList returns the key of a rule's list of subjects for a minute since the epoch, or that of the
-// list of all rules if the name is empty. No subject has the hash tag of these keys.
+// TopList returns the key of a rule's list of subjects for a minute since the epoch, or of the list
+// of all rules if the name is empty. The hash tag of these keys cannot belong to a subject.
 func TopList(head, name, tag string, minute int64) string {
 	key := []byte(head + "%top")
 	if name == "" {
@@ -114,12 +114,12 @@ func TopList(head, name, tag string, minute int64) string {
 	return string(strconv.AppendInt(append(append(append(key, ':'), tag...), ':'), minute, 10))
 }
 
-// TopIndex returns the key under which the rules are listed that have such lists.
+// TopIndex returns the key under which the rules with such lists are listed.
 func TopIndex(head string) string { return head + "%top}:ti1" }
 
-// BanIndex returns the keys under which the banned subjects of a name are listed: in their order,
-// and by when their bans end. No subject has their hash tag, because two hex digits follow a %
-// there.
+// BanIndex returns the keys under which the banned subjects of a name are listed, in order and by
+// the end of their bans. Their hash tag cannot belong to a subject, where two hex digits follow
+// each %.
 func BanIndex(head, name string) (inOrder, byEnd string) {
 	begin := string(appendName([]byte(head+"%bans"), name, false))
 	return begin + ":bi1", begin + ":be1"
@@ -130,8 +130,8 @@ func BanNoteTail(name string) string {
 	return string(append(appendName(nil, name, false), ":by1"...))
 }
 
-// Append returns a key made of a head, a subject and a tail, written into room, which must be
-// empty.
+// Append returns a key made from a head, a subject and a tail. It writes the key into room, which
+// must be empty.
 func Append[T string | []byte](room []byte, head string, subject T, tail string) []byte {
 	key := append(room, head...)
 	if plain(subject) {
@@ -142,8 +142,8 @@ func Append[T string | []byte](room []byte, head string, subject T, tail string)
 	return shorten(append(key, tail...))
 }
 
-// AppendLimit is Append for a limit that is known only in the call. It makes no string for the
-// tail.
+// AppendLimit is Append for a limit that is not known before the call. It does not make a string
+// for the tail.
 func AppendLimit[T string | []byte](room []byte, head string, subject T, name string, dry bool, limit *algorithm.Limit) []byte {
 	return shorten(appendLimitTail(appendEscaped(append(room, head...), subject), name, dry, limit))
 }
@@ -168,9 +168,8 @@ func shorten(key []byte) []byte {
 	return key
 }
 
-// hashName replaces the name by a hash, which is shorter. Only rules in DryRun with the longest
-// prefixes, subjects and names of a zone need this, and notices whose keys would be too long. It
-// was added when other keys were in use, so it does not change those. No other name begins with ##.
+// hashName replaces the name by a hash, which is shorter. Only notices with long keys need this,
+// and rules in DryRun with the longest prefixes, subjects and zones. No other name begins with ##.
 func hashName(key []byte) []byte {
 	start := bytes.IndexByte(key, '}') + len("}:")
 	end := bytes.LastIndexByte(key, ':') // before the window
@@ -191,9 +190,8 @@ func appendEscaped[T string | []byte](dst []byte, part T) []byte {
 	return escape(dst, part)
 }
 
-// plain reports whether a part is short and needs no escape, like nearly all parts. It looks at
-// four bytes before it branches, so that a key with a subject of 41 bytes takes 51 cycles instead
-// of 61.
+// plain reports whether a part is short and needs no escape, like nearly all parts. It examines
+// four bytes per branch, so that a key with a subject of 41 bytes takes 51 cycles instead of 61.
 func plain[T string | []byte](part T) bool {
 	if len(part) > maxPart {
 		return false
@@ -233,8 +231,8 @@ func appendHash[T string | []byte](dst []byte, part T) []byte {
 	return hex.AppendEncode(append(dst, '#'), sum[:16])
 }
 
-// mustEscape is 1 for the bytes that are escaped: all bytes except printable ASCII, and of that the
-// braces, the escape, the mark of a hash, and the characters with a meaning in a shell.
+// mustEscape is 1 for the bytes that are escaped: all bytes outside printable ASCII, the braces,
+// the escape character, the mark of a hash, and the characters with a meaning in a shell.
 var mustEscape = func() (unsafe [256]byte) {
 	for c := range unsafe {
 		if c <= 0x20 || c >= 0x7f || strings.ContainsRune("{}%#\"'\\`$", rune(c)) {

@@ -15,7 +15,7 @@ import (
 // MinKey is the length of the shortest key, in bytes.
 const MinKey = 32
 
-// Keys seals references with its first key, and opens those of any of its keys.
+// Keys seals references with its first key, and opens those sealed with any of its keys.
 type Keys []*Key
 
 // Key is one key. It is safe for concurrent use.
@@ -24,7 +24,7 @@ type Key struct {
 	workers sync.Pool // of *worker
 }
 
-// worker holds what one goroutine works with.
+// worker holds what one goroutine needs to seal a reference.
 type worker struct {
 	subjects      hash.Hash // the MAC of subjects
 	plain, sealed []byte
@@ -43,11 +43,11 @@ func newKey(secret []byte) *Key {
 	forSubjects := derive(secret, "subjects")
 	block, err := aes.NewCipher(derive(secret, "encryption"))
 	if err != nil {
-		panic(err) // only for another length
+		panic(err) // only if the length is wrong
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // only for another cipher
+		panic(err) // only for a cipher with another block size
 	}
 	k := &Key{aead: aead}
 	k.workers.New = func() any { return &worker{subjects: hmac.New(sha256.New, forSubjects)} }
@@ -57,13 +57,13 @@ func newKey(secret []byte) *Key {
 func derive(secret []byte, use string) []byte {
 	derived, err := hkdf.Key(sha256.New, secret, nil, "accesslimit reference: "+use, 32)
 	if err != nil {
-		panic(err) // only for more bytes than these
+		panic(err) // only if more bytes were asked for
 	}
 	return derived
 }
 
-// Digest returns the digest of a subject under this key. Without the key, nobody can find out
-// whether a digest is that of a subject they guess.
+// Digest returns the digest of a subject under this key. Without the key, nobody can check whether
+// a guessed subject has a digest.
 func (k *Key) Digest(subject string) (digest [digestSize]byte) {
 	w := k.workers.Get().(*worker)
 	defer k.workers.Put(w)
@@ -78,8 +78,8 @@ func (k *Key) Digest(subject string) (digest [digestSize]byte) {
 // form is the version in front of the sealed content, which authenticates it.
 var form = []byte{version}
 
-// Seal returns the text of a reference about a subject, or about nobody if that is "". It sets the
-// content's Digest.
+// Seal returns the text of a reference about a subject, or about no subject if it is "". It sets
+// the content's Digest.
 func (k Keys) Seal(c *Content, subject string) string {
 	c.Digest = [digestSize]byte{}
 	if subject != "" {
@@ -92,9 +92,9 @@ func (k Keys) Seal(c *Content, subject string) string {
 	return encode(w.sealed)
 }
 
-var errSealed = errors.New("is incomplete, was changed, or was written with a key that is not among these")
+var errSealed = errors.New("is incomplete, was changed, or was written with another key")
 
-// Open reads the text of a reference, and returns the key that it was written with.
+// Open reads the text of a reference, and returns the key with which it was written.
 func (k Keys) Open(text string) (c Content, by *Key, err error) {
 	b, err := decode(text)
 	switch {

@@ -2,8 +2,8 @@ package reference
 
 import "slices"
 
-// reasons are the reasons of refusals. The index of each stands for it in references, and never
-// changes its meaning.
+// reasons are the reasons for refusals. References hold their indexes, so an index never changes
+// its meaning.
 var reasons = [...]string{
 	0: "", 1: "limit_exceeded", 2: "banned", 3: "not_logged_in", 4: "identify_failed", 5: "store_fail_closed", 6: "context_ended",
 	7: "cost_too_high", 8: "blocked",

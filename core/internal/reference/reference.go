@@ -1,9 +1,9 @@
-// Package reference writes what a refusal was about into a text that only the holders of a key can
-// read. Nothing is stored: the text is the evidence.
+// Package reference encrypts the facts about a refusal into a text that only the holders of a key
+// can read. Nothing is stored: the text itself is the evidence.
 //
 // The text is Crockford's base32, in groups of eight, because people type it and read it aloud: it
-// has no letters that look alike, and case, spaces and hyphens mean nothing in it. It stands for
-// these bytes, a multiple of five:
+// has no letters that look alike, and ignores case, spaces and hyphens. It encodes these bytes,
+// whose number is a multiple of five:
 //
 //	1      the version of this form
 //	12     the nonce
@@ -23,10 +23,11 @@
 //
 // The encryption is AES-256-GCM with a random nonce, which the standard library chooses, and the
 // version is authenticated with the content. One key may seal 2^32 references: up to then, the
-// chance that two of them have the same nonce is at most 2^-33. Two that had would show how their
-// contents differ, and would let others make references. An attack with a million refusals a second
-// makes 2^32 in 72 minutes. After a day the chance is 1 in 20 million, so nothing counts them. A
-// mode whose MAC is also the nonce would save 16 bytes, but the standard library has none.
+// chance that two of them have the same nonce is at most 2^-33. Two references with the same nonce
+// would reveal how their contents differ, and would allow forgeries. An attack with a million
+// refusals a second makes 2^32 in 72 minutes, and after a day the chance is 1 in 20 million, so the
+// references are not counted. A mode whose MAC is also the nonce would save 16 bytes, but the
+// standard library has none.
 //
 // With a reference, a refusal takes 0.9 µs longer, and 9 allocations instead of 5 (BenchmarkCheck
 // of core). If all texts had the same length, it would be 296 characters.
@@ -48,7 +49,7 @@ const (
 	maxSize    = overhead + fixed + 2*(1+maxText)
 )
 
-// Content is what a reference says.
+// Content is the content of a reference.
 type Content struct {
 	Time      int64 // in microseconds since the epoch
 	Digest    [digestSize]byte
@@ -62,7 +63,7 @@ type Content struct {
 // most is the largest number of five bytes.
 const most = 1<<40 - 1
 
-// append appends the content, with zeros that make the sealed text one of whole groups.
+// append appends the content, padded with zeros so that the sealed text consists of whole groups.
 func (c *Content) append(b []byte) []byte {
 	b = appendNumber(b, c.Time, 7)
 	b = append(append(b, c.Digest[:]...), c.Reason)
@@ -84,7 +85,7 @@ func appendNumber(b []byte, n int64, size int) []byte {
 	return b
 }
 
-// appendText appends as much of a text as is kept, in whole characters.
+// appendText appends a text, cut at maxText bytes between characters.
 func appendText(b []byte, text string) []byte {
 	if len(text) > maxText {
 		end := maxText
@@ -96,7 +97,7 @@ func appendText(b []byte, text string) []byte {
 	return append(append(b, byte(len(text))), text...)
 }
 
-// read reads what append has written, and reports whether it is that.
+// read reads what append wrote, and reports whether it is valid.
 func (c *Content) read(b []byte) bool {
 	if len(b) < fixed+2 {
 		return false

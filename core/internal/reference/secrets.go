@@ -7,10 +7,10 @@ import (
 	"unicode"
 )
 
-// mostKeys bounds the keys, all of which may have to be tried to read a reference.
+// mostKeys bounds the keys, because reading a reference may have to try all of them.
 const mostKeys = 10
 
-// Mistake is what is wrong with secrets: a value, which does not show them, and the reason.
+// Mistake says what is wrong with secrets: a value, which does not reveal them, and the reason.
 type Mistake struct{ Value, Why string }
 
 // ParseSecrets reads secrets in hex, separated by commas or white space.

@@ -7,10 +7,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Ledger remembers how much of each charge was given back. A Receipt is copied with its decision, so
-// its copies cannot share that: a pointer in it would cost each call an allocation. There are two
-// generations: when the newer one has maxRefunds entries, it becomes the older one, and the one
-// before is forgotten. The zero Ledger is empty and ready for use. It is safe for concurrent use.
+// Ledger remembers how much of each charge was given back. A Receipt is copied with its decision,
+// so it cannot hold that itself, and a pointer in it would cost each call an allocation. There are
+// two generations: when the newer one has maxRefunds entries, it becomes the older one, and the
+// previous older one is forgotten. The zero Ledger is empty and ready for use. It is safe for
+// concurrent use.
 type Ledger struct {
 	mu           sync.Mutex
 	newer, older map[uint64]int64
@@ -18,14 +19,14 @@ type Ledger struct {
 
 const maxRefunds = 65_536
 
-// Part is what a refund gives back of one charge.
+// Part is one of the charges that a refund gives back.
 type Part struct {
 	Receipt Receipt
 	Key     []byte // of the counter that was charged
 }
 
-// charge returns n permits of the part for the store to give back. given is how many were given
-// back before.
+// charge returns the charge of n permits of the part, for the store to give back. given is how many
+// were given back before.
 func (p *Part) charge(n, given int64) algorithm.Charge {
 	r := &p.Receipt
 	return algorithm.Charge{
@@ -33,8 +34,8 @@ func (p *Part) charge(n, given int64) algorithm.Charge {
 	}
 }
 
-// Take records that n permits of each part are given back, and returns them for the store. If not
-// all parts have so many left, it records nothing and returns why.
+// Take records that n permits of each part are given back, and returns their charges for the store.
+// If a part has fewer left, it records nothing and returns why.
 func (l *Ledger) Take(parts []Part, n int64) (charges []algorithm.Charge, why string) {
 	if len(parts) == 0 {
 		return nil, "is more than this decision charged: nothing"
@@ -55,8 +56,8 @@ func (l *Ledger) Take(parts []Part, n int64) (charges []algorithm.Charge, why st
 }
 
 // TakeRest records that the rest of a charge is given back, and returns that rest, which may be
-// nothing. id is that of the charge's Receipt. TakeRest reads and writes under one lock. Otherwise a
-// refund could come in between, and the rest would be less than was read.
+// nothing. id is the ID of the charge's Receipt. It reads and writes under one lock, so that no
+// refund can come in between.
 func (l *Ledger) TakeRest(charge algorithm.Charge, id uint64) algorithm.Charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +70,8 @@ func (l *Ledger) TakeRest(charge algorithm.Charge, id uint64) algorithm.Charge {
 	return charge
 }
 
-// note adds n to what was given back of a charge, and returns the amount before. The ledger must be
-// locked, and forget called afterwards.
+// note adds n to what was given back of a charge, and returns the previous amount. The ledger must
+// be locked, and forget must be called afterwards.
 func (l *Ledger) note(id uint64, n int64) (before int64) {
 	before = l.given(id)
 	if l.newer == nil {
@@ -80,8 +81,8 @@ func (l *Ledger) note(id uint64, n int64) (before int64) {
 	return before
 }
 
-// forget drops the older generation if the newer one is full. It does so only after all parts of a
-// refund were noted: some of them may be in the older one.
+// forget drops the older generation if the newer one is full. It must be called after all parts of
+// a refund are noted, because some of them may be in the older generation.
 func (l *Ledger) forget() {
 	if len(l.newer) >= maxRefunds {
 		l.older, l.newer = l.newer, nil

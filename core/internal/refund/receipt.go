@@ -4,8 +4,8 @@ package refund
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// Receipt is what a decision remembers of its charge, so that it can be given back. The zero
-// Receipt is that of a decision that charged nothing.
+// Receipt is what a decision remembers about its charge, so that it can be given back. The zero
+// Receipt belongs to a decision that charged nothing.
 type Receipt struct {
 	Limit    *algorithm.Limit
 	Cost     int64   // 0: nothing was charged that could be given back
@@ -18,7 +18,7 @@ type Receipt struct {
 	id       uint64 // of the charge; unique in the ledger
 }
 
-// Fill records in r, the zero Receipt, what a call that passed was charged by a counter. of will
+// Fill records what a counter charged a call that passed, in r, which must be zero. of will
 // remember its refunds. Slots are not refunded, so there is no receipt for them.
 func (r *Receipt) Fill(of *Ledger, counter *algorithm.Counter, v *algorithm.Verdict, id uint64) {
 	if counter.Limit.Properties().Slots {

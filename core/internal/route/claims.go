@@ -12,7 +12,8 @@ type Claim struct {
 	ByUser  bool
 }
 
-// Claims knows which unnamed rule counts what. Its zero value is empty. It is safe for concurrent use.
+// Claims knows which unnamed rule counts which route. Its zero value is empty. It is safe for
+// concurrent use.
 type Claims[R comparable] struct {
 	mu    sync.Mutex
 	taken map[Claim]R

@@ -1,5 +1,5 @@
 // Package route has the routes of calls: the names under which rules without a Name count them, and
-// notes of those that each Guard was called for.
+// notes of the routes for which each Guard was called.
 package route
 
 import "strings"
@@ -10,8 +10,8 @@ const None = "(no route)"
 // maxPattern is the longest route that is counted separately, in bytes.
 const maxPattern = 1024
 
-// Key is a route under a method, as rules without a name count it. The zero Key is that of all calls
-// without a route.
+// Key is a method and a route, as rules without a Name count them. The zero Key is that of all
+// calls without a route.
 type Key struct{ method, pattern string }
 
 // Of returns the key of a call by its method and the pattern that the framework matched.

@@ -11,15 +11,15 @@ import (
 // MaxNoted is the largest number of routes that are noted for a guard.
 const MaxNoted = 16
 
-// Notes has notes of the calls of a guard, for reports about calls. Without them, the rules of all
-// routes would seem to apply to each call. The zero Notes is empty.
+// Notes records for which routes a guard was called, for reports about calls. Without it, the rules
+// of all routes would seem to apply to each call. The zero Notes is empty.
 type Notes struct {
 	calls atomic.Int64
 	mu    sync.Mutex
 	noted Noted
 }
 
-// Noted is what was noted of the calls of a guard.
+// Noted is what was noted about the calls of a guard.
 type Noted struct {
 	Routes   []Key
 	Unrouted bool // the route of a call was not known, as in front of a router
@@ -28,8 +28,8 @@ type Noted struct {
 	full     bool // there were more routes than are noted
 }
 
-// AreNew reports whether fewer than a thousand calls were noted. The first thousand are all noted, and
-// of the later ones only some, so that the others pay nothing.
+// AreNew reports whether fewer than a thousand calls were noted. The first thousand calls are all
+// noted. Of the later ones only some are, so that the others cost nothing.
 func (n *Notes) AreNew() bool { return n.calls.Load() < 1_000 }
 
 // Note notes a call. subject reports whether a subject was passed with it.
@@ -46,7 +46,7 @@ func (n *Notes) Note(of Key, subject bool, loose pathmatch.Looseness) {
 	case len(all.Routes) == MaxNoted:
 		all.full = true
 	default:
-		all.Routes = append(all.Routes, of.Clone()) // readers have the beginning of the list, which stays
+		all.Routes = append(all.Routes, of.Clone()) // readers hold the beginning of the list, which does not change
 	}
 }
 
@@ -60,8 +60,8 @@ func (n *Notes) Noted() Noted {
 // Any reports whether a call was noted.
 func (n *Noted) Any() bool { return n.Unrouted || len(n.Routes) > 0 }
 
-// Breadth returns the number of routes that the guard was called for. A guard in front of a router
-// does not know routes, and counts as called for all of them.
+// Breadth returns the number of routes for which the guard was called. A guard in front of a router
+// does not know routes, so it counts as called for all of them.
 func (n *Noted) Breadth() int {
 	if n.full || n.Unrouted {
 		return MaxNoted + 1
@@ -70,7 +70,7 @@ func (n *Noted) Breadth() int {
 }
 
 // Includes reports whether the guard was probably called for the route of such a call. If the route
-// is not known, every noted one that the path can match is taken for it.
+// is not known, every noted route that the path can match counts.
 func (n *Noted) Includes(method, pattern, path string) bool {
 	method = countedMethod(method)
 	return n.full || n.Unrouted || slices.ContainsFunc(n.Routes, func(k Key) bool {

@@ -17,10 +17,10 @@ const maxCounted = 2000
 // value is empty. It is safe for concurrent use.
 type Table[T any] struct {
 	known cowmap.Map[Key, T]
-	full  atomic.Bool // the last place is kept for the calls without a route
+	full  atomic.Bool // the last entry is kept for the calls without a route
 }
 
-// Of returns the rule on a route. If the route is new, meet makes the rule under its name.
+// Of returns the rule for a route. If the route is new, meet makes the rule under its name.
 func (t *Table[T]) Of(key Key, meet func(name string) T) T {
 	if of, ok := t.known.Get(key); ok {
 		return of
@@ -41,8 +41,8 @@ func (t *Table[T]) Of(key Key, meet func(name string) T) T {
 	return of
 }
 
-// Peek returns the rule on a route as Of would, but keeps nothing. If the route is new, form makes the
-// rule under its name.
+// Peek returns the rule for a route as Of would, but keeps nothing. If the route is new, form makes
+// the rule under its name.
 func (t *Table[T]) Peek(key Key, form func(name string) T) T {
 	if of, ok := t.known.Get(key); ok {
 		return of
@@ -53,5 +53,5 @@ func (t *Table[T]) Peek(key Key, form func(name string) T) T {
 	return form(key.Clone().Name())
 }
 
-// All returns the rule on each route that was called.
+// All returns the rule for each route that was called.
 func (t *Table[T]) All() []T { return slices.Collect(maps.Values(t.known.All())) }

@@ -2,9 +2,9 @@
 //
 // It is set-associative, as the caches of processors are: a hash chooses one of its sets, and a set
 // has room for eight entries. When a set is full, a new entry replaces the one that ranks lowest.
-// So the table is bounded without a list of what was used when, and takes 11 bytes beside each
-// entry. A busy entry is found in 10 ns, as in a sync.Map, which has no bound. In maps under locks
-// it takes 14 to 34 ns. Among 10,000 entries, all three take the same (BenchmarkFind).
+// So the table is bounded without a list of recent uses, and needs only 11 bytes besides each
+// entry. Finding a busy entry takes 10 ns, as in a sync.Map, which is unbounded. In maps under
+// locks it takes 14 to 34 ns. Among 10,000 entries, all three take the same time (BenchmarkFind).
 package setassoc
 
 import (
@@ -34,8 +34,8 @@ type block[E any] [blockSets]Set[E]
 type Set[E any] struct {
 	sync.Mutex
 	// tags has a byte of each entry's hash, and 0 for an empty way, so that a search compares only
-	// entries that are probably meant. Without it, a refusal that is one of 10,000 is repeated in
-	// 99 ns, with it in 78 (BenchmarkDenyCache).
+	// entries that probably match. Repeating one of 10,000 refusals takes 99 ns without it, and 78
+	// with it (BenchmarkDenyCache).
 	tags atomic.Uint64
 	// used has a bit for each entry that was found since the bits were last cleared.
 	used atomic.Uint32
@@ -52,7 +52,7 @@ func (t *Table[E]) block(hash uint64) *atomic.Pointer[block[E]] {
 	return &t.blocks[hash/blockSets&uint64(len(t.blocks)-1)]
 }
 
-// Set returns the set of a hash, or nil if nothing was written near it yet. A nil Set is empty.
+// Set returns the set of a hash, or nil if its block was not written to yet. A nil Set is empty.
 func (t *Table[E]) Set(hash uint64) *Set[E] {
 	if b := t.block(hash).Load(); b != nil {
 		return &b[hash%blockSets]
@@ -91,7 +91,7 @@ func (t *Table[E]) Sets(yield func(*Set[E]) bool) {
 	}
 }
 
-// tag returns the byte of a hash that stands in a set's tags. It is never 0.
+// tag returns the byte of a hash that a set's tags hold. It is never 0.
 func tag(hash uint64) uint64 { return hash>>57 | 0x80 }
 
 // Find returns an entry of this hash that matches, or nil. It needs no lock.
@@ -114,7 +114,7 @@ func (s *Set[E]) Find(hash uint64, matches func(*E) bool) *E {
 
 // equalBytes returns a word with the highest bit set in each byte in which word equals b. The bit
 // may also be set in a byte above an equal one. With a loop over the bytes, whose end a processor
-// cannot predict, a refusal that is one of 10,000 takes 15 ns longer (BenchmarkDenyCache).
+// cannot predict, repeating one of 10,000 refusals takes 15 ns longer (BenchmarkDenyCache).
 func equalBytes(word, b uint64) uint64 {
 	const lowest, highest = 0x0101010101010101, 0x8080808080808080
 	differs := word ^ b*lowest
@@ -132,7 +132,7 @@ func (s *Set[E]) Entries() iter.Seq[*E] {
 	}
 }
 
-// Ranks of an entry that is never replaced, and of one that the new entry replaces in any case.
+// The ranks of an entry that is never replaced, and of one that is always replaced.
 const (
 	Pinned   = math.MaxInt64
 	Replaced = math.MinInt64
@@ -140,15 +140,15 @@ const (
 )
 
 // Put adds an entry in an empty way, or in place of the entry that ranks lowest; among equals it
-// chooses at random. The used argument of rank reports whether the entry was found since the new
-// entries before it. Put returns the entry that was replaced, if any, and reports whether there was
-// room. The set must be locked.
+// chooses at random. The argument used of rank reports whether the entry was found recently. Put
+// returns the entry that was replaced, if any, and reports whether there was room. The set must be
+// locked.
 func (s *Set[E]) Put(hash uint64, e *E, rank func(old *E, used bool) int64) (replaced *E, ok bool) {
 	way, lowest := s.lowest(rank)
 	if lowest == Pinned {
 		return nil, false
 	}
-	if bits.OnesCount32(s.used.Load()) == Ways { // all were found, so the bits distinguish nothing
+	if bits.OnesCount32(s.used.Load()) == Ways { // all entries were found, so the bits distinguish nothing
 		s.used.Store(0)
 	}
 	s.used.And(^(uint32(1) << way))

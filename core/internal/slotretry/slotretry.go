@@ -13,7 +13,7 @@ import (
 // Queue holds slots that the store did not take back, or that it may have granted without an
 // answer. It gives them back again and again until that succeeds, or until their Window is over and
 // they are free anyway. Giving a slot back twice does nothing. All slots of a limiter are given
-// back together, so a store that is in trouble gets one request, not one for each slot. A Queue is
+// back together, so a struggling store gets one request instead of one for each slot. A Queue is
 // safe for concurrent use.
 type Queue struct {
 	giveBack func(context.Context, []algorithm.Charge) error
@@ -30,7 +30,7 @@ type Queue struct {
 type slot struct {
 	algorithm.Charge
 	freeAt time.Time // when its Window is over
-	times  int       // that remain: a call on its way to the store may take the slot after the first
+	times  int       // attempts that remain; a call on its way to the store may take the slot after the first
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	longestWait  = time.Second
 )
 
-// New returns a queue that gives slots back by a function, and reports panics to another.
+// New returns a queue that gives slots back with giveBack and reports panics to panicked.
 func New(giveBack func(context.Context, []algorithm.Charge) error, panicked func(err error)) *Queue {
 	return &Queue{giveBack: giveBack, panicked: panicked}
 }

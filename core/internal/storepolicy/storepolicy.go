@@ -1,4 +1,4 @@
-// Package storepolicy has the inside of core.StorePolicy: what happens to a call that Redis does not
+// Package storepolicy implements core.StorePolicy: what happens to a call that Redis does not
 // answer.
 package storepolicy
 
@@ -43,7 +43,7 @@ func (p Policy) CountsLocally() bool { return p.mode == countLocally }
 // Share returns the share of CountLocally, and 0 for the other policies.
 func (p Policy) Share() float64 { return p.share }
 
-// NeedsStore reports whether a call does not go on without an answer.
+// NeedsStore reports whether a call cannot pass without an answer.
 func (p Policy) NeedsStore() bool { return p.mode == failClosed || p.mode == unset }
 
 // String returns the policy in its text form: fail_open, fail_closed, count_locally 0.25; or "" if
@@ -80,7 +80,7 @@ func Parse(text string) (p Policy, ok bool) {
 
 // Check returns what is wrong with the policy, or "".
 func (p Policy) Check() string {
-	if p.mode == countLocally && !(0 < p.share && p.share <= 1) { // nor NaN
+	if p.mode == countLocally && !(0 < p.share && p.share <= 1) { // also false for NaN
 		return "needs a share above 0, up to 1"
 	}
 	return ""

@@ -45,8 +45,7 @@ func (q *Question) Err() error {
 	return q.verdict.Err
 }
 
-// questionKey has what distinguishes questions. The key of a counter says which algorithm and window
-// it has.
+// questionKey identifies a question. The key of a counter determines its algorithm and window.
 type questionKey struct {
 	key  string
 	max  int64
@@ -59,7 +58,7 @@ func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question
 	of := questionKey{key, limit.Max, limit.Rate, cost}
 	q := s.questions[of]
 	if q == nil {
-		// No counter refuses a call, so that each rule gets an answer whatever the others say.
+		// The counters are lenient, so that each rule gets an answer whatever the others say.
 		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Lenient: true}}
 		s.questions[of] = q
 	}
@@ -124,8 +123,8 @@ func (s *Survey) askStore(ctx context.Context, counters []algorithm.Counter, ver
 	s.parts.Store.Decide(ctx, counters, false, verdicts)
 }
 
-// FindTime returns the time of the latest answer. If there is none, it returns the store's time, on
-// the server of a key. It returns 0 if neither is known.
+// FindTime returns the time of the latest answer. If there is none, it returns the time of the
+// server that has key. It returns 0 if neither is known.
 func (s *Survey) FindTime(ctx context.Context, key string) (now int64) {
 	for _, q := range s.questions {
 		if v := q.Answer(); v != nil {
@@ -142,5 +141,5 @@ func (s *Survey) FindTime(ctx context.Context, key string) (now int64) {
 	return now
 }
 
-// SetTime sets the present, in microseconds since the epoch.
+// SetTime sets the current time, in microseconds since the epoch.
 func (s *Survey) SetTime(now int64) { s.now = now }

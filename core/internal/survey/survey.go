@@ -1,5 +1,5 @@
-// Package survey has the store that the engine asks for reports on how calls would be decided. It
-// answers from what was read before, and charges nothing.
+// Package survey has the store that the engine uses for reports on how calls would be decided. It
+// answers with what was read before, and charges nothing.
 package survey
 
 import (
@@ -20,7 +20,7 @@ import (
 // the limiter's store all of the questions at once, and then the Survey gives its answers to the
 // engine. It is not safe for concurrent use.
 type Survey struct {
-	engine.Store // of which a report needs Decide only
+	engine.Store // a report needs only Decide
 	parts        *limiter.Parts
 	values       map[string]redisstore.Value // of overrides and bans, by key
 	questions    map[questionKey]*Question   // nil before Read
@@ -51,8 +51,7 @@ func (s *Survey) Read(ctx context.Context, keys []string) {
 	}
 }
 
-// Override returns what was read of an override, in its stored form. A value that is no override is
-// none.
+// Override returns an override that was read, in its stored form. ok is false if there is none.
 func (s *Survey) Override(key string) (text string, ok bool) {
 	v := s.values[key]
 	return v.Text, v.Ok || isForeign(v.Err)
@@ -60,8 +59,8 @@ func (s *Survey) Override(key string) (text string, ok bool) {
 
 func isForeign(err error) bool { return err != nil && failure.ClassOf(err) == failure.Foreign }
 
-// Found returns what a store finds if it looks for an override of a rule with the limit own. If the
-// store did not answer, that may be a block which this process knows.
+// Found returns what a store finds when it looks for an override of a rule with the limit own. If
+// the store did not answer, that may be a block that this process knows.
 func (s *Survey) Found(key string, own *algorithm.Limit) (algorithm.FoundOverride, error) {
 	text, ok := s.Override(key)
 	err := s.values[key].Err
@@ -81,13 +80,14 @@ func (s *Survey) Found(key string, own *algorithm.Limit) (algorithm.FoundOverrid
 	return algorithm.FoundOverride{}, err
 }
 
-// Ban returns the state of the ban with a key at a time: as it was read or, without Redis, as it is.
+// Ban returns the state of the ban with a key at a time, as it was read from Redis or, without
+// Redis, as it is now.
 func (s *Survey) Ban(key string, at int64) (ban algorithm.BanState) {
 	if s.parts.Memory != nil {
 		ban, _ = s.parts.Memory.BanOf([]byte(key))
 		return ban
 	}
-	ban, _ = algorithm.ReadBan(s.values[key].Text, at) // there may be none, and a foreign value is no answer
+	ban, _ = algorithm.ReadBan(s.values[key].Text, at) // there may be no ban, and a foreign value does not count
 	return ban
 }
 
@@ -143,7 +143,8 @@ func (s *Survey) look(c *algorithm.Counter) algorithm.Verdict {
 	return s.About(string(c.Key), c.Limit, c.Cost).verdict
 }
 
-// strike begins the bans that the refusal of this call completes, by the counters at these places.
+// strike begins the bans that the refusal of this call completes, for the counters at these
+// indexes.
 func (s *Survey) strike(all []algorithm.Counter, places []int, verdicts []algorithm.Verdict) {
 	counters, answers := make([]algorithm.Counter, len(places)), make([]algorithm.Verdict, len(places))
 	for n, at := range places {

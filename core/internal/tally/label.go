@@ -10,8 +10,8 @@ import (
 const maxLabel = 200
 
 // Label returns a name as snapshots show it: in UTF-8, and cut if it is too long. Metrics servers
-// reject other texts, and callers can make up the routes of gRPC, of any length. Different long
-// names nearly always have different labels.
+// reject other texts, and callers can make up gRPC routes of any length. Different long names
+// nearly always have different labels.
 func Label(name string) string {
 	valid := strings.ToValidUTF8(name, "\uFFFD")
 	if len(valid) <= maxLabel {

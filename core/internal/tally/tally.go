@@ -15,8 +15,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/toplist"
 )
 
-// MaxHandles bounds the names of handles, and maxRules those of rules. Callers may choose names if
-// handlers make handles and rules.
+// MaxHandles bounds the names of handles, and maxRules the names of rules. Callers may choose names
+// if handlers make handles and rules.
 const (
 	MaxHandles = 1000
 	maxRules   = 4000
@@ -25,9 +25,10 @@ const (
 
 // Table holds the counts of a limiter. Make one with New. It is safe for concurrent use.
 //
-// Each count is cut into stripes of a cache line each, because processors that write to one line
-// wait for each other. A call counts by the [Place] of the pooled object that it works in, and the
-// pool keeps an object on one processor. Nothing is lost when the collector empties the pool.
+// Each count is divided into stripes, each on its own cache line, because processors that write to
+// one line wait for each other. A call counts in the [Place] of the pooled object that it uses, and
+// the pool keeps an object on one processor. Nothing is lost when the garbage collector empties the
+// pool.
 type Table struct {
 	mu      sync.Mutex // held to add a count
 	naming  sync.Mutex // held to add a rule's name, or to remove it
@@ -67,14 +68,14 @@ func (t *Table) newCell(reason, source string) *cell {
 }
 
 // Place is the stripe in which a pooled object counts. If another object counts there at the same
-// time, the Place moves to the next stripe. When two objects stayed in one stripe, half of the time
-// of a leased call went into waiting for its count.
+// time, the Place moves to the next stripe. When two objects shared a stripe, a leased call spent
+// half of its time waiting to count.
 type Place struct{ stripe uint32 }
 
 // NewPlace returns the place of the next object of a pool.
 func (t *Table) NewPlace() Place { return Place{t.objects.Add(1)} }
 
-// OfRule returns the tally of a rule's name. It is kept for ever.
+// OfRule returns the tally of a rule's name. It is kept forever.
 func (t *Table) OfRule(name string) *Tally {
 	if of, ok := t.rules.Get(name); ok && of.kept.Load() {
 		return of
@@ -124,13 +125,13 @@ func (t *Table) of(names *cowmap.Map[string, *Tally], name string, limit int) *T
 
 // Tally holds the counts of one name: a cell for each of the few pairs of a reason and a source.
 type Tally struct {
-	// Top notes who is refused.
+	// Top notes which subjects are refused.
 	Top *toplist.Rule
 
 	table *Table
 	name  string
 	label string // the name in snapshots
-	usual *cell  // of the usual reason and source; also the first of cells
+	usual *cell  // the cell of the usual reason and source; also the first of cells
 	cells atomic.Pointer[[]*cell]
 
 	kept    atomic.Bool // the name is never removed
@@ -142,7 +143,7 @@ type cell struct {
 	stripes        []stripe
 }
 
-// Traits are what else is counted of a decision.
+// Traits are further properties by which a decision is counted.
 type Traits uint8
 
 const (
@@ -170,7 +171,7 @@ func (t *Tally) Count(reason, source string, traits Traits, at *Place) {
 	c.count(traits, at)
 }
 
-// CountUsual is Count for the usual reason and source. It takes a seventh of the instructions.
+// CountUsual is Count for the usual reason and source. It takes a seventh of Count's instructions.
 func (t *Tally) CountUsual(traits Traits, at *Place) { t.usual.count(traits, at) }
 
 func (c *cell) count(traits Traits, at *Place) {
@@ -196,8 +197,7 @@ func (t *Tally) find(reason, source string) *cell {
 	return nil
 }
 
-// addCell returns the cell of a reason and a source, and adds it unless another goroutine was
-// faster.
+// addCell returns the cell of a reason and a source, adding it unless another goroutine was faster.
 func (t *Tally) addCell(reason, source string) *cell {
 	t.table.mu.Lock()
 	defer t.table.mu.Unlock()
@@ -210,15 +210,15 @@ func (t *Tally) addCell(reason, source string) *cell {
 	return added
 }
 
-// Entry holds how often a name decided in one way, and how many of these decisions were Bound and
-// Near.
+// Entry holds how often a name decided with one reason and source, and how many of these decisions
+// were Bound and Near.
 type Entry struct {
 	Name, Reason, Source string
 	Count, Bound, Near   uint64
 }
 
 // Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle
-// of one name are one entry.
+// with one name share an entry.
 func (t *Table) Snapshot() (entries []Entry) {
 	for _, of := range t.rules.All() {
 		entries = of.appendTo(entries)

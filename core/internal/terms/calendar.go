@@ -19,8 +19,8 @@ type zoned struct {
 	zone string
 }
 
-// calendars holds one entry for each calendar in use, so that all its limits share the day or month
-// that was computed last.
+// calendars holds one entry for each calendar in use, so that all limits with a calendar share the
+// day or month that was computed last.
 var calendars cowmap.Map[zoned, *algorithm.Calendar]
 
 // maxCalendars is more than the zone database has.

@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Mistake is what is wrong with terms: the field of core.Limit, or "Limit" for the whole of it, a code
-// that is stable, and the reason.
+// Mistake says what is wrong with terms: the field of core.Limit, or "Limit" for the whole limit, a
+// stable code, and the reason.
 type Mistake struct{ Field, Code, Why string }
 
 // check returns what is wrong with the terms, except what only an algorithm can tell, or nil.
@@ -25,7 +25,7 @@ func (t Terms) check() *Mistake {
 	case t.Max < 1 || int64(t.Max) > algorithm.MaxPermits:
 		return &Mistake{"Max", "max_range", "must be 1 to 10^12"}
 	case !t.Kind.Limits():
-		return &Mistake{"Algorithm", "algorithm", "is none of this package"}
+		return &Mistake{"Algorithm", "algorithm", "is not an algorithm of this package"}
 	case t.Unit != 0 && t.Window != 0:
 		return &Mistake{"Calendar", "calendar_and_window", "takes the place of a Window: set one of the two"}
 	case t.Unit != 0 && t.Kind != 0 && !of.Calendar:
@@ -37,7 +37,7 @@ func (t Terms) check() *Mistake {
 	case t.Window < shortest:
 		return &Mistake{"Window", "window_short", fmt.Sprintf("must be at least %g s for %s: holders renew their slots every third of it", shortest.Seconds(), of.Name)}
 	case t.Burst != 0 && !of.Burst:
-		return &Mistake{"Burst", "burst_without_bucket", "means something for " + Kinds(hasBurst) + " only"}
+		return &Mistake{"Burst", "burst_without_bucket", "applies only to " + Kinds(hasBurst)}
 	case t.Burst < 0 || int64(t.Burst) > algorithm.MaxPermits:
 		return &Mistake{"Burst", "burst_range", "must be 1 to 10^12, or unset"}
 	}
@@ -100,8 +100,8 @@ func (t Terms) Span() time.Duration {
 	return t.Unit.Nominal()
 }
 
-// FullAgainAfter returns the longest time until all permits of a used-up limit are back, not counting
-// sub-windows.
+// FullAgainAfter returns the longest time until all permits of a used-up limit are back,
+// disregarding sub-windows.
 func (t Terms) FullAgainAfter() time.Duration {
 	if !t.Kind.OfLimit().Burst {
 		return t.Span()
@@ -109,7 +109,7 @@ func (t Terms) FullAgainAfter() time.Duration {
 	return time.Duration(float64(t.Window) / float64(t.Max) * float64(t.AtOnce()))
 }
 
-// Counter returns the terms that the counter of a limit depends on.
+// Counter returns the terms on which the counter of a limit depends.
 func (t Terms) Counter() Terms {
 	t = t.Filled()
 	return Terms{Window: t.Window, Unit: t.Unit, Zone: t.Zone, Kind: t.Kind}

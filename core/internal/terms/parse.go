@@ -12,11 +12,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// ErrForm is the error of a text that has the form of no limit.
+// ErrForm is the error for a text that is not in any form of a limit.
 var ErrForm = errors.New("must be like " + allForms)
 
-// Parse returns what a text says of a limit, or an error if it has another form. It does not check
-// whether there can be such a limit.
+// Parse reads the text form of a limit. It does not check whether such a limit is valid.
 func Parse(text string) (Terms, error) {
 	words := strings.Fields(text)
 	if len(words) == 1 && words[0] == "unlimited" {
@@ -48,7 +47,7 @@ func parseSlots(kind algorithm.Kind, count string, rest []string) (t Terms, err 
 	return t, err
 }
 
-// parseRate reads a number in a span, and the words behind it.
+// parseRate reads a rate, which is a number and a span, and the words after it.
 func parseRate(rate string, rest []string) (t Terms, err error) {
 	count, span, ok := strings.Cut(rate, "/")
 	if !ok {
@@ -66,7 +65,7 @@ func parseRate(rate string, rest []string) (t Terms, err error) {
 	return t.counted(rest)
 }
 
-// inCalendar adds the days or months of a zone.
+// inCalendar sets the days or months of a zone.
 func (t Terms) inCalendar(unit, zone string, rest []string) (Terms, error) {
 	if len(rest) > 0 {
 		return t, errors.New("a calendar day or month has no other algorithm: leave out " + strconv.Quote(rest[0]))
@@ -88,7 +87,7 @@ func unitOf(name string) Unit {
 	return 0
 }
 
-// counted adds the algorithm that the words behind a rate name.
+// counted sets the algorithm that the words after a rate name.
 func (t Terms) counted(words []string) (_ Terms, err error) {
 	if len(words) == 0 {
 		return t, nil
@@ -115,7 +114,8 @@ func waysToCount() string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// suffixes returns the words that can follow a rate, and what follows those of a burst.
+// suffixes returns the words that can follow a rate. number stands for the number after the words
+// of a burst.
 func suffixes(number string) (words []string) {
 	for _, kind := range algorithm.Kinds() {
 		switch of := kind.OfLimit(); {
@@ -129,7 +129,8 @@ func suffixes(number string) (words []string) {
 	return words
 }
 
-// parseCount reads digits only: a sign or an underscore would be written back without.
+// parseCount reads only digits. A sign or an underscore would be lost when the limit is written
+// back.
 func parseCount(text string) (n int, err error) {
 	wide, err := strconv.ParseInt(text, 10, 64)
 	switch n = int(wide); {

@@ -8,14 +8,14 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Examples of limits, in all their text forms. RuleForms are those that a rule can have.
+// Examples of limits in all text forms. RuleForms are the ones that a rule can have.
 const (
 	forms     = "100/s, 5/15m log, 10/s burst 20, 1000/day@UTC, "
 	RuleForms = forms + "or 3 at once"
 	allForms  = forms + "3 at once, or unlimited"
 )
 
-// Pattern returns a regular expression that all texts of limits match, except that of Unlimited. It
+// Pattern returns a regular expression that matches the texts of all limits except Unlimited. It
 // accepts a little more than Parse does.
 func Pattern() string {
 	var slots []string
@@ -29,13 +29,13 @@ func Pattern() string {
 	return "^ *[0-9]+(" + strings.Join(slots, "|") + "|/[^ ]+( +(" + strings.Join(words, "|") + "))?) *$"
 }
 
-// UnlimitedPattern returns a regular expression that the text of Unlimited matches.
+// UnlimitedPattern returns a regular expression that matches the text of Unlimited.
 func UnlimitedPattern() string { return "^ *" + regexp.QuoteMeta(Unlimited.String()) + " *$" }
 
-// spaced lets words be further apart.
+// spaced returns a pattern that allows several spaces between words.
 func spaced(words string) string { return strings.ReplaceAll(words, " ", " +") }
 
-// Example returns a limit by the first algorithm with a property.
+// Example returns an example of a limit with the first algorithm that has a property.
 func Example(has func(*algorithm.Properties) bool) string {
 	return Terms{Max: 5, Window: 15 * time.Minute, Kind: kindsThat(has)[0], Burst: 20}.String()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// letterOf returns the span of a rate: s, m or h for one of these.
+// letterOf returns the span of a rate, as s, m or h if it is one of these.
 func letterOf(span time.Duration) string {
 	for _, one := range spans {
 		if span == one.is {

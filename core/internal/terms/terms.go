@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Terms are what the text of a limit says, as the fields of core.Limit hold it.
+// Terms is the content of a limit's text, in the same fields as core.Limit.
 type Terms struct {
 	Max    int
 	Window time.Duration
@@ -88,7 +88,7 @@ func (t Terms) String() string {
 	}
 }
 
-// SpanName returns the word by which headers distinguish limits of one name: 10s, day, at-once.
+// SpanName returns the word by which headers distinguish limits with one name: 10s, day, at-once.
 func (t Terms) SpanName() string {
 	switch {
 	case t.Kind.OfLimit().Slots:

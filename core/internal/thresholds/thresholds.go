@@ -1,5 +1,5 @@
 // Package thresholds notices that a charge has reached a fraction of a limit, and reports that once
-// in a whole fleet: see package notices.
+// in a fleet: see package notices.
 package thresholds
 
 import (
@@ -13,17 +13,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Charge is what a charge was made for.
+// Charge describes what a charge was made for.
 type Charge struct {
 	Rule    string
 	DryRun  bool
 	Subject []byte
 	Warn    []float64 // the fractions that are reported, ascending
-	Max     int       // of the limit in force; that of the counter differs for a bucket
+	Max     int       // the Max of the limit in force; for a bucket, the counter's Max differs
 }
 
-// Reached is a report. L is the type of its limit. Times are in microseconds; At is one since the epoch, by the clock that
-// counts.
+// Reached is a report. L is the type of its limit. Times are in microseconds; At counts from the
+// epoch, by the store's clock.
 type Reached[L any] struct {
 	Rule, Subject  string
 	Limit          L
@@ -48,14 +48,15 @@ type Watch[L any] struct {
 	report  func(context.Context, Reached[L])
 }
 
-// New returns a Watch that leaves its notices on a board, and passes reports to a function, one
-// after the other. All keys begin with keyHead.
+// New returns a Watch that posts its notices on a board, and passes reports to report one after the
+// other. All keys begin with keyHead.
 func New[L any](board notices.Board, keyHead string, log Log, report func(context.Context, Reached[L])) *Watch[L] {
 	return &Watch[L]{queue: notices.NewQueue(board, log), keyHead: keyHead, log: log, report: report}
 }
 
-// Charged reports the thresholds that a charge has reached. limit returns the limit in force, for the
-// report. Only a charge by the store counts: a local count has only a share of the limit.
+// Charged reports the thresholds that a charge has reached. limit returns the limit in force, for
+// the report. Only a charge by the store counts, because a local count covers only a share of the
+// limit.
 func (w *Watch[L]) Charged(c *Charge, limit func() L, counter *algorithm.Counter, v *algorithm.Verdict) {
 	if w == nil || v.From != algorithm.FromStore {
 		return
@@ -72,7 +73,7 @@ func (w *Watch[L]) Charged(c *Charge, limit func() L, counter *algorithm.Counter
 	}
 }
 
-// reached leaves a notice of a threshold, unless that was done just before.
+// reached posts a notice of a threshold, unless that was done just before.
 func (w *Watch[L]) reached(c *Charge, inForce func() L, counted *algorithm.Limit, v *algorithm.Verdict, fraction float64) {
 	var room [rediskey.MaxLen]byte
 	key := rediskey.Append(room[:0], w.keyHead, c.Subject, rediskey.NoticeTail(c.Rule, c.DryRun, counted, fraction))
@@ -100,14 +101,15 @@ func (w *Watch[L]) pass(ctx context.Context, r Reached[L]) {
 	w.report(ctx, r)
 }
 
-// Forget makes the Watch report again what the notices with these keys are about.
+// Forget makes the Watch report again the thresholds in the notices with these keys.
 func (w *Watch[L]) Forget(keys ...[]byte) {
 	if w != nil {
 		w.queue.Forget(keys...)
 	}
 }
 
-// Await returns when what was reached so far is reported, or when the context ends.
+// Await returns when all thresholds that were reached so far are reported, or when the context
+// ends.
 func (w *Watch[L]) Await(ctx context.Context) { w.queue.Await(ctx) }
 
 // Close ends the reports: see [notices.Queue.Close].

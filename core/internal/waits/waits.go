@@ -9,12 +9,12 @@ import (
 // Seconds returns a span in whole seconds, rounded up.
 func Seconds(span time.Duration) int64 { return int64((span + time.Second - 1) / time.Second) }
 
-// RetryAfter returns a wait in whole seconds, rounded up and at least one: a zero would be an
-// invitation to hammer.
+// RetryAfter returns a wait in whole seconds, rounded up and at least one, because a zero would
+// invite callers to hammer.
 func RetryAfter(wait time.Duration) int64 { return max(1, Seconds(wait)) }
 
-// Append appends a wait in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h".
-// It rounds up, so that nobody comes too early.
+// Append appends a wait in one or two units: "12 s", "1 min 30 s", "19 h 13 min", "2 days 3 h". It
+// rounds up, so that nobody retries too early.
 func Append(text []byte, wait time.Duration) []byte {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	seconds := RetryAfter(wait)

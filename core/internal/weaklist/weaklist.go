@@ -1,5 +1,5 @@
-// Package weaklist lists objects without keeping them in memory. An object that nobody else holds any
-// more leaves the list.
+// Package weaklist lists objects without keeping them in memory. An object that nobody else holds
+// leaves the list.
 package weaklist
 
 import (
@@ -19,7 +19,7 @@ type List[T any] struct {
 	mu       sync.Mutex
 	listed   []weak.Pointer[T]
 	sweepAt  int // the length of the list at which dropped objects are removed next
-	rejected int // how many objects found no room since the list was swept
+	rejected int // objects that found no room since the list was swept
 
 	unlisted atomic.Int64 // the objects in use that found no room
 }
@@ -41,7 +41,8 @@ func (l *List[T]) Add(of *T) {
 }
 
 // sweep removes dropped objects from the list. The next sweep is due when the list has doubled, or
-// when it is full and many objects found no room in it. So sweeping costs little for each object.
+// when it is full and many objects found no room in it. So the cost of sweeping is small for each
+// object.
 func (l *List[T]) sweep() {
 	l.listed = slices.DeleteFunc(l.listed, func(of weak.Pointer[T]) bool { return of.Value() == nil })
 	l.rejected, l.sweepAt = 0, min(max(64, 2*len(l.listed)), max(most, len(l.listed)+1))

@@ -1,4 +1,4 @@
-// Package localtest has a shared store that tests can control, and processes before it.
+// Package localtest has a shared store that tests can control, and processes that use it.
 package localtest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 )
 
-// Patient is a timeout that nothing here takes, however busy the machine.
+// Patient is a timeout that is never reached, however busy the machine.
 const Patient = 20 * time.Second
 
 // Spans, in microseconds.
@@ -26,8 +26,8 @@ const (
 	Hour   = 60 * Minute
 )
 
-// Shared stands for Redis: each store that is put before it is a process of its own. Its hooks are
-// called around what they are named after; nil ones are not.
+// Shared stands for Redis: each store in front of it is a process of its own. Its hooks, unless
+// nil, run before or after the operation in their name.
 type Shared struct {
 	*memstore.Store
 	Asked                       atomic.Int64 // how often it was asked to decide
@@ -40,7 +40,7 @@ type Shared struct {
 	background                  sync.WaitGroup
 }
 
-// NewShared returns a shared store of at most so many keys.
+// NewShared returns a shared store of at most maxKeys keys.
 func NewShared(t testing.TB, maxKeys int) *Shared {
 	s := &Shared{Store: memstore.New(maxKeys, nil)}
 	t.Cleanup(s.Store.Close)
@@ -115,7 +115,8 @@ func (s *Shared) Reset(ctx context.Context, keys ...[]byte) (changed bool, err e
 	return s.Store.Reset(ctx, keys...)
 }
 
-// GiveBackBy leaves the function to the test: a store of one shard has nothing to give back.
+// GiveBackBy keeps the function for the test. The store never calls it, because it has only one
+// shard.
 func (s *Shared) GiveBackBy(giveBack func([]algorithm.Charge)) { s.GiveBackSoon = giveBack }
 
 // InBackground runs a function that Close waits for.
@@ -177,10 +178,10 @@ func HashTag(c algorithm.Counter) string {
 	return subject
 }
 
-// Process is a process before a shared store.
+// Process is a process that uses a shared store.
 type Process struct{ *localfirst.Store }
 
-// NewProcess returns a process before a shared store.
+// NewProcess returns a process that uses a shared store.
 func NewProcess(t testing.TB, shared localfirst.Shared) Process {
 	s := localfirst.New(shared, Patient, 1000)
 	t.Cleanup(s.Close)
@@ -194,7 +195,7 @@ func (p Process) Ask(counters ...algorithm.Counter) []algorithm.Verdict {
 	return verdicts
 }
 
-// MustTake charges what the counters cost, which must fit.
+// MustTake charges what the counters cost, and fails the test if it does not fit.
 func (p Process) MustTake(t testing.TB, counters ...algorithm.Counter) algorithm.Verdict {
 	t.Helper()
 	verdicts := p.Ask(counters...)
@@ -206,7 +207,7 @@ func (p Process) MustTake(t testing.TB, counters ...algorithm.Counter) algorithm
 	return verdicts[0]
 }
 
-// MustRefuse asks for what must not fit, and checks who refuses it.
+// MustRefuse asks for a cost that must not fit, and checks the origin of the refusal.
 func (p Process) MustRefuse(t testing.TB, from algorithm.Origin, counters ...algorithm.Counter) algorithm.Verdict {
 	t.Helper()
 	verdicts := p.Ask(counters...)
@@ -246,14 +247,15 @@ func Counter(subject string, limit *algorithm.Limit, cost int64) algorithm.Count
 	return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:name:%s", subject, limit.Span()), Limit: limit, Cost: cost}
 }
 
-// Leased returns a counter of which up to so many calls are fetched ahead.
+// Leased returns a counter whose permits are leased for up to calls calls.
 func Leased(subject string, limit *algorithm.Limit, cost, calls int64) algorithm.Counter {
 	c := Counter(subject, limit, cost)
 	c.Lease = calls
 	return c
 }
 
-// BanOf returns the ban of a subject after so many refused windows, by one counter of the call.
+// BanOf returns the ban of a subject after a number of refused windows. It watches one counter of
+// the call.
 func BanOf(subject string, after, window int64, watched int) algorithm.Counter {
 	limit := algorithm.Banned(after, Hour, Hour, window)
 	return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:ban", subject), Limit: &limit, Watched: []int{watched}}
