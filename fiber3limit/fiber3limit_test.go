@@ -1,0 +1,221 @@
+package fiber3limit_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/fiber3limit"
+)
+
+func TestFiber(t *testing.T) { adaptertest.Run(t, configured(fiber.Config{})) }
+
+// customCtx is a service's own context.
+type customCtx struct{ fiber.DefaultCtx }
+
+// The settings that change what fiber's own getters return change nothing of whom a limit counts.
+func TestFiberOtherwiseConfigured(t *testing.T) {
+	adaptertest.RunInProcess(t, under(func() *fiber.App {
+		return fiber.NewWithCustomCtx(func(app *fiber.App) fiber.CustomCtx {
+			return &customCtx{*fiber.NewDefaultCtx(app)}
+		}, fiber.Config{
+			ReadBufferSize: 32 << 10, StreamRequestBody: true, Immutable: true,
+			TrustProxy: true, ProxyHeader: fiber.HeaderXForwardedFor, EnableIPValidation: true,
+			TrustProxyConfig: fiber.TrustProxyConfig{Loopback: true, Private: true, LinkLocal: true, UnixSocket: true},
+		})
+	}))
+}
+
+func TestPaths(t *testing.T) {
+	for name, config := range routers {
+		t.Run(name, func(t *testing.T) { adaptertest.RunPaths(t, configured(config)) })
+	}
+}
+
+// routers are other configurations of fiber's router.
+var routers = map[string]fiber.Config{
+	"strict":    {StrictRouting: true, CaseSensitive: true},
+	"unescaped": {UnescapePath: true},
+}
+
+func FuzzPaths(f *testing.F) {
+	adaptertest.FuzzPaths(f, configured(fiber.Config{}), configured(routers["strict"]), configured(routers["unescaped"]))
+}
+
+// endings are the ways for a handler of fiber to end.
+var endings = []adaptertest.Ending{
+	returning("an error", errors.New("failed"), 500),
+	returning("fiber's error", fiber.ErrTeapot, 418),
+	{Name: "nothing, with a status", Handle: func(h adaptertest.Handling) { h.(handling).c.Status(204) }, Outcome: 204},
+	{Name: "a stream", Outcome: 200, Handle: func(h adaptertest.Handling) {
+		*h.(handling).err = h.(handling).c.SendStream(strings.NewReader("streamed"))
+	}},
+}
+
+// returning returns the ending of a handler that returns an error.
+func returning(name string, err error, outcome int) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: outcome, Handle: func(h adaptertest.Handling) { *h.(handling).err = err }}
+}
+
+func newLimiter(t testing.TB, options core.Options) *core.Limiter {
+	t.Helper()
+	options.Logger = slog.New(slog.DiscardHandler)
+	limiter, err := core.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(limiter.Close)
+	return limiter
+}
+
+// listen serves an app, and returns a connection to it.
+func listen(t *testing.T, app *fiber.App) net.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(serve(app, l, adaptertest.App{}))
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// statuses sends requests over one connection, and returns the statuses of the replies.
+func statuses(t *testing.T, conn net.Conn, requests ...string) (all []int) {
+	t.Helper()
+	from := bufio.NewReader(conn)
+	for _, request := range requests {
+		_, _ = io.WriteString(conn, request)
+		reply, err := http.ReadResponse(from, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", request, err)
+		}
+		_, _ = io.Copy(io.Discard, reply.Body)
+		all = append(all, reply.StatusCode)
+	}
+	return all
+}
+
+// get returns a request with further lines of its header.
+func get(target string, lines ...string) string {
+	return "GET " + target + " HTTP/1.1\r\nHost: service.test\r\n" + strings.Join(append(lines, "\r\n"), "\r\n")
+}
+
+// Count receives what the app's own ErrorHandler, or that of a mounted app, makes of an error, and
+// each of these is called once.
+func TestErrorHandler(t *testing.T) {
+	var received, handled []int
+	errTaken := errors.New("taken")
+	handling := func(status int) fiber.Config {
+		return fiber.Config{ErrorHandler: func(c fiber.Ctx, err error) error {
+			if !errors.Is(err, errTaken) {
+				return err
+			}
+			handled = append(handled, status)
+			return c.SendStatus(status)
+		}}
+	}
+	limiter := newLimiter(t, core.Options{})
+	limit := fiber3limit.New(limiter, core.Rule{Name: "all", Seconds: 600, MaxCount: 100, Count: func(status int) bool {
+		received = append(received, status)
+		return true
+	}})
+	taken := func(fiber.Ctx) error { return errTaken }
+	app, mounted := fiber.New(handling(409)), fiber.New(handling(422))
+	app.Get("/taken", limit, taken)
+	app.Get("/fails", limit, func(fiber.Ctx) error { return errors.New("failed") })
+	mounted.Get("/taken", limit, taken)
+	app.Use("/mounted", mounted)
+	want := []int{409, 422, 500}
+	if got := statuses(t, listen(t, app), get("/taken"), get("/mounted/taken"), get("/fails")); !slices.Equal(got, want) {
+		t.Errorf("callers got %v, want %v", got, want)
+	}
+	if !slices.Equal(received, want) || !slices.Equal(handled, want[:2]) {
+		t.Errorf("Count received %v, want %v; handled: %v", received, want, handled)
+	}
+}
+
+// The target * reaches a handler of /*, and no middleware of Use without the "*".
+func TestUseOfEveryTarget(t *testing.T) {
+	app := fiber.New()
+	app.Use("*", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{Name: "all", Seconds: 600, MaxCount: 2}))
+	app.All("/*", func(c fiber.Ctx) error { return c.SendString("ok") })
+	options, want := "OPTIONS * HTTP/1.1\r\nHost: service.test\r\n\r\n", []int{200, 200, 429, 429}
+	if got := statuses(t, listen(t, app), get("/a"), options, options, get("/a")); !slices.Equal(got, want) {
+		t.Errorf("statuses %v, want %v", got, want)
+	}
+}
+
+// A request that fiber cannot read is counted in Use, and on no route.
+func TestUnreadableRequest(t *testing.T) {
+	var received []int
+	limiter := newLimiter(t, core.Options{})
+	app := fiber.New(fiber.Config{BodyLimit: 10})
+	app.Use("*", fiber3limit.New(limiter, core.Rule{Name: "use", Seconds: 600, MaxCount: 2}))
+	app.Post("/", fiber3limit.New(limiter, core.Rule{Name: "route", Seconds: 600, Count: func(status int) bool {
+		received = append(received, status)
+		return true
+	}}), func(c fiber.Ctx) error { return c.SendString("ok") })
+	for _, want := range []int{413, 413} {
+		if got := statuses(t, listen(t, app), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world"); got[0] != want {
+			t.Errorf("status %v, want %d", got, want)
+		}
+	}
+	if len(received) > 0 {
+		t.Errorf("the rule of the route counted %v", received)
+	}
+}
+
+// Names that fiber lends for one call are not kept: the next call over the connection overwrites
+// them.
+func TestLentNames(t *testing.T) {
+	for _, immutable := range []bool{false, true} {
+		app := fiber.New(fiber.Config{Immutable: immutable})
+		app.Get("/users/:id", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{
+			Name: "users", Seconds: 600, MaxCount: 1, Key: func(r core.Request) (string, error) { return r.Param("id"), nil },
+		}), func(c fiber.Ctx) error { return c.SendString("ok") })
+		var requests []string
+		var want []int
+		for i := range 100 {
+			requests = append(requests, get(fmt.Sprintf("/users/u%03d", i/2)))
+			want = append(want, []int{200, 429}[i%2])
+		}
+		conn := listen(t, app)
+		for range 2 {
+			if got := statuses(t, conn, requests...); !slices.Equal(got, want) {
+				t.Fatalf("Immutable %v: statuses %v, want %v", immutable, got, want)
+			}
+			want = slices.Repeat([]int{429}, 100)
+		}
+	}
+}
+
+// A trailer is no header either if the names of headers are left as they were sent.
+func TestTrailersOfAnyCase(t *testing.T) {
+	app := fiber.New(fiber.Config{DisableHeaderNormalizing: true})
+	app.Get("/", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{
+		Name: "keys", Seconds: 600, MaxCount: 1, Key: func(r core.Request) (string, error) { return strings.Join(r.Header("X-Key"), ","), nil },
+	}), func(c fiber.Ctx) error { return c.SendString("ok") })
+	with := func(trailer string) string {
+		return get("/", "x-key: a", "X-Key: b", "transfer-encoding: chunked") + "0\r\n" + trailer + ": c\r\n\r\n"
+	}
+	want := []int{200, 429, 429, 429}
+	if got := statuses(t, listen(t, app), get("/", "X-Key: b"), with("X-Key"), with("x-key"), get("/", "x-key: a", "X-Key: b")); !slices.Equal(got, want) {
+		t.Errorf("statuses %v, want %v", got, want)
+	}
+}
