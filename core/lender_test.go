@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,7 @@ func (l *lender) takeBack() {
 // kept returns the paths to every string and slice that is reachable from the arguments and lies in
 // the lender's buffer. It sees everything except the variables of closures.
 func (l *lender) kept(what ...any) []string {
-	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[sync.Locker]bool)}
+	w := walk{lender: l, seen: make(map[place]bool), locked: make(map[mutex]bool)}
 	// The first use of a local time fills time.Local, for example when go-redis logs.
 	w.seen[place{unsafe.Pointer(time.Local), reflect.TypeOf(time.Local)}] = true
 	for _, of := range what {
@@ -48,7 +49,7 @@ func newLender() *lender { return &lender{room: make([]byte, 4096)} }
 type walk struct {
 	lender *lender
 	seen   map[place]bool
-	locked map[sync.Locker]bool
+	locked map[mutex]bool
 	found  []string
 }
 
@@ -113,12 +114,38 @@ func (w *walk) fields(path string, v reflect.Value) {
 	}
 }
 
+// mutex is a sync.Mutex or a sync.RWMutex.
+type mutex interface {
+	sync.Locker
+	TryLock() bool
+}
+
 // lock locks the mutexes of a struct, because work in the background may write to the fields that
-// they guard.
+// they guard. It takes all of them or none: the work may take them in another order.
 func (w *walk) lock(v reflect.Value) (unlock func()) {
-	var held []sync.Locker
+	mutexes := w.mutexesOf(v)
+	for held := 0; held < len(mutexes); {
+		if mutexes[held].TryLock() {
+			held++
+			continue
+		}
+		for ; held > 0; held-- {
+			mutexes[held-1].Unlock()
+		}
+		runtime.Gosched()
+	}
+	return func() {
+		for _, mu := range mutexes {
+			mu.Unlock()
+			delete(w.locked, mu)
+		}
+	}
+}
+
+// mutexesOf returns the mutexes of a struct that are not locked yet.
+func (w *walk) mutexesOf(v reflect.Value) (mutexes []mutex) {
 	for i := range v.NumField() {
-		var mu sync.Locker
+		var mu mutex
 		switch of := v.Type().Field(i).Type; {
 		case !v.CanAddr():
 			continue
@@ -131,16 +158,10 @@ func (w *walk) lock(v reflect.Value) (unlock func()) {
 		}
 		if !w.locked[mu] {
 			w.locked[mu] = true
-			mu.Lock()
-			held = append(held, mu)
+			mutexes = append(mutexes, mu)
 		}
 	}
-	return func() {
-		for _, mu := range held {
-			mu.Unlock()
-			delete(w.locked, mu)
-		}
-	}
+	return mutexes
 }
 
 type place struct {
