@@ -23,7 +23,7 @@ func (c *call) rule(subject string) *ruling {
 	if stopped != nil {
 		return c.ruleUnidentified(stopped, err, subject)
 	}
-	if !c.ask(needsLogin == nil) {
+	if !c.consult(needsLogin == nil) {
 		return c.ruleCostly()
 	}
 	switch {
@@ -58,9 +58,9 @@ func (c *call) ruleByVerdicts() *ruling {
 	return nil
 }
 
-// ask asks the store for verdicts on the counters, and charges them if charge is set. It reports
+// consult asks the store for verdicts on the counters, and charges them if charge is set. It reports
 // whether the cost fits: if not, nothing was charged.
-func (c *call) ask(charge bool) (fits bool) {
+func (c *call) consult(charge bool) (fits bool) {
 	if charge {
 		fits = c.Decide(c.Context())
 	} else {

@@ -40,7 +40,7 @@ func (c *call) passUncounted() Answer {
 // answerVerdicts answers the call by the limit at a place, which binds it.
 func (c *call) answerVerdicts(at int) Answer {
 	c.writeHeaders(c.ResponseHeader())
-	answer := c.answerBinding(at)
+	answer := c.reportAndAnswer(at)
 	if c.Passed() {
 		answer.completion = c.completion()
 	}
@@ -60,9 +60,9 @@ func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	c.headers.Write(w)
 }
 
-// answerBinding answers by the binding limit. It makes the Decision, which is large, only if
+// reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the Decision, which is large, only if
 // something reads it.
-func (c *call) answerBinding(at int) Answer {
+func (c *call) reportAndAnswer(at int) Answer {
 	options := &c.parts.options
 	c.Notice(at)
 	if len(c.tried) > 0 {
@@ -95,7 +95,7 @@ func (c *call) reportDryRuns() {
 // refuse refuses the call for a reason that no counter gave.
 func (c *call) refuse(r *ruling) Answer {
 	rule := r.by.named
-	reason, cause := c.unidentified(r.reason, rule.name, r.cause)
+	reason, cause := c.orCallerLeft(r.reason, rule.name, r.cause)
 	if reason == CostTooHigh {
 		c.bySize = r.by.bySize
 	}
@@ -107,9 +107,9 @@ func (c *call) refuse(r *ruling) Answer {
 	return answer
 }
 
-// unidentified logs that it is not known whom to count, if that is the reason. If it is because the
-// caller left, that is the reason instead.
-func (c *call) unidentified(reason Reason, rule string, cause error) (Reason, error) {
+// orCallerLeft returns the reason to refuse a call. It logs that it is not known whom to count, if
+// that is the reason. If it is because the caller left, that is the reason instead.
+func (c *call) orCallerLeft(reason Reason, rule string, cause error) (Reason, error) {
 	if reason != IdentifyFailed {
 		return reason, cause
 	}

@@ -40,10 +40,9 @@ func (c *call) skips(rule *boundRule) bool {
 	return rule.Skip(c)
 }
 
-// addRules adds the counters of the rules that apply. It identifies the caller if a rule needs that, and
-// returns the first rule that needs a login, if the caller is not logged in. It leaves out rules that
-// need one then, calls that cost nothing, and counters that the call has already. It stops at a rule
-// whose subject cannot be found, and returns that.
+// addRules adds the counters of the rules that apply. It identifies the caller if a rule needs that.
+// If nobody is logged in, it leaves out the rules that need a login, and returns the first of them. It
+// stops at a rule whose subject cannot be found, and returns that.
 func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err error) {
 	if needsLogin = c.needLogin(); needsLogin != nil {
 		switch user, err := c.User(); {
@@ -95,7 +94,7 @@ func (c *call) addRule(a *appliedRule, subject string) error {
 		switch user, err := c.User(); {
 		case err != nil && a.rule.Mode == Soft:
 			return err
-		case user == "":
+		case user == "": // as also with an error, which a rule in DryRun does not report
 			return nil
 		}
 	}

@@ -48,7 +48,7 @@ func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) *ru
 	c.noteUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
-		if c.ask(false) && c.OverLimit() && c.Ended() < 0 {
+		if c.consult(false) && c.OverLimit() && c.Ended() < 0 {
 			return c.ruleByVerdicts()
 		}
 	}

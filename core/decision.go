@@ -126,7 +126,7 @@ func sourceOf(from algorithm.Origin, counts Source) Source {
 	}
 }
 
-// fill writes an engine's answer into d, the zero Decision. A Decision is large, so none is built
+// fill writes a store's answer into d, the zero Decision. A Decision is large, so none is built
 // elsewhere and copied.
 func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source Source) {
 	d.Allowed, d.Reason = v.RetryAfter == 0, Allowed

@@ -86,46 +86,48 @@
 //     processes have different limits. Then at most the largest of them is admitted, not one each.
 //   - Input from callers never reaches another subject's counter. The subject alone decides the
 //     cluster slot, so that callers who may choose many subjects can choose some with one slot.
-//   - Both engines give the same answers, to the microsecond.
+//   - Both stores, Redis and the process, give the same answers, to the microsecond.
 //
-// The tests check each of these promises on both engines, on a single server, a cluster and a ring.
+// The tests check each of these promises in the process, and on a single server, a cluster and a ring.
 //
 // # The path of one call
 //
 // From top to bottom, in the order in which the code runs:
 //
-//	ginlimit.New            ginlimit/ginlimit.go        binds the rules when a route is made
-//	  Limiter.guard         guard.go                    checks rules (rule_check.go), claims names (registry.go)
-//	    bind                rule_bound.go               prepares each rule: its names, keys and headers
-//	view                    ginlimit/ginlimit.go        shows a request as an adapter.View
-//	Guard.Check             guard.go                    takes a call from the pool (call.go)
-//	call.decide             decide.go                   all steps, in order:
-//	  applyRules            decide_rules.go             the rules that apply: internal/pathmatch, Rule.Skip
-//	  rule                  decide.go                   decides, and answers nobody
-//	    refusedForEveryone  decide_shared.go            repeats a refusal that is the same for all
-//	    User                call.go                     runs Identify
-//	    addRules            decide_rules.go             subject; Cost and Plan: rule_functions.go
-//	      Call.Add          internal/engine/add.go      limits and bans become counters
-//	    ask                 decide.go                   asks for a verdict on each counter
-//	      Call.Decide       internal/engine/decide.go   charges all counters or none
-//	      localfirst.Decide internal/localfirst         lease, deny cache, Redis, fallback
-//	      redisstore.Decide internal/redisstore         a round trip: pipeline, deadline, breaker
-//	      memstore.Decide   internal/memstore           without Redis: the counters of this process
-//	        *.lua, *.go     internal/algorithm          the arithmetic, once for each engine
-//	      settle            internal/engine/decide.go   overrides, bans in force, failures of the store
-//	    Call.Binding        internal/engine/binding.go  the limit that the caller is told of
-//	  answerTo              decide_answer.go            makes the Answer
-//	    writeHeaders        decide_answer.go            what callers see: internal/limitheader
-//	    Call.Notice         internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
-//	      decider.Decided   call_observer.go            is that observer
-//	    fillDecision        call_observer.go            the Decision, if somebody reads it
-//	    answer              decide_answer.go            OnDecision (request.go), Refusal (refusal.go)
-//	    completion          outcome.go                  what is given back after the handler
-//	Answer.Run              guard.go                    runs the handler
-//	  Completion.Run        internal/inflight           gives back slots, and calls that do not count
+//	ginlimit.New                 ginlimit/ginlimit.go        binds the rules when a route is made
+//	  Limiter.guard              guard.go                    checks rules and names: rule_check.go
+//	    bind                     rule_bound.go               prepares names, keys and headers
+//	view                         ginlimit/ginlimit.go        shows a request as an adapter.View
+//	Guard.Check                  guard.go                    takes a call from the pool (call.go)
+//	call.decide                  decide.go                   all steps, in order:
+//	  applyRules                 decide_rules.go             by internal/pathmatch and Rule.Skip
+//	  rule                       decide.go                   decides, and answers nobody
+//	    refusedForEveryone       decide_shared.go            repeats a refusal that is the same for all
+//	    addRules                 decide_rules.go             subject; Cost, Plan: rule_functions.go
+//	      User                   call.go                     runs Identify, first if a rule needs a login
+//	      Call.Add               internal/engine/add.go      limits and bans become counters
+//	    consult                  decide.go                   asks for a verdict on each counter
+//	      Call.Decide            internal/engine/decide.go   charges all counters or none
+//	        localfirst.Decide    internal/localfirst         lease, deny cache, Redis, fallback
+//	          redisstore.Decide  internal/redisstore         decide.go: a round trip, with a deadline
+//	        memstore.Decide      internal/memstore           the counters of this process
+//	        conclude             internal/engine/decide.go   overrides, bans, failures of the store
+//	  answerTo                   decide_answer.go            makes the Answer
+//	    Call.Binding             internal/engine/binding.go  the limit that the caller is told of
+//	    writeHeaders             decide_answer.go            what callers see:
+//	      Writer.Write           internal/limitheader        writer.go; one file for a style: draft10.go
+//	    Call.Notice              internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
+//	      decider.Decided        call_observer.go            is that observer
+//	    fillDecision             call_observer.go            the Decision, if somebody reads it
+//	    answer                   decide_answer.go            OnDecision: request.go; Refusal: refusal.go
+//	    completion               completion.go               what is given back after the handler
+//	Answer.Run                   guard.go                    runs the handler
+//	  Completion.Run             internal/inflight           slots, and calls that do not count
 //
 // The package comment of internal/engine has the path within that package, and that of
-// internal/redisstore the round trip.
+// internal/redisstore the round trip. The arithmetic is in internal/algorithm, once for each store:
+// NAME.go for the process; in Redis NAME_fast.lua in decide_fast.lua for a lone counter, and NAME.lua
+// in decide.lua for several, or if there is no NAME_fast.lua.
 //
 // A [Limiter] is a defined type over internal/limiter.Limiter, which has the parts that do not know
 // what a rule is: the store, the engine, the lists. New (limiter.go) makes it, and its front,
@@ -145,23 +147,26 @@
 //	RuleSet.ReportError     ruleset_replace.go          if that failed: log and Stats
 //
 // Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
-// The Survey first notes what the engine asks, then asks the limiter's store about all of it, and
-// then answers the engine. Nothing is charged. The types that core and operate share for this are in
-// internal/limiter/trial.go:
+// The engine runs three times for each rule: in Prepare, where everything fits; in ask, where the
+// Survey notes what the engine wants to know; and in decide, with the answers of the limiter's store.
+// Nothing is charged. The types that core and operate share for this are in
+// internal/limiter/trial_interface.go:
 //
-//	Operator.Explain        core/operate/explain.go          or Inspect, for a subject: explain_inspect.go
-//	  callView              core/operate/explain_view.go     shows a described call as a View
-//	  front.Trial           trial.go                         takes the guards from internal/weaklist
-//	  trial.OfCall          trial.go                         identifies the caller; scope, Skip
-//	    trial.Prepare       trial.go                         runs the functions of a rule, once
-//	  explained.prepared    core/operate/explain_rule.go     the limits that the rule has for the call
-//	  explanation.ask       core/operate/explain_decide.go   overrides and bans, then the limits in force
-//	    Survey.Ask          internal/survey/questions.go     looks at their counters, each once
-//	  explanation.decide    core/operate/explain_decide.go   by each rule alone, and by each Guard
-//	    trial.Decide        trial.go                         call.rule (decide.go)
-//	    Survey.Decide       internal/survey/survey.go        is the store meanwhile
-//	  explanation.conclude  core/operate/explain_decide.go   which rule would refuse
-//	  Explanation.String    core/operate/explain_text.go     the report, in words or as JSON
+//	Operator.Explain          core/operate/explain.go         or Inspect, for a subject: explain_inspect.go
+//	  callView                core/operate/explain_view.go    shows a described call as a View
+//	  front.Trial             trial.go                        takes the guards from internal/weaklist
+//	  explanation.explain     core/operate/explain_decide.go  the rules, and what their functions return:
+//	    trial.OfCall          trial.go                        identifies the caller; scope, Skip
+//	    trial.Prepare         trial.go                        runs the functions of a rule, once
+//	    explained.prepared    core/operate/explain_rule.go    the limits that the rule has for the call
+//	  explanation.finish      core/operate/explain_decide.go  the store's answers, and what follows:
+//	    explanation.ask       core/operate/explain_decide.go  overrides and bans, then the limits in force
+//	      Survey.Ask          internal/survey/questions.go    looks at their counters, each once
+//	    explanation.decide    core/operate/explain_decide.go  by each rule alone, and by each Guard
+//	      trial.Decide        trial.go                        call.rule (decide.go)
+//	        Survey.Decide     internal/survey/survey.go       is the store meanwhile
+//	    explanation.conclude  core/operate/explain_decide.go  which rule would refuse
+//	  Explanation.String      core/operate/explain_text.go    the report, in words or as JSON
 //
 // A handle is a rule without functions. A call of it takes this path:
 //
@@ -177,23 +182,30 @@
 // The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua decides.
 // For all others its Go file does, from the state that a script replied with or the process has:
 //
-//	look                    internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
-//	Decision.fill           decision.go                           a time.Duration
-//	newRefusal              refusal.go                            a second or none, if no limit refused
-//	Refusal.SetHeader       refusal.go                            whole seconds, rounded up
+//	look               internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
+//	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated
+//	Decision.fill      decision.go                           a time.Duration
+//	newRefusal         refusal.go                            the limit's; if none refused, 1 s or none
+//	Refusal.SetHeader  refusal.go                            the header, if there is a wait
+//	  RetryAfter       internal/waits/waits.go               whole seconds, rounded up, at least 1
 //
 // If Redis does not answer in time, a call takes this path:
 //
-//	expireCalls             internal/redisstore/lane_timeout.go  ends a call in a pipeline
-//	boundClient.send        internal/redisstore/client.go        ends a call that was sent by itself
-//	breaker.run             internal/redisstore/breaker.go       lets the next calls fail at once
-//	toFailure               internal/redisstore/failure.go       whether it may have been charged
-//	Store.standIn           internal/localfirst/localfirst.go    what answers in place of Redis:
-//	  Table.StandIn         internal/knownbans/answers.go        a ban or a block that is known
-//	  Counters.StandIn      internal/fallback/fallback.go        a count here, for CountLocally
-//	Call.settle             internal/engine/decide.go            lets the call pass, or refuses it
-//	  decider.StoreFailed   call_observer.go                     once for each rule: log and Stats
-//	Call.Outcome            internal/engine/decide.go            the reason
+//	StorePolicy.apply      storefailure.go                      before: Required and LocalShare
+//	Store.callDirectly     internal/redisstore/decide.go        the deadline of a call sent by itself
+//	  boundClient.send     internal/redisstore/client.go        ends it then
+//	expireCalls            internal/redisstore/lane_timeout.go  ends a call in a pipeline
+//	breaker.run            internal/redisstore/breaker.go       lets the next calls fail at once
+//	toFailure              internal/redisstore/failure.go       the class of the failure
+//	  MayHaveCharged       internal/failure/class.go            whether it may have charged, by its class
+//	Store.standIn          internal/localfirst/localfirst.go    what answers in place of Redis:
+//	  Table.StandIn        internal/knownbans/answers.go        a ban or a block that is known
+//	  Counters.StandIn     internal/fallback/fallback.go        a count here, by LocalShare
+//	Call.conclude          internal/engine/decide.go            lets the call pass, or refuses it:
+//	  Counter.Refuses      internal/algorithm/counter.go        obeys Required
+//	  decider.StoreFailed  call_observer.go                     once for each rule: log and Stats
+//	Call.Outcome           internal/engine/decide.go            the reason
+//	newRefusal             refusal.go                           503 for StoreFailClosed: see outcomes
 //
 // A handle without a StorePolicy returns the failure instead: directCall.noAnswer (handle_decide.go).
 //

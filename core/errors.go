@@ -89,8 +89,8 @@ func joinRuleErrors(wrong []*RuleError) error {
 }
 
 // checkSubject checks a subject that an operator passes. A bare address is likely to be a mistake:
-// without ip: it is not the subject by which rules count that address. An address in another
-// grouping is not one, because handles may count by any.
+// without ip: it is not the subject by which rules count that address. An address with another prefix
+// length is no mistake, because handles may count by any.
 func checkSubject(name, subject string) error {
 	if subject == "" {
 		return noSubject(name)

@@ -64,8 +64,8 @@ func AskRedis(l *Limiter) {
 }
 
 // useStore gives a limiter another store.
-func useStore(f *front, s limiter.Store, memory engine.Memory) {
-	f.Ask(s, memory)
+func useStore(f *front, s limiter.Store, refusals engine.Refusals) {
+	f.Ask(s, refusals)
 	f.inFlight = f.InFlight
 }
 
@@ -108,7 +108,7 @@ func Kept(l *Limiter) []any {
 func TakeLate(l *Limiter) (taken <-chan struct{}) {
 	f := l.front()
 	s := &lateStore{Store: f.Store, taken: make(chan struct{})}
-	useStore(f, s, f.Engine.Memory)
+	useStore(f, s, f.Engine.Refusals)
 	return s.taken
 }
 

@@ -207,8 +207,8 @@ func (q *handleCall) limit(i int) *preparedLimit {
 
 func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 
-// countedAt returns the limit that is counted at i: the one that holds, or with overrides, one of
-// which may limit a subject that is Unlimited, the handle's own in place of Unlimited.
+// countedAt returns the limit at i as calls count by it. If With chose Unlimited and the handle has
+// overrides, that is the handle's own, because an override may limit the subject.
 func (q *handleCall) countedAt(i int) *ruleLimit {
 	if q.own == nil || q.hasOverrides() && q.unlimited() {
 		return q.named.limits[i]

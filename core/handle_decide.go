@@ -43,7 +43,7 @@ func (p *directPool) close(c *directCall) {
 	p.Put(c)
 }
 
-// process decides a call that is in order.
+// process decides a call that check found right.
 func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) error {
 	if q.upTo && !q.hasOverrides() && !q.unlimited() {
 		q.n = int(min(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))

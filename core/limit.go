@@ -172,7 +172,7 @@ func limitOf(t terms.Terms) Limit {
 	return Limit{Max: t.Max, Window: t.Window, Calendar: Calendar{t.Unit, t.Zone}, Algorithm: Algorithm(t.Kind), Burst: t.Burst}
 }
 
-// compile checks the limit and converts it into the integers that the engines use.
+// compile checks the limit and converts it into the integers that the stores calculate with.
 func (l Limit) compile() (algorithm.Limit, error) {
 	compiled, wrong := l.terms().Compile()
 	if wrong != nil {

@@ -43,7 +43,7 @@ func New(options Options) (*Limiter, error) {
 	options.ClientIP, options.ReferenceKeys = ClientIP{}, nil // nobody reads them any more
 	f.Parts, f.options = l.Parts(), options
 	f.assemble()
-	f.logEngine()
+	f.logStore()
 	return (*Limiter)(l), nil
 }
 
@@ -75,9 +75,9 @@ func (f *front) takeParts() {
 	}
 }
 
-// logEngine logs where counts are kept, because a service that was given no Redis by mistake seems
+// logStore logs where counts are kept, because a service that was given no Redis by mistake seems
 // to work.
-func (f *front) logEngine() {
+func (f *front) logStore() {
 	if f.source == FromMemory {
 		f.Logger.Info("accesslimit: no Redis here: counts stay in this process")
 	} else {
@@ -104,8 +104,7 @@ func (l *Limiter) IPSubject(addr netip.Addr) string {
 	return l.mustFront().ClientIPs.Subject(addr)
 }
 
-// front is what a limiter has in the terms of this package. The rest of the limiter is in its
-// limiter.Parts, which the packages beside this one reach, too.
+// front is what only core knows of a limiter: rules, guards, handles. The rest is in its limiter.Parts, which the packages beside this one reach, too.
 type front struct {
 	*limiter.Parts
 	callParts

@@ -174,7 +174,7 @@ func (c *call) showOwn() (own OwnLimits) {
 // refuseOwn returns the reply to a caller whose limits cannot be shown. Nothing is counted, because
 // no call was decided.
 func (c *call) refuseOwn(reason Reason, rule *boundRule, cause error) *Refusal {
-	reason, cause = c.unidentified(reason, rule.displayName(), cause)
+	reason, cause = c.orCallerLeft(reason, rule.displayName(), cause)
 	refusal := c.refusal(&Decision{Reason: reason, Rule: rule.displayName(), Limit: rule.limits[0], Source: FromNobody})
 	if reason == ContextEnded {
 		refusal.endedBy(cause)

@@ -81,7 +81,7 @@ func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
 }
 
 // limitCache holds the limits that are known only per call, from LimitFor and Counter.With, in the
-// form in which the engines calculate with them.
+// form in which the stores calculate with them.
 type limitCache struct {
 	known cowmap.Map[Limit, *preparedLimit]
 }

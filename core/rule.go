@@ -63,14 +63,20 @@ type Rule struct {
 	// then the plans share one counter. With every algorithm but TokenBucket, all plans of a caller
 	// share one count, and each compares it with its own Max.
 	//
-	// A TokenBucket counts each rate separately. A plan that is new to the bucket begins with as
-	// much used as the plan that has used most. From then on, a call counts at the rate of its plan
-	// and at all faster ones. It passes if it fits at all of these: at its own within its plan's
-	// Burst, and at each faster one within the larger of that Burst and the one that the latest call
-	// at that rate had. So the calls of a plan and of all slower ones together never exceed the
-	// largest Burst of them and what its rate brings back. A faster plan never gives a slower one
-	// more, but it can use up what both share. A bucket counts up to four rates separately until
-	// all of them are full again. Beyond that, less may pass, and never more.
+	// A TokenBucket counts each rate separately:
+	//
+	//   - A plan that is new to the bucket begins with as much used as the plan that has used most.
+	//   - A call counts at the rate of its plan and at all faster ones, and must fit at each: at its
+	//     own within its plan's Burst, and at a faster one within the larger of that Burst and the
+	//     Burst of the latest call at that faster rate.
+	//   - So the calls of a plan and of all slower ones together never exceed the largest Burst among
+	//     them and what the rate of that plan brings back.
+	//   - A faster plan never gives a slower one more, but it can use up what both share.
+	//   - Up to four rates are counted separately until all are full again. Beyond that, less may
+	//     pass, and never more.
+	//
+	// With plans of 1/s burst 10 and 5/s burst 50, 10 calls of the first leave 40 of the second, and
+	// 50 calls of the second leave none of the first.
 	//
 	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
 	// starts afresh.

@@ -88,7 +88,8 @@ func (s *ruleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRu
 	var own []Rule
 	for _, name := range key.each() {
 		r := rules[name]
-		if own = append(own, r); key.inHandler {
+		own = append(own, r)
+		if key.inHandler {
 			wrong = append(wrong, r.checkInHandler()...)
 		}
 	}
@@ -117,8 +118,8 @@ func (s *ruleSet) State() ruleorigin.State {
 	return state
 }
 
-// attached returns the names of the followers, and where each of them was attached.
-func (s *ruleSet) attached() map[string]string {
+// placesByName returns where each name of the followers was attached.
+func (s *ruleSet) placesByName() map[string]string {
 	places := make(map[string]string)
 	for key, follower := range s.followers {
 		for _, name := range key.each() {

@@ -171,7 +171,7 @@ func (s *ruleSet) missing(attached map[string]string, rules map[string]Rule) (wr
 
 // replace hands new rules to all followers, or returns why it cannot be done.
 func (s *ruleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*RuleError) {
-	living, attached := s.living(), s.attached()
+	living, attached := s.living(), s.placesByName()
 	if wrong = s.missing(attached, rules); wrong != nil {
 		return wrong
 	}

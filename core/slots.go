@@ -14,17 +14,16 @@ type Slots struct {
 	own    *preparedLimit
 }
 
-// Slots returns [Slots] for a name, of which each subject has n, 1 to 10,000. The error is a
-// *[RuleError].
+// Slots returns the [Slots] of a name: n for each subject, 1 to 10,000. The error is a *[RuleError].
 func (l *Limiter) Slots(name string, n int) (Slots, error) {
-	h, err := l.front().newHandle(name, onlySlots, InFlight(n))
+	h, err := l.front().newHandle(name, whyNotSlots, InFlight(n))
 	return Slots{handle: h}, err
 }
 
 // MustSlots is like Slots but panics if n is wrong.
 func (l *Limiter) MustSlots(name string, n int) Slots { return orPanic(l.Slots(name, n)) }
 
-func onlySlots(limit *Limit) string {
+func whyNotSlots(limit *Limit) string {
 	if !limit.Algorithm.properties().Slots {
 		return "cannot be held: use InFlight"
 	}

@@ -60,8 +60,8 @@ func silentLog() *operatorlog.Log {
 	return log
 }
 
-// Calls implements limiter.Trial.
-func (t *trial) Calls() (noted []route.Noted, notListed int) { return t.noted, t.unlisted }
+// Notes implements limiter.Trial.
+func (t *trial) Notes() (noted []route.Noted, notListed int) { return t.noted, t.unlisted }
 
 // OfCall implements limiter.Trial.
 func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Explainer) ([]limiter.TrialRule, limiter.Caller) {
@@ -76,7 +76,8 @@ func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Exp
 		if !of.Applies {
 			continue
 		}
-		t.call.View, r.applied.rule = r.view, t.traced(r)
+		t.call.View = r.view
+		r.applied.rule = t.traced(r) // from here on, failures of its functions are noted
 		if rule := r.applied.rule; rule.Skip != nil && t.call.skips(rule) {
 			of.Applies, of.Because = false, "Skip returned true"
 		}
@@ -110,12 +111,12 @@ func (t *trial) OfSubject(v adapter.View, subject string) []limiter.TrialRule {
 	})
 }
 
-// collect adds what under returns of each rule in force, and describes it.
-func (t *trial) collect(under func(guard int, rule *boundRule) []*triedRule) (rules []limiter.TrialRule) {
+// collect adds what triedUnder returns for each rule in force, and describes it.
+func (t *trial) collect(triedUnder func(guard int, rule *boundRule) []*triedRule) (rules []limiter.TrialRule) {
 	for at, g := range t.guards {
 		bound, version, place := g.inForce()
 		for _, rule := range bound {
-			for _, r := range under(at, rule) {
+			for _, r := range triedUnder(at, rule) {
 				t.rules = append(t.rules, r)
 				of := r.describe()
 				of.Guard, of.Version, of.Place = at, version, place(rule.displayName())
@@ -134,7 +135,8 @@ func (r *triedRule) describe() limiter.TrialRule {
 		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
 	for plan, limit := range named.plans {
-		if of.Plans[plan] = nil; limit != nil {
+		of.Plans[plan] = nil
+		if limit != nil {
 			of.Plans[plan] = &limit.counted
 		}
 	}

@@ -8,13 +8,13 @@
 // An adapter passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its
 // function for handlers. Both return a core.Answer, which it carries out:
 //
-//   - If the Answer has a Refusal, the adapter sends that: first SetHeader, then Status, ContentType
-//     and Body. In gRPC it sends Code and Message, and the trailers that SetPushback sets. The
-//     handler does not run.
+//   - If the Answer has a Refusal, the adapter sends that: first SetHeader, which also sets
+//     Content-Type, then Status and Body. In gRPC it sends Code and Message, and the trailers that
+//     SetPushback sets. The handler does not run.
 //   - Otherwise it runs the handler, with the Context of the Answer if that is not nil.
-//   - In a middleware the handler runs in Answer.Run, unless the Answer is Final. The function that
-//     Run calls returns the status that the handler chose, or 0 if it chose none. In gRPC it returns
-//     the code.
+//   - In a middleware the handler runs in Answer.Run. The function that Run calls returns the status
+//     that the handler chose, or 0 if it chose none. In gRPC it returns the code. If the Answer is
+//     Final, nothing is left to do after the handler, so it may run without Run and Watch.
 //   - On net/http, the handler writes to what Answer.Watch returns. When Run has returned, also by a
 //     panic, the adapter calls [Response.Finish].
 //
@@ -37,8 +37,8 @@ type View interface {
 	Context() context.Context
 	// Method returns the HTTP method, or "" for gRPC.
 	Method() string
-	// Path returns the path as the framework routes it, without query, or the full method for gRPC. It
-	// is not decoded, because the core decodes it.
+	// Path returns the path in the form that the framework matches routes against, without query, or
+	// the full method for gRPC. Do not decode it further, because the core does.
 	Path() string
 	// Route returns the pattern that the framework matched, without method and host, or "" while it
 	// is not known.

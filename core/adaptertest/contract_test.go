@@ -110,7 +110,7 @@ func TestRunEnds(t *testing.T) {
 				a := Adapter{Serve: wrongAdapter("no reply").serve, Connect: connectHTTP}
 				a.run(t, append([]scenario{waits}, limitScenarios...), inProcess)
 			},
-			`the scenario "waits" waited in vain, so those after it are not run`,
+			`the scenario "waits" waited in vain, so the ones after it are skipped`,
 		},
 		"a wrong method": {
 			func(t *testing.T) {

@@ -12,6 +12,8 @@
 // the View, what it returned and what it should have returned, and ends. Then it runs about a
 // hundred scenarios, in process and with a real Redis. Every wait is bounded.
 //
-// [Adapter].Cannot lists each [Feature] that a framework lacks, with the reason. [RunPaths] and
-// [FuzzPaths] test other configurations of the framework's router.
+// Besides Serve, an [Adapter] has Connect and RPC for protocols other than HTTP/1.1, Endings, and
+// Cannot, which lists each [Feature] that a framework lacks, with the reason. A handler of the App
+// gets a [Handling], by which it reads the call, asks the adapter's Allow and OwnLimits, and replies.
+// [RunPaths] and [FuzzPaths] test other configurations of the framework's router.
 package adaptertest

@@ -55,6 +55,10 @@ func With(guard *core.Guard) Handler {
 		if !carryOut(c, answer) {
 			return
 		}
+		if answer.Final() { // nothing is left to do after the handler
+			c.Next()
+			return
+		}
 		outer := c.Writer
 		watched, response := answer.Watch(outer, c.Request)
 		c.Writer = watched

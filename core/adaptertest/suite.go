@@ -125,7 +125,7 @@ func scenarios() (all []scenario) {
 	return all
 }
 
-// site is what a scenario uses: an adapter, an engine, and the app that was served last.
+// site is what a scenario uses: an adapter, a store, and the app that was served last.
 type site struct {
 	adapter Adapter
 	client  redis.UniversalClient
@@ -138,7 +138,7 @@ type site struct {
 // prefixes numbers the key prefixes, so that the scenarios can share one Redis.
 var prefixes atomic.Int64
 
-// limiter returns a Limiter on the scenario's engine, with counters of its own.
+// limiter returns a Limiter on the scenario's store, with counters of its own.
 func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limiter {
 	t.Helper()
 	options := core.Options{

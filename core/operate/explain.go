@@ -169,7 +169,7 @@ func (o *Operator) Explain(ctx context.Context, call Call) (Explanation, error) 
 		return Explanation{}, err
 	}
 	x := o.newExplanation()
-	calls, _ := x.trial.Calls()
+	calls, _ := x.trial.Notes()
 	x.explain(newCallView(ctx, call, calls), limiter.Caller{User: call.User, Known: call.User != "" || call.Anonymous})
 	if call.MaxCommands > 0 {
 		x.askAtMost(call.MaxCommands)

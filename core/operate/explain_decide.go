@@ -34,7 +34,7 @@ const maxExplained = 4_000
 func (o *Operator) newExplanation() *explanation {
 	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained}
 	x.trial = o.front.Trial(x.store)
-	_, x.NotListed = x.trial.Calls()
+	_, x.NotListed = x.trial.Notes()
 	return x
 }
 
@@ -51,7 +51,7 @@ func (x *explanation) explain(v adapter.View, who limiter.Caller) {
 	rules, who := x.trial.OfCall(v, who, pathmatch.Explain)
 	x.Method, x.Route, x.Path = strings.Clone(v.Method()), strings.Clone(v.Route()), strings.Clone(v.Path())
 	x.User, x.ClientIP = who.User, who.Address
-	calls, _ := x.trial.Calls()
+	calls, _ := x.trial.Notes()
 	anyCalled := slices.ContainsFunc(calls, func(n route.Noted) bool { return n.Any() })
 	for at, of := range rules {
 		noted := &calls[of.Guard]

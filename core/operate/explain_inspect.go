@@ -24,7 +24,7 @@ type inspected struct {
 func (o *Operator) ofSubject(subject string) (x *explanation, all []*explained) {
 	x = o.newExplanation()
 	x.Subject = strings.Clone(subject)
-	calls, _ := x.trial.Calls()
+	calls, _ := x.trial.Notes()
 	known := make(map[inspected]*explained)
 	for at, of := range x.trial.OfSubject(newCallView(context.Background(), Call{}, nil), x.Subject) {
 		e := newExplained(at, of, &calls[of.Guard])

@@ -44,7 +44,7 @@ func SetCost(counters []Counter, cost int64) {
 	}
 }
 
-// Verdict is an engine's answer for one counter. Times are in microseconds.
+// Verdict is a store's answer for one counter. Times are in microseconds.
 type Verdict struct {
 	At         int64 // of the decision, since the epoch
 	Remaining  int64 // permits left, after the charge if there was one

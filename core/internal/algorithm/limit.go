@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// The bounds within which both engines calculate exactly, in doubles on one side and int64 on the
+// The bounds within which both stores calculate exactly, in doubles on one side and int64 on the
 // other.
 const (
 	// MaxPermits is the largest Max or Burst: 10^12, so that a sub-window's count fits in five
@@ -32,7 +32,7 @@ type Terms struct {
 	Burst    int64     // of an algorithm that has one
 }
 
-// Limit is a limit in the integers that both engines calculate with. Make one with [Make], or the
+// Limit is a limit in the integers that both stores calculate with. Make one with [Make], or the
 // limit of a ban with [Banned].
 type Limit struct {
 	Kind   Kind
@@ -143,7 +143,7 @@ func (l *Limit) Calendar() *Calendar { return l.calendar }
 // Dated reports whether the arguments of scripts depend on the day or month of the call.
 func (l *Limit) Dated() bool { return l.calendar != nil }
 
-// Equal reports whether the engines calculate with the same numbers for both limits.
+// Equal reports whether the stores calculate with the same numbers for both limits.
 func (l *Limit) Equal(other *Limit) bool {
 	return l == other || l.Kind == other.Kind && l.Max == other.Max && l.Window == other.Window &&
 		l.Rate == other.Rate && l.calendar.equal(other.calendar) && l.ban == other.ban

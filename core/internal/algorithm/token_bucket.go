@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxUnits bounds the units of a bucket, including debts, so that both engines add them
+	// maxUnits bounds the units of a bucket, including debts, so that both stores add them
 	// exactly: a double is exact up to 2^53.
 	maxUnits = 1 << 52
 	// firstPositions is the limit below which positions begin: see token_bucket_state.lua.

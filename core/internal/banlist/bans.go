@@ -30,6 +30,7 @@ type Bans struct {
 	list    List
 	seen    *Sightings
 	within  Within // nil without Redis
+	inRedis bool
 	tasks   background.Runner
 	log     Log
 	feature optional.Feature
@@ -37,7 +38,7 @@ type Bans struct {
 
 // New returns the Bans of a list. within bounds the time to read a page; it is nil without Redis.
 func New(list List, within Within, tasks background.Runner, log Log) *Bans {
-	b := &Bans{list: list, within: within, tasks: tasks, log: log}
+	b := &Bans{list: list, within: within, inRedis: within != nil, tasks: tasks, log: log}
 	b.seen = NewSightings(b.add, tasks.Start, log.Panicked)
 	return b
 }
@@ -45,7 +46,7 @@ func New(list List, within Within, tasks background.Runner, log Log) *Bans {
 // Saw lists the ban that a verdict reports, if the store has just reported it. Without Redis, only
 // the call that begins a ban lists it. Saw copies what it keeps.
 func (b *Bans) Saw(key []byte, rule string, subject []byte, v *algorithm.Verdict) {
-	if v.From == algorithm.FromStore && (b.within != nil || v.Struck) {
+	if v.From == algorithm.FromStore && (b.inRedis || v.Struck) {
 		b.seen.See(key, rule, subject, v.At+v.RetryAfter)
 	}
 }

@@ -43,8 +43,7 @@ func (c *Call) SoftExceeded(i int) bool {
 // another limit still holds. Such a limit is left out of headers, decisions and counts.
 func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// IsTold reports whether callers are told about the limit at i in headers and among their own
-// limits, even if it does not bind the call. They are told about soft limits, because a soft limit
+// IsTold reports whether headers and own limits list the limit at i, whichever limit binds. Callers are told about soft limits, because a soft limit
 // marks their calls.
 func (c *Call) IsTold(i int) bool {
 	a := &c.limits[i]

@@ -101,7 +101,7 @@ func TestCallsAreUsedAgain(t *testing.T) {
 		defer used.store.Close()
 		defer fresh.store.Close()
 		for _, w := range []*world{used, fresh} {
-			w.Memory = &memory{store: w.store, recalled: []algorithm.Verdict{{From: algorithm.FromRefusal, RetryAfter: hour}}}
+			w.Refusals = &memory{store: w.store, recalled: []algorithm.Verdict{{From: algorithm.FromRefusal, RetryAfter: hour}}}
 		}
 		c := used.open()
 		for range rapid.IntRange(1, 12).Draw(rt, "calls") {

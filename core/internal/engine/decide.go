@@ -11,7 +11,7 @@ import (
 func (c *Call) Decide(ctx context.Context) (fits bool) {
 	switch {
 	case c.costly.By != nil:
-		return c.isBlocked(ctx)
+		return c.askForBlock(ctx)
 	case len(c.counters) == 0:
 		return true
 	case len(c.counters) == 1: // leased permits cannot be taken back from a call that another counter refuses
@@ -25,13 +25,13 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 func (c *Call) Look(ctx context.Context) (fits bool) {
 	switch {
 	case c.costly.By != nil:
-		return c.isBlocked(ctx)
+		return c.askForBlock(ctx)
 	case len(c.counters) == 0:
 		return true
-	case c.engine.Memory == nil:
+	case c.engine.Refusals == nil:
 		c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
 	default:
-		c.engine.Memory.Look(ctx, c.counters, c.verdicts)
+		c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
 	}
 	return c.conclude(false)
 }
@@ -40,7 +40,7 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 func (c *Call) Ask(ctx context.Context) (fits bool) {
 	switch {
 	case c.costly.By != nil:
-		return c.isBlocked(ctx)
+		return c.askForBlock(ctx)
 	case len(c.counters) == 0:
 		return true
 	}
@@ -69,12 +69,12 @@ func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
 }
 
 // Remembers reports whether refusals are remembered. Only then may Recall be called.
-func (c *Call) Remembers() bool { return c.engine.Memory != nil }
+func (c *Call) Remembers() bool { return c.engine.Refusals != nil }
 
 // Recall repeats a remembered refusal that holds for all calls with these counters, and reports
 // whether there is one. It does not ask the store.
 func (c *Call) Recall() bool {
-	if c.costly.By != nil || !c.engine.Memory.Recall(c.counters, c.verdicts) {
+	if c.costly.By != nil || !c.engine.Refusals.Recall(c.counters, c.verdicts) {
 		return false
 	}
 	c.applyBans()
@@ -84,10 +84,11 @@ func (c *Call) Recall() bool {
 // Costly returns the first limit into which the cost of the call can never fit, or the zero Costly.
 func (c *Call) Costly() Costly { return c.costly }
 
-// isBlocked reports whether a block refuses a call whose cost can never fit. It asks the store only
-// about rules that can have blocks, and charges nothing. If the store does not answer and no block
-// is known, the call is refused for its cost.
-func (c *Call) isBlocked(ctx context.Context) bool {
+// askForBlock asks the store whether a block refuses a call whose cost can never fit. It drops the
+// counters of rules that cannot have blocks, and charges nothing. It returns true if the call is not
+// refused for its cost, and false if there is no block, or none is known and the store does not
+// answer.
+func (c *Call) askForBlock(ctx context.Context) (fits bool) {
 	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Lenient })
 	costly := c.costly
 	c.costly = Costly{}

@@ -34,7 +34,7 @@ func TestQuestions(t *testing.T) {
 		{costly, func(c *call) bool { return c.Reserve(background, 0) }, "", false},
 	} {
 		w := newWorld(t)
-		w.Memory = &memory{store: w.store}
+		w.Refusals = &memory{store: w.store}
 		c := w.open().add(test.rules...)
 		fits := test.ask(c)
 		if got := strings.Join(w.store.asked, ", "); got != test.want || fits != test.fits {
@@ -119,7 +119,7 @@ func TestReserve(t *testing.T) {
 func TestRecall(t *testing.T) {
 	w := newWorld(t)
 	m := &memory{store: w.store}
-	w.Memory = m
+	w.Refusals = m
 	n := by{Rule: banning(hard("n", perDay(1)))}
 	if w.open().add(n).Recall() {
 		t.Error("recalled nothing")

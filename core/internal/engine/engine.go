@@ -29,8 +29,8 @@ import (
 
 // Engine holds what all calls of a limiter have in common.
 type Engine struct {
-	Store  Store
-	Memory Memory // nil if refusals are not remembered
+	Store    Store
+	Refusals Refusals // nil if refusals are not remembered
 	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Slots   Slots
@@ -56,8 +56,8 @@ type Store interface {
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 }
 
-// Memory remembers refusals of the store while they hold.
-type Memory interface {
+// Refusals remembers refusals of the store while they hold.
+type Refusals interface {
 	// Look is like Decide without a charge, but may repeat a remembered refusal.
 	Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Recall repeats a remembered refusal, and reports whether there is one that still holds. It

@@ -13,8 +13,8 @@ type Decided struct {
 	Outcome Outcome
 	// Bound reports whether the call was answered with this decision.
 	Bound bool
-	// Near reports whether the call left few permits of a limit of the rule. If so, Used is the
-	// largest share of such a limit in use, from 0 to 1.
+	// Near reports whether the call left few permits of a limit of the rule. If so, MostUsed says
+	// how much of it is in use.
 	Near bool
 	// Refused reports whether a limit, a ban or a block refused the call, or would have done so if
 	// the rule were not lenient.

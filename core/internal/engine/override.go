@@ -131,8 +131,9 @@ func (c *Call) dropLifted(blocked bool) {
 			return true
 		}
 		counter := &c.counters[at]
-		unneeded := blocked && v.Instead == nil || a.Free && counter.Cost == 0 && counter.Override != nil
-		return unneeded && !v.Blocked && v.Err == nil && v.Ended == nil
+		besideBlock := blocked && v.Instead == nil
+		askedForBlockOnly := a.Free && counter.Cost == 0 && counter.Override != nil
+		return (besideBlock || askedForBlockOnly) && !v.Blocked && v.Err == nil && v.Ended == nil
 	})
 }
 

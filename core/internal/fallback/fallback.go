@@ -21,16 +21,16 @@ type Counters struct {
 // New returns counters for at most so many keys.
 func New(maxKeys int) *Counters { return &Counters{Store: memstore.New(maxKeys, nil)} }
 
-// needed reports whether a counter is counted here because the store failed for it. A rule that
+// countsHere reports whether a counter is counted here because the store failed for it. A rule that
 // refuses calls while the store fails is not counted here.
-func needed(c *algorithm.Counter, v *algorithm.Verdict) bool {
+func countsHere(c *algorithm.Counter, v *algorithm.Verdict) bool {
 	return v.Err != nil && c.LocalShare > 0 && !c.Required
 }
 
-// Needed reports whether any of a call's counters is to be counted here.
-func Needed(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+// AnyCountsHere reports whether any of a call's counters is to be counted here.
+func AnyCountsHere(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	for i := range verdicts {
-		if needed(&counters[i], &verdicts[i]) {
+		if countsHere(&counters[i], &verdicts[i]) {
 			return true
 		}
 	}
@@ -72,8 +72,9 @@ func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter
 }
 
 // subset returns the counters of a call that are counted here, and their indexes in the call. It
-// reports whether the other counters let the call pass. Nothing is counted for a caller who has
-// left.
+// reports whether the other counters let the call pass. It also obeys the overrides, as far as they
+// are known, and leaves those counters out of the decision that are then not in force. Nothing is
+// counted for a caller who has left.
 func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, indexes []int, othersPass bool) {
 	othersPass = true
 	algorithm.Obey(counters) // without an override, LargestCost follows from the rule's own limits
@@ -82,9 +83,9 @@ func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Ver
 		switch {
 		case v.Ended != nil:
 			return nil, nil, false
-		case needed(c, v) && !c.InForce(): // as far as the overrides are known
+		case countsHere(c, v) && !c.InForce():
 			*v = algorithm.Verdict{From: algorithm.FromNobody, Instead: v.Err}
-		case needed(c, v):
+		case countsHere(c, v):
 			indexes = append(indexes, i)
 			local = append(local, f.counter(c))
 		default:
@@ -99,7 +100,7 @@ func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Ver
 
 // StandInReserve takes a turn at a bucket if the shared store could not answer for it.
 func (f *Counters) StandInReserve(ctx context.Context, c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
-	if !needed(c, v) {
+	if !countsHere(c, v) {
 		return
 	}
 	local := f.counter(c)

@@ -90,7 +90,8 @@ func (t *Table) block(counters []algorithm.Counter, verdicts []algorithm.Verdict
 		}
 		now := t.StoreTime()
 		c.Override.Answer(algorithm.BlockedFor(lasts, now))
-		if t.skip(v); c.Own {
+		t.skip(v)
+		if c.Own {
 			*v = c.Override.Verdict(now)
 			v.From = algorithm.FromRefusal
 		}

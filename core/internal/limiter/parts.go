@@ -105,11 +105,11 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
 }
 
-// Ask sets the store that calls ask. If memory is not nil, it remembers the store's refusals.
-func (p *Parts) Ask(store Store, memory engine.Memory) {
+// Ask sets the store that calls ask. If refusals is not nil, it remembers those of the store.
+func (p *Parts) Ask(store Store, refusals engine.Refusals) {
 	p.Store = store
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
-	p.Engine = engine.Engine{Store: store, Memory: memory, KeyHead: p.KeyHead, Slots: p.InFlight}
+	p.Engine = engine.Engine{Store: store, Refusals: refusals, KeyHead: p.KeyHead, Slots: p.InFlight}
 }
 
 // observe makes the parts that record what calls notice and what operators do.

@@ -26,7 +26,7 @@ type Store interface {
 	// Records returns the calls that count in a log now, newest first.
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
 	// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-	// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+	// microseconds since the epoch, and whether that is later than before. key is the ban's.
 	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	// Reset forgets keys of one subject, and reports whether any was there.
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)

@@ -22,8 +22,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/lease"
 )
 
-// Shared is the store that all processes share. service.Store describes the methods that have no
-// comment here.
+// Shared is the store that all processes share. Store of package limiter describes the
+// methods that have no comment here.
 type Shared interface {
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
@@ -122,7 +122,7 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 		return
 	}
 	s.Bans.StandIn(counters, verdicts)
-	if fallback.Needed(counters, verdicts) {
+	if fallback.AnyCountsHere(counters, verdicts) {
 		s.fallback.StandInUpTo(ctx, counters, verdicts)
 	}
 }
@@ -160,7 +160,7 @@ func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charg
 	if !algorithm.Passes(counters, verdicts) {
 		charged = fallback.Uncharge(counters, verdicts)
 	}
-	if fallback.Needed(counters, verdicts) {
+	if fallback.AnyCountsHere(counters, verdicts) {
 		charged = append(charged, s.fallback.StandIn(ctx, counters, charge, verdicts)...)
 	}
 	if len(charged) > 0 {
@@ -192,7 +192,8 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	defer s.denied.Invalidate(c.Key)
 	sent := s.clock.Now()
 	v := s.Shared.Reserve(ctx, c, patience)
-	if s.Bans.ObserveOne(c, &v, sent); v.Err != nil {
+	s.Bans.ObserveOne(c, &v, sent)
+	if v.Err != nil {
 		counters, verdicts := []algorithm.Counter{*c}, []algorithm.Verdict{v}
 		s.Bans.StandIn(counters, verdicts)
 		v = verdicts[0]

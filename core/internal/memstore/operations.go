@@ -95,7 +95,7 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 }
 
 // Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+// microseconds since the epoch, and whether that is later than before. key is the ban's.
 func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, key, hash, t, nil)

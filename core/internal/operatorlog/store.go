@@ -83,7 +83,7 @@ func (l *Log) BansOff(err error) {
 // BanWatchOff reports, once, that a right is missing for reading the lists of bans and overrides.
 func (l *Log) BanWatchOff(err error) {
 	if l.missingBanWatch.first("") {
-		l.logger.Warn("accesslimit: while Redis does not answer, only bans and blocks that this process imposed or met itself hold, because the Redis user lacks a right to read their lists. Everything else works as before",
+		l.logger.Warn("accesslimit: while Redis does not answer, only those bans and blocks hold that this process imposed or met itself, because the Redis user lacks a right to read their lists. Everything else works as before",
 			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }

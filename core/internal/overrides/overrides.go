@@ -56,7 +56,7 @@ var (
 
 // The times of the index, in microseconds.
 const (
-	// reliesFor is how long after its entry in the index an override may be written.
+	// reliesFor is how long after its subject was entered an override may be written.
 	reliesFor = int64(time.Minute / time.Microsecond)
 	// keptFor is the shortest time for which an entry without an override is kept.
 	keptFor = int64(time.Hour / time.Microsecond)
@@ -89,10 +89,10 @@ type Entry struct {
 	At            int64 // when it was read, by Redis's clock, in microseconds since the epoch
 }
 
-// New returns the Store of a name's overrides, at most most of them. All keys begin with keyHead.
-func New(redis *redisstore.Store, keyHead, name string, most int) *Store {
+// New returns the Store of a name's overrides, at most limit of them. All keys begin with keyHead.
+func New(redis *redisstore.Store, keyHead, name string, limit int) *Store {
 	inOrder, byTime := rediskey.OverrideIndex(keyHead, name)
-	return &Store{redis: redis, keyHead: keyHead, tail: rediskey.OverrideTail(name), index: []string{inOrder, byTime}, most: most}
+	return &Store{redis: redis, keyHead: keyHead, tail: rediskey.OverrideTail(name), index: []string{inOrder, byTime}, most: limit}
 }
 
 // key returns the key of a subject's override.

@@ -89,7 +89,7 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 }
 
 // Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-// microseconds since the epoch, and whether that is later than before. The key is that of its ban.
+// microseconds since the epoch, and whether that is later than before. key is the ban's.
 func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
 		args := algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span)

@@ -73,7 +73,12 @@ func (s *shard) beginDirect(hash uint64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lane(hash).served.Load() || s.isDirectFull() || slices.Contains(s.direct, hash) {
+	if s.lane(hash).served.Load() {
+		return false
+	}
+	full := s.isDirectFull()
+	s.recheckJoins()
+	if full || slices.Contains(s.direct, hash) {
 		return false
 	}
 	s.direct = append(s.direct, hash)
@@ -82,13 +87,19 @@ func (s *shard) beginDirect(hash uint64) bool {
 
 // isDirectFull reports whether no further call can be sent directly. The shard must be locked.
 func (s *shard) isDirectFull() bool {
-	if n := len(s.direct); n == 0 || s.joins.Load() {
-		return n > 0
+	n := len(s.direct)
+	return n > 0 && (s.joins.Load() || n == s.maxDirect)
+}
+
+// recheckJoins checks, once in checkEvery direct calls beside another one, whether one script can now
+// decide calls on different keys. The shard must be locked.
+func (s *shard) recheckJoins() {
+	if len(s.direct) == 0 || s.joins.Load() {
+		return
 	}
 	if s.pairs++; s.pairs%checkEvery == 0 {
 		s.joins.Store(s.proof.wanted())
 	}
-	return len(s.direct) == s.maxDirect
 }
 
 func (s *shard) endDirect(hash uint64) {

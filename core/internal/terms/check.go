@@ -60,7 +60,7 @@ func (t Terms) Filled() Terms {
 	return t
 }
 
-// Compile checks the terms and converts them into the integers that the engines use.
+// Compile checks the terms and converts them into the integers that the stores calculate with.
 func (t Terms) Compile() (algorithm.Limit, *Mistake) {
 	if wrong := t.check(); wrong != nil {
 		return algorithm.Limit{}, wrong

@@ -13,9 +13,9 @@ import (
 // was made. It goes through the same steps as calls, but asks its own store, and charges, counts
 // and logs nothing. It is not safe for concurrent use.
 type Trial interface {
-	// Calls returns what each guard has noted about its calls, in the order in which the guards
+	// Notes returns what each guard has noted about its calls, in the order in which the guards
 	// were made, and the number of further guards that are not listed.
-	Calls() (noted []route.Noted, notListed int)
+	Notes() (noted []route.Noted, notListed int)
 	// OfCall identifies the caller of a call that an adapter shows, unless who already has the
 	// User, and returns the rules as they apply to the call. The methods below take the indexes of
 	// these rules. explain is pathmatch.Explain.
