@@ -13,7 +13,7 @@ TEST        = go test -count=1 -timeout=30m
 FUZZTIME    = 10m
 
 # How many traces each model is tried with; "make long" tries 1000.
-export RAPID_CHECKS ?= 40
+export RAPID_CHECKS ?= 20
 
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 # A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
