@@ -1,0 +1,50 @@
+package mcplimit_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/mcplimit"
+)
+
+// Each client may call each tool twice a minute, and the whole server ten times. Over HTTP, put
+// mcplimit.HTTP around the SDK's handler.
+func Example() {
+	limiter, err := core.New(core.Options{}) // with Redis, all processes of the server share the counters
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer limiter.Close()
+
+	server := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "forecast"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	server.AddReceivingMiddleware(mcplimit.New(limiter,
+		core.Rule{Seconds: 60, MaxCount: 2, Paths: []string{"/tools/call/**"}},
+		core.Rule{Name: "server", Seconds: 60, MaxCount: 10},
+	))
+
+	ctx := context.Background()
+	here, there := mcp.NewInMemoryTransports()
+	if _, err = server.Connect(ctx, here, nil); err != nil {
+		log.Fatal(err)
+	}
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "model", Version: "1"}, nil).Connect(ctx, there, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	for range 3 {
+		_, err = client.CallTool(ctx, &mcp.CallToolParams{Name: "forecast"})
+		fmt.Println(err == nil)
+	}
+	// Output:
+	// true
+	// true
+	// false
+}

@@ -1,0 +1,122 @@
+package mcplimit_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/mcplimit"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// Over HTTP/1, no client can choose the address that HTTP passes on.
+func TestForgedMark(t *testing.T) {
+	url := serving(t, tools(mcplimit.New(newLimiter(t, core.Options{}), perTool(1))), mcp.StreamableHTTPOptions{Stateless: true}, false)
+	for i, want := range []int{200, 429, 429} {
+		status, _ := post(t, url, one, "mcplimit-call", "none", fmt.Sprintf("192.0.2.%d:1", i), "host")
+		if status != want {
+			t.Errorf("call %d: status %d, want %d", i, status, want)
+		}
+	}
+}
+
+const one = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":{}}}`
+
+// post sends a message as a client of an early revision does.
+func post(t *testing.T, url, message string, header ...string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(message))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if len(header) > 0 {
+		r.Header[header[0]] = header[1:]
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(all)
+}
+
+// The headers of a middleware around HTTP stay, and each limit has its entry.
+func TestHeadersOfBothMiddlewares(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	inside := mcplimit.HTTP(streamable(tools(mcplimit.New(limiter, core.Rule{Name: "inner", Seconds: 600, MaxCount: 5})), stateless))
+	outside := nethttplimit.New(limiter, core.Rule{Name: "outer", Seconds: 600, MaxCount: 9})
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(one))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	outside(inside).ServeHTTP(w, r)
+	if lines := strings.Join(w.Header().Values("Ratelimit"), ", "); w.Code != 200 || !strings.Contains(lines, `"outer"`) || !strings.Contains(lines, `"inner"`) {
+		t.Errorf("status %d, RateLimit %q, want 200, outer and inner", w.Code, lines)
+	}
+}
+
+func TestEachCallOfABatchCounts(t *testing.T) {
+	for name, options := range kinds {
+		if !options.Stateless {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			url := serving(t, tools(mcplimit.New(newLimiter(t, core.Options{}), perTool(3))), options, false)
+			var calls []string
+			for i := range 10 {
+				calls = append(calls, strings.Replace(one, `"a"`, fmt.Sprint(i), 1))
+			}
+			status, body := post(t, url, " ["+strings.Join(calls, ",")+"]")
+			if passed, refused := strings.Count(body, `"result"`), strings.Count(body, `"code":429`); status != 200 || passed != 3 || refused != 7 {
+				t.Errorf("status %d, %d calls passed and %d were refused, want 200, 3 and 7: %s", status, passed, refused, body)
+			}
+		})
+	}
+}
+
+func TestOptions(t *testing.T) {
+	options := mcplimit.Options{Code: -31999, All: true}
+	server := tools(options.New(newLimiter(t, core.Options{}), core.Rule{Name: "lists", Seconds: 600, MaxCount: 1, Paths: []string{"/tools/**"}}))
+	url := serving(t, server, mcp.StreamableHTTPOptions{Stateless: true}, false)
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	if status, body := post(t, url, list); status != 200 || !strings.Contains(body, `"tools"`) {
+		t.Errorf("the first list: %d %s", status, body)
+	}
+	status, body := post(t, url, list)
+	if r := message(t, []byte(body)); status != 429 || r.Error == nil || r.Error.Code != -31999 {
+		t.Errorf("the second list: %d %s", status, body)
+	}
+}
+
+// A middleware around may make a result of a refusal, which then is not sent as 429.
+func TestRefusalAsAResult(t *testing.T) {
+	limited := mcplimit.New(newLimiter(t, core.Options{}), perTool(1))
+	around := func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, req)
+			if err != nil {
+				result = &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: err.Error()}}}
+			}
+			return result, nil
+		}
+	}
+	url := serving(t, tools(around, limited), mcp.StreamableHTTPOptions{Stateless: true}, false)
+	for range 2 {
+		if status, body := post(t, url, one); status != 200 {
+			t.Errorf("status %d: %s", status, body)
+		}
+	}
+}

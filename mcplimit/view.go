@@ -1,0 +1,142 @@
+package mcplimit
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/netip"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
+)
+
+// Caller counts by principal, and by address for callers who have none. The principal is the [User].
+func Caller(r core.Request) (string, error) {
+	user, err := User(r)
+	if err != nil || user == "" {
+		return "", err
+	}
+	return "user:" + user, nil
+}
+
+// User is an Options.Identify for rules with NeedLogin: it returns the UserID of the SDK's
+// auth.TokenInfo. A call that did not come by HTTP has the process itself as its user: over stdio,
+// each client has a process of its own.
+func User(r core.Request) (string, error) {
+	user, _ := r.Value(principal{}).(string)
+	return user, nil
+}
+
+// principal is the key of a call's user in its view.
+type principal struct{}
+
+// process is the user of calls that did not come by HTTP.
+var process = "process:" + rand.Text()
+
+type view struct {
+	ctx   context.Context
+	path  string
+	extra *mcp.RequestExtra // nil unless the call came by HTTP
+	reply *reply
+}
+
+func newView(ctx context.Context, method string, req mcp.Request) *view {
+	v := &view{ctx: ctx, path: pathOf(method, req.GetParams()), extra: req.GetExtra()}
+	v.reply = replyTo(v.header())
+	return v
+}
+
+// pathOf returns the method and what it calls.
+func pathOf(method string, params mcp.Params) string {
+	switch p := params.(type) {
+	case *mcp.CallToolParamsRaw:
+		return "/" + method + "/" + p.Name
+	case *mcp.GetPromptParams:
+		return "/" + method + "/" + p.Name
+	default:
+		return "/" + method
+	}
+}
+
+// methodOf returns the method of a handler with these parameters, or "" for a custom one.
+func methodOf(params mcp.Params) string {
+	switch params.(type) {
+	case *mcp.CallToolParamsRaw:
+		return "tools/call"
+	case *mcp.GetPromptParams:
+		return "prompts/get"
+	case *mcp.ReadResourceParams:
+		return "resources/read"
+	default:
+		return ""
+	}
+}
+
+func (v *view) header() http.Header {
+	if v.extra == nil {
+		return nil
+	}
+	return v.extra.Header
+}
+
+// user returns the principal. The context of a session holds the token of its first request, so
+// over HTTP only the call's own token counts.
+func (v *view) user() string {
+	var token *auth.TokenInfo
+	if v.extra != nil {
+		token = v.extra.TokenInfo
+	} else {
+		token = auth.TokenInfoFromContext(v.ctx)
+	}
+	switch {
+	case token != nil && token.UserID != "":
+		return token.UserID
+	case v.extra == nil:
+		return process
+	default:
+		return ""
+	}
+}
+
+func (v *view) Context() context.Context             { return v.ctx }
+func (v *view) Method() string                       { return "" }
+func (v *view) Path() string                         { return v.path }
+func (v *view) Route() string                        { return v.path }
+func (v *view) Header(name string) []string          { return v.header().Values(name) }
+func (v *view) Query(string) string                  { return "" }
+func (v *view) Param(string) string                  { return "" }
+func (v *view) Size() int64                          { return -1 }
+func (v *view) ResponseHeader() adapter.HeaderWriter { return v.reply }
+
+// Value returns the call's user for its key, and otherwise what is in the context.
+func (v *view) Value(key any) any {
+	if key == (principal{}) {
+		return v.user()
+	}
+	return v.ctx.Value(key)
+}
+
+// Cookie implements adapter.View.
+func (v *view) Cookie(name string) string {
+	r := http.Request{Header: v.header()}
+	cookie, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
+}
+
+// Host returns the host of the call's HTTP request, inside of HTTP.
+func (v *view) Host() string {
+	_, _, host := marked(v.header())
+	return host
+}
+
+// RemoteAddr returns the peer of the call's HTTP request, inside of HTTP.
+func (v *view) RemoteAddr() netip.Addr {
+	_, remote, _ := marked(v.header())
+	return adapter.PeerAddr(remote)
+}
