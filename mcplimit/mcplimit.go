@@ -21,9 +21,9 @@
 //
 // A rule with Count receives the code of the JSON-RPC error, 0 for a result, -32603 for an error
 // without a code and a tool's result with IsError, and 13 for a panic, which ends the process unless a
-// middleware inside recovers. Over stateful HTTP, the values in a context, and its end, are those of
-// the request that opened the session: a slot of Concurrency is held until the handler returns.
-// nethttplimit around the SDK's handler counts messages and streams of events, not calls.
+// middleware inside recovers. A slot of Concurrency is held until the handler returns, also after its
+// caller has left. With sessions, the values in a context are those of the request that opened the
+// session. nethttplimit around the SDK's handler counts messages and streams of events, not calls.
 package mcplimit
 
 import (
@@ -31,13 +31,13 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net/http"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
 )
 
 // Options change what a middleware refuses, and how.
@@ -108,7 +108,7 @@ func isFree(method string) bool {
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows. An empty
 // subject keeps each rule's own key. If the call may not go on, Allow returns the error that the
-// handler must return.
+// handler must return. Its code is that of the default Options.
 func Allow(ctx context.Context, req mcp.Request, check *core.Check, subject string) error {
 	v := newView(ctx, methodOf(req.GetParams()), req)
 	if answer := check.Allow(v, subject); answer.Refusal != nil {
@@ -151,7 +151,7 @@ type refusalData struct {
 // refuse returns the error of a refusal, and tells the HTTP reply of its status.
 func (o Options) refuse(reply *reply, r *core.Refusal) error {
 	code := int64(r.Status)
-	if limited := r.Status == 429; limited && o.Code != 0 {
+	if r.Status == http.StatusTooManyRequests && o.Code != 0 {
 		code = o.Code
 	}
 	data, _ := json.Marshal(refusalData{ // strings and a number: it cannot fail
@@ -161,5 +161,3 @@ func (o Options) refuse(reply *reply, r *core.Refusal) error {
 	reply.refuse(r.Status, code)
 	return &jsonrpc.Error{Code: code, Message: r.Message, Data: data}
 }
-
-var _ adapter.View = (*view)(nil)
