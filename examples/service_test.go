@@ -21,7 +21,7 @@ import (
 // httpExamples share one contract.
 var (
 	httpExamples = []string{"quickstart", "gin", "echo", "echo5", "fiber", "fiber3", "nethttp"}
-	allExamples  = append(httpExamples, "grpc")
+	allExamples  = append(httpExamples, "grpc", "connect")
 )
 
 // programs is where TestMain builds the examples.
