@@ -20,7 +20,7 @@ import (
 
 // httpExamples share one contract.
 var (
-	httpExamples = []string{"quickstart", "gin", "echo", "echo5", "fiber", "fiber3", "nethttp"}
+	httpExamples = []string{"quickstart", "gin", "echo", "echo5", "fiber", "fiber3", "nethttp", "chi"}
 	allExamples  = append(httpExamples, "grpc", "connect")
 )
 

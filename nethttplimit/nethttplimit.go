@@ -8,9 +8,10 @@
 // A rule without a Name counts each pattern by itself: the one that the *http.ServeMux matched,
 // with the call's method and without the host. Two muxes behind http.StripPrefix that have the same
 // pattern share its counter, so their rules need a Name. A middleware around a mux asks it for the
-// pattern. With chi, attach it by With, where the route is known, and not by Use. Around other
-// handlers, gorilla/mux included, no route is known, so a rule needs a Name or Paths. Behind
-// http.StripPrefix the path is the stripped one. core.Options.ClientIP finds the client's address.
+// pattern. For chi there is package chilimit. Around other handlers no route is known, so a rule needs
+// a Name or Paths. With gorilla/mux, another middleware in front can set Request.Pattern to what
+// mux.CurrentRoute(r).GetPathTemplate() returns. Behind http.StripPrefix the path is the stripped one.
+// A templ.Handler is a handler as any other. core.Options.ClientIP finds the client's address.
 //
 // A rule with Count receives the status that was sent. If the handler sent none after the caller
 // had left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it

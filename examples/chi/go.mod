@@ -1,0 +1,23 @@
+module github.com/accesslimit/accesslimit/examples/chi
+
+go 1.26.0
+
+replace (
+	github.com/accesslimit/accesslimit => ../../
+	github.com/accesslimit/accesslimit/chilimit => ../../chilimit
+)
+
+require (
+	github.com/accesslimit/accesslimit v0.0.0-00010101000000-000000000000
+	github.com/accesslimit/accesslimit/chilimit v0.0.0-00010101000000-000000000000
+	github.com/go-chi/chi/v5 v5.5.0
+)
+
+require (
+	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/redis/go-redis/v9 v9.20.0 // indirect
+	github.com/sony/gobreaker/v2 v2.4.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+)
