@@ -69,7 +69,8 @@ func (b Ban) check(add func(field, code string, value any, why string)) {
 	}
 }
 
-// compile converts the ban of a rule with this window into the integers that the stores calculate with.
+// compile converts the ban of a rule with this window into the integers that the stores calculate
+// with.
 func (b Ban) compile(window time.Duration) algorithm.Limit {
 	longest := max(b.For, b.Max)
 	return algorithm.Banned(int64(b.After), b.For.Microseconds(), longest.Microseconds(), window.Microseconds())

@@ -60,8 +60,8 @@ func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	c.headers.Write(w)
 }
 
-// reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the Decision, which is large, only if
-// something reads it.
+// reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the
+// Decision, which is large, only if something reads it.
 func (c *call) reportAndAnswer(at int) Answer {
 	options := &c.parts.options
 	c.Notice(at)

@@ -104,7 +104,8 @@ func (l *Limiter) IPSubject(addr netip.Addr) string {
 	return l.mustFront().ClientIPs.Subject(addr)
 }
 
-// front is what only core knows of a limiter: rules, guards, handles. The rest is in its limiter.Parts, which the packages beside this one reach, too.
+// front is what only core knows of a limiter: rules, guards, handles. The rest is in its
+// limiter.Parts, which the packages beside this one reach, too.
 type front struct {
 	*limiter.Parts
 	callParts

@@ -43,8 +43,8 @@ func (c *Call) SoftExceeded(i int) bool {
 // another limit still holds. Such a limit is left out of headers, decisions and counts.
 func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// IsTold reports whether headers and own limits list the limit at i, whichever limit binds. Callers are told about soft limits, because a soft limit
-// marks their calls.
+// IsTold reports whether headers and own limits list the limit at i, whichever limit binds.
+// Soft limits are listed too, because a soft limit marks calls.
 func (c *Call) IsTold(i int) bool {
 	a := &c.limits[i]
 	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unanswered(i)
