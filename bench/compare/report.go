@@ -75,9 +75,6 @@ func (r *report) of(c cell, n number) harness.Spread {
 	return harness.SpreadOf(harness.Values(r.outcomes[c], n))
 }
 
-// median returns the median of one number over the rounds of a cell.
-func (r *report) median(c cell, n number) float64 { return r.of(c, n).Median }
-
 // pairs returns the spread of the ratios of a number in cell a to the same number in cell b, one
 // ratio for each round.
 func (r *report) pairs(a, b cell, n number) harness.Spread {
