@@ -48,6 +48,7 @@ var (
 
 // marked returns what HTTP left in the header.
 func marked(header http.Header) (id, remote, host string) {
+	//lint:ignore SA1008 the name is not canonical on purpose
 	if lines := header[mark]; len(lines) == 3 {
 		return lines[0], lines[1], lines[2]
 	}
