@@ -8,8 +8,8 @@
 // is mounted in, and the call's method. That holds in Use too, at the top and in a router below: the
 // middleware asks the routers for the route that they will find. So middlewares that change what is
 // routed, such as StripSlashes, CleanPath and GetHead, belong in Use at the top, in front of it.
-// What chi answers with 404 or 405 has one counter. What is mounted without being a chi.Routes
-// counts as one route in Use, and so does all of a router behind it. Around a router, outside of
+// All calls that chi answers with 404 or 405 share one counter. In Use, a mounted handler that is
+// not a chi.Routes counts as one route, together with any router inside it. Around a router, outside of
 // Use, no route is known, so a rule needs a Name or Paths. A router without any route answers 404
 // without its middlewares. Paths and Except hold with and without a slash at the end, because chi
 // serves a mounted router by both.

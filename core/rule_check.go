@@ -32,7 +32,8 @@ func (r *Rule) check() []*RuleError {
 	return c.found
 }
 
-// formChecks check values by their form. What numbers and relations of fields must be is in the table.
+// formChecks check values by their form. The bounds of numbers and the relations between fields are
+// in the table.
 var formChecks = map[rulefield.Form]func(*ruleCheck, *rulefield.Field){
 	rulefield.Name:        (*ruleCheck).checkName,
 	rulefield.Text:        (*ruleCheck).checkText,

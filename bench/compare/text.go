@@ -126,7 +126,7 @@ func (r *results) localText(t *strings.Builder) {
 			frameworks = append(frameworks, r.on(m.Framework, 0, addedTime, m.Framework))
 		}
 	}
-	section(t, "Middlewares, counting in the process", "What each adds to its handler, in ns, with all cores calling.\n\n", r.table("limit", limits, frameworks...))
+	section(t, "Middlewares, counting in the process", "Time that each middleware adds to its handler, in ns, with all cores calling.\n\n", r.table("limit", limits, frameworks...))
 }
 
 func (r *results) serverText(t *strings.Builder) {

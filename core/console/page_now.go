@@ -45,7 +45,7 @@ func figureOf(rule string, now, then counts, passed time.Duration) figure {
 	}
 }
 
-// health says whether and how calls are counted.
+// health is the state of counting: where, and whether it works.
 type health struct {
 	Redis     bool       `json:"in_redis"` // counts are in Redis, and not in this process
 	Problem   string     `json:"problem,omitempty"`

@@ -99,7 +99,7 @@ var diffs = []struct {
 			`message "a \"word\"" is new: counters keep their use`, "paths [/a, /b] is gone"}},
 }
 
-// What Diff says about a counter is what becomes of it: three calls are charged, the rules are
+// Counters do what Diff says of them: three calls are charged, the rules are
 // replaced while they are in flight, and a further call sees how many of them count.
 func TestDiffAgreesWithReload(t *testing.T) {
 	redis := redistest.Start(t).Client(t)

@@ -171,8 +171,8 @@ func TestWriteAgain(t *testing.T) {
 	}
 }
 
-// What Load would refuse cannot be published, as far as that can be known without the functions of
-// a service.
+// A document that Load would refuse cannot be published, as far as that can be known without the
+// functions of a service.
 func TestWriteChecks(t *testing.T) {
 	d := newDocument(t, redistest.Start(t).Client(t))
 	for text, want := range map[string]string{

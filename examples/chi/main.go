@@ -34,7 +34,8 @@ func run() error {
 func routes(limiter *core.Limiter) http.Handler {
 	r := chi.NewRouter()
 
-	// What changes the route of a call is in front of the limits. They count a HEAD as the route's GET.
+	// GetHead changes the route of a call, so it is in front of the limits, which then count a HEAD
+	// as the route's GET.
 	r.Use(middleware.GetHead)
 	r.Use(chilimit.New(limiter,
 		core.Rule{

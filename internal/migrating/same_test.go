@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/redisrate"
 )
 
-// Whatever is called, in whatever order, both allow as many events. Remaining is one less in
+// Both allow the same number of events for any calls in any order. Remaining is one less in
 // redis_rate where its floating-point number is a little too small, and 0 beside its refusals.
 func TestSameAsRedisRate(t *testing.T) {
 	client := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = limitertest.Patient })

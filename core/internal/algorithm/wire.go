@@ -152,8 +152,8 @@ func RepeatAt(reply []any) (now int64) {
 	return now
 }
 
-// ReadDecided reads the reply of DecideScript's script to a call. charge says whether the call
-// could be charged.
+// ReadDecided reads the reply of DecideScript's script to a call. charge reports whether the
+// call could be charged.
 func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdict) error {
 	n := numbers{left: readOverrides(reply, counters)}
 	now := n.next()

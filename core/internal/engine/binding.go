@@ -58,8 +58,8 @@ func (c *Call) BindsMore(i, j int) bool {
 	return BindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
 }
 
-// BindsMore reports whether verdict a binds a call more than b. refused and other say whether a and
-// b refuse the call.
+// BindsMore reports whether verdict a binds a call more than b. refused and other report whether a
+// and b refuse the call.
 func BindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 	switch {
 	case refused != other:

@@ -1,6 +1,6 @@
 // Package engine decides one call. It takes rules with their limits, the subject and the cost of
-// the call by each of them, asks the store once, and says whether the call passes, which limit
-// binds it, and why. Middlewares, handles, the page of a caller's own limits and explanations are
+// the call by each of them, asks the store once, and returns whether the call passes, which
+// limit binds it, and why. Middlewares, handles, the page of a caller's own limits and explanations are
 // its callers, so they cannot disagree.
 //
 // The engine knows neither frameworks nor the functions of rules. It alone knows the order of

@@ -36,8 +36,8 @@ type Reply interface {
 }
 
 // NewCompletion returns the Completion of a call without charges. The context is the call's own.
-// isRPC says whether its outcome is a code of gRPC, and shown whether the decision is shown to code
-// that may refund some of it.
+// isRPC reports whether the outcome is a gRPC code. shown reports whether the decision is shown to
+// code that may refund some of it.
 func (k *Keeper) NewCompletion(ctx context.Context, isRPC, shown bool) *Completion {
 	return &Completion{keeper: k, ctx: ctx, isRPC: isRPC, shown: shown}
 }

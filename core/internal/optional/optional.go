@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
-// Feature says whether a feature is off. Its zero value is on. It is safe for concurrent use.
+// Feature is the state of a feature, on or off. Its zero value is on. It is safe for concurrent use.
 type Feature struct {
 	offUntil atomic.Int64 // UnixNano
 }

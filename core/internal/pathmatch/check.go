@@ -146,8 +146,8 @@ var registered = strings.Fields(`ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONN
 	REPORT SEARCH TRACE UNBIND UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL
 	BREW PURGE M-SEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE`)
 
-// cover reports whether one of the patterns surely covers a pattern: the same pattern, or one that
-// has no wildcard except /** at its end.
+// cover reports whether one of the patterns is certain to match every path that the given pattern
+// matches. It compares with equal patterns, and with those whose only wildcard is /** at the end.
 func (p *patterns) cover(pattern string) bool {
 	return slices.ContainsFunc(p[0], func(wider string) bool {
 		base, all := strings.CutSuffix(wider, "/**")

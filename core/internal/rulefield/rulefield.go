@@ -4,7 +4,7 @@
 // core, so it finds a field by its name.
 //
 // A further field of Rule is declared in core/rule.go and described in table.go, with the fields
-// that it needs or excludes. What it does, and the test of that, must be written separately. go
+// that it needs or excludes. Its effect and the test of that effect must be written separately. go
 // generate in core/rulefile adds it to schema.json. The test of the table says what is missing.
 package rulefield
 
