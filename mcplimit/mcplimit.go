@@ -30,7 +30,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"strings"
 
@@ -143,9 +142,9 @@ func outcome(result mcp.Result, err error) (code int) {
 
 // refusalData is the data of the JSON-RPC error of a refusal.
 type refusalData struct {
-	RetryAfter int64    `json:"retryAfter,omitempty"` // in seconds
-	Violated   []string `json:"violatedPolicies,omitempty"`
-	Reference  string   `json:"reference,omitempty"`
+	RetryAfter json.Number `json:"retryAfter,omitempty"` // in seconds
+	Violated   []string    `json:"violatedPolicies,omitempty"`
+	Reference  string      `json:"reference,omitempty"`
 }
 
 // refuse returns the error of a refusal, and tells the HTTP reply of its status.
@@ -154,10 +153,10 @@ func (o Options) refuse(reply *reply, r *core.Refusal) error {
 	if r.Status == http.StatusTooManyRequests && o.Code != 0 {
 		code = o.Code
 	}
-	data, _ := json.Marshal(refusalData{ // strings and a number: it cannot fail
-		RetryAfter: int64(math.Ceil(r.Wait.Seconds())), Violated: r.Violated, Reference: r.Reference,
-	})
 	r.SetHeader(reply)
+	data, _ := json.Marshal(refusalData{ // it cannot fail, because Retry-After is a number or missing
+		RetryAfter: json.Number(reply.Get("Retry-After")), Violated: r.Violated, Reference: r.Reference,
+	})
 	reply.refuse(r.Status, code)
 	return &jsonrpc.Error{Code: code, Message: r.Message, Data: data}
 }
