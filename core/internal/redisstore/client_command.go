@@ -1,10 +1,6 @@
 package redisstore
 
-import (
-	"sync/atomic"
-
-	"github.com/redis/go-redis/v9"
-)
+import "github.com/redis/go-redis/v9"
 
 // command is a command that is sent once, and records whether it was.
 //
@@ -24,15 +20,21 @@ type command interface {
 
 // sendState records how far a command has come.
 type sendState struct {
-	written bool
-	unsent  *atomic.Bool // of a lane, cleared when the command is written; nil for a direct call
+	written   bool
+	departure *departure // of the lane; nil for a direct call
 }
 
-func (s *sendState) markWritten() {
+// write returns the arguments to write. The fourth argument must be a key.
+func (s *sendState) write(args []any) []any {
 	s.written = true
-	if s.unsent != nil {
-		s.unsent.Store(false)
+	if s.departure == nil {
+		return args
 	}
+	s.departure.leave()
+	if s.departure.recalled {
+		return []any{"eval", recallScript, 1, args[3]}
+	}
+	return args
 }
 
 // valueCommand and stringCommand are commands by the type of their reply.
@@ -53,8 +55,7 @@ func (c *valueCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
 func (c *valueCommand) Args() []any {
-	c.sent.markWritten()
-	return c.guard.args(c.Cmd.Args())
+	return c.sent.write(c.guard.args(c.Cmd.Args()))
 }
 
 func (c *valueCommand) state() *sendState { return &c.sent }
@@ -64,8 +65,7 @@ func (c *stringCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
 func (c *stringCommand) Args() []any {
-	c.sent.markWritten()
-	return c.StringCmd.Args()
+	return c.sent.write(c.StringCmd.Args())
 }
 
 func (c *stringCommand) state() *sendState { return &c.sent }

@@ -14,6 +14,7 @@
 //	Store.callDirectly        decide.go              if few calls are on their way; otherwise
 //	shard.enqueue, serveLane  lane.go                wait for the lane's next pipeline
 //	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
+//	departure.leave           lane_departure.go      without calls that were told that they are unsent
 //	manyCall.command          script_many.go         one script for calls on different keys, if one
 //	                                                 server holds them all (one_server.go)
 //	shard.runScript           script_call.go         a direct call: until it has an answer

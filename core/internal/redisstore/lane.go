@@ -27,8 +27,8 @@ const (
 // lane holds the calls that wait for its next pipeline, and those that are on their way with the
 // last. The shard's mutex guards both lists.
 type lane struct {
-	served   atomic.Bool // whether a goroutine sends its pipelines
-	unsent   atomic.Bool // the last pipeline got no connection, or has none yet
+	served atomic.Bool // whether a goroutine sends its pipelines
+	departure
 	waiting  []*laneCall
 	inFlight []*laneCall
 }
@@ -188,7 +188,6 @@ func (s *shard) serveLane(l *lane) {
 		if len(calls) == 0 {
 			return
 		}
-		l.unsent.Store(true)
 		err := panics.Catch(func() error {
 			p.run(s, l, calls)
 			s.clearInFlight(l)
@@ -231,6 +230,9 @@ func (s *shard) takeBatch(l *lane) []*laneCall {
 			l.inFlight = append(l.inFlight, c)
 		}
 		l.waiting = slices.Delete(l.waiting, 0, n)
+	}
+	if len(l.inFlight) > 0 {
+		l.reset()
 	}
 	l.served.Store(len(l.inFlight) > 0)
 	return l.inFlight

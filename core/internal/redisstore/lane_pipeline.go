@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -34,19 +33,11 @@ type pipeline struct {
 // run sends the calls, and waits for the replies.
 func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 	p.calls, p.answered, p.unknownScript, p.sendText = append(p.calls[:0], calls...), false, false, false
-	p.groupCalls()
+	p.prepareGroups(s, l)
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	joins := s.proof.wanted()
-	s.joins.Store(joins)
-	for i := range p.groups {
-		g := &p.groups[i]
-		g.prepare()
-		g.unsent = &l.unsent
-		g.joins = joins && g.charge && algorithm.Joins(g.counters)
-	}
-	for trips := 0; p.chooseCommands(ctx, s, &l.unsent); trips++ {
-		err := p.send(ctx, s)
+	for trips := 0; p.chooseCommands(ctx, s, &l.departure); trips++ {
+		err := p.send(ctx, s, l)
 		s.trips.count(err, trips, len(p.calls), len(p.groups))
 	}
 	if p.answered {
@@ -54,12 +45,33 @@ func (p *pipeline) run(s *shard, l *lane, calls []*laneCall) {
 	}
 }
 
+// prepareGroups groups the calls, and chooses a script for each group.
+func (p *pipeline) prepareGroups(s *shard, l *lane) {
+	p.groupCalls()
+	joins := s.proof.wanted()
+	s.joins.Store(joins)
+	for i := range p.groups {
+		g := &p.groups[i]
+		g.prepare()
+		g.departure = &l.departure
+		g.joins = joins && g.charge && algorithm.Joins(g.counters)
+	}
+}
+
+// recall prepares a recalled pipeline again, without the calls that have ended.
+func (p *pipeline) recall(s *shard, l *lane) {
+	s.mu.Lock() // so that the timer has ended all that it told to be unsent
+	p.calls = slices.DeleteFunc(p.calls, func(c *laneCall) bool { return c.state.Load() != stateWaiting })
+	s.mu.Unlock()
+	p.prepareGroups(s, l)
+}
+
 // chooseCommands makes the commands of the next round trip, and reports whether there are any.
-func (p *pipeline) chooseCommands(ctx context.Context, s *shard, unsent *atomic.Bool) bool {
+func (p *pipeline) chooseCommands(ctx context.Context, s *shard, leaves *departure) bool {
 	p.cmds, p.alone = p.cmds[:0], p.alone[:0]
 	p.fillManyCalls(s)
 	for i := range p.many {
-		p.cmds = append(p.cmds, p.many[i].command(ctx, s.proof, p.sendText, unsent))
+		p.cmds = append(p.cmds, p.many[i].command(ctx, s.proof, p.sendText, leaves))
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.finished && !g.joins {
@@ -103,7 +115,7 @@ func (p *pipeline) dropSingle() {
 
 // send makes one round trip with the commands. If the breaker prevents the round trip, send returns
 // errBreakerOpen.
-func (p *pipeline) send(ctx context.Context, s *shard) error {
+func (p *pipeline) send(ctx context.Context, s *shard, l *lane) error {
 	sent := time.Since(s.start)
 	if err := s.pipelines.processAll(ctx, p.cmds); err != nil {
 		for i := range p.groups {
@@ -112,6 +124,10 @@ func (p *pipeline) send(ctx context.Context, s *shard) error {
 			}
 		}
 		return err
+	}
+	if l.takeRecall() {
+		p.recall(s, l)
+		return nil
 	}
 	sentText, decided := p.sendText, 0
 	for i := range p.many {
@@ -161,6 +177,9 @@ func (p *pipeline) readAlone(g *group, err error) {
 // every call that has ended. It reads the clock once for all calls, which takes 1 % more
 // instructions with 256 callers of one key.
 func (p *pipeline) finish(s *shard) {
+	if len(p.calls) == 0 { // all have ended before it left
+		return
+	}
 	now, hash := time.Since(s.start), p.calls[0].hash
 	for i, c := range p.calls {
 		g := &p.groups[c.group]

@@ -30,26 +30,38 @@ func (s *shard) expireCalls() {
 	next := never
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		inFlight, waiting := errNoAnswer, errNoTurn
-		if l.unsent.Load() {
-			inFlight, waiting = errNoConnection, errNoConnection
-		}
-		next = min(next, s.expire(l.inFlight, inFlight), s.expire(l.waiting, waiting))
+		next = min(next, s.expire(l.inFlight, l.errInFlight), s.expire(l.waiting, l.errWaiting))
 	}
 	if next != never {
 		s.startTimer(next)
 	}
 }
 
+// errInFlight returns the error of a call of the last pipeline that ends now.
+func (l *lane) errInFlight() error {
+	if l.missed() {
+		return errNoConnection
+	}
+	return errNoAnswer
+}
+
+// errWaiting returns the error of a call that ends while it waits for the next pipeline.
+func (l *lane) errWaiting() error {
+	if l.unsent.Load() {
+		return errNoConnection
+	}
+	return errNoTurn
+}
+
 // expire ends the calls whose time is up, and returns the time until the next timeout.
-func (s *shard) expire(calls []*laneCall, err error) (next time.Duration) {
+func (s *shard) expire(calls []*laneCall, reason func() error) (next time.Duration) {
 	next, now := never, time.Since(s.start)
 	for _, c := range calls {
 		left := c.queuedAt + s.timeout - now
 		switch {
 		case c.state.Load() != stateWaiting:
 		case left <= 0:
-			s.finishEarly(c, err, now)
+			s.finishEarly(c, reason(), now)
 		default:
 			next = min(next, left)
 		}

@@ -98,7 +98,7 @@ func (r *probeRead) NoRetry() bool { return true }
 
 // Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
 func (r *probeRead) Args() []any {
-	r.sent.markWritten()
+	r.sent.written = true
 	r.made = connsMade(r.client)
 	return r.StringSliceCmd.Args()
 }

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -30,7 +29,7 @@ type scriptCall struct {
 	script       *algorithm.Script
 	fast         fastCommand
 	cmd          valueCommand // of the other kinds
-	unsent       *atomic.Bool // cleared when a command is written; may be nil
+	departure    *departure   // of the lane; may be nil
 }
 
 // scriptKind is the script that a scriptCall runs.
@@ -136,7 +135,7 @@ func (c *scriptCall) command(ctx context.Context) command {
 	if c.sendText {
 		args = asEval(args, c.script)
 	}
-	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{unsent: c.unsent}, guard{c.proof, args[3]}}
+	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{departure: c.departure}, guard{c.proof, args[3]}}
 	return &c.cmd
 }
 

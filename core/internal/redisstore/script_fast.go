@@ -32,7 +32,7 @@ func (f *fastCommand) prepare(ctx context.Context, c *scriptCall) command {
 	if c.sendText {
 		args = asEval(args, c.script)
 	}
-	f.stringCommand = stringCommand{redis.NewStringCmd(ctx, args...), sendState{unsent: c.unsent}}
+	f.stringCommand = stringCommand{redis.NewStringCmd(ctx, args...), sendState{departure: c.departure}}
 	return f
 }
 

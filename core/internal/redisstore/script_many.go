@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -56,7 +55,7 @@ func (m *manyCall) reset() {
 }
 
 // command returns the command, with the script's text instead of its hash if sendText is set.
-func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, unsent *atomic.Bool) command {
+func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, leaves *departure) command {
 	script, groups := algorithm.ManyScript(m.kinds), m.groups
 	for len(groups) > 0 {
 		groups = groups[gatherForm(groups):]
@@ -74,7 +73,7 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 	if sendText {
 		args = asEval(args, script)
 	}
-	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{unsent: unsent}, guard{proof, key}}
+	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: leaves}, guard{proof, key}}
 	return &m.cmd
 }
 
@@ -170,8 +169,7 @@ func (c *manyCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
 func (c *manyCommand) Args() []any {
-	c.sent.markWritten()
-	return c.guard.args(c.StringSliceCmd.Args())
+	return c.sent.write(c.guard.args(c.StringSliceCmd.Args()))
 }
 
 func (c *manyCommand) state() *sendState { return &c.sent }
