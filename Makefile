@@ -1,12 +1,12 @@
 # A change must pass "make test", and then "make check"; .ci/run does both. They need Go, git, make and a network, and fetch the rest themselves.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES     = $(dir $(wildcard go.mod */go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
+MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 
 # The tests in these folders and in BROWSERTEST run programs, or compile much that is not the library, so they belong to "make check". All
 # others belong to "make test".
-PROCESSES   = examples examples/metrics internal/faults internal/migrating bench
+PROCESSES   = cmd/accesslimit examples examples/metrics internal/faults internal/migrating bench
 LIBRARY     = $(filter-out $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m
@@ -78,7 +78,7 @@ cross: redis ## compile every module but the example for metrics and the tests i
 race: ## vet the library, and run its tests under the race detector with the oldest dependencies allowed
 	@$(RACE) for module in $(LIBRARY); do (set -x; cd "$$module" && $(TEST) -vet=all $$(go list ./... | grep -v '/examples$$')) || exit 1; done
 
-processes: redis compiler curl prometheus ## do the same with the examples, the drills, the bench, and the faults done to real processes
+processes: redis compiler curl prometheus ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
 	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=all ./...) || exit 1; done
 
 web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew

@@ -16,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
 )
 
@@ -116,6 +117,17 @@ func TestRepliesFailClosed(t *testing.T) {
 	}
 }
 
+func TestLimits(t *testing.T) {
+	service := rulefile.Service{Require: []string{"api", "reply"}, Functions: &rulefile.Functions{}}
+	checked, err := rulefile.Check(service, "quickstart/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, warning := range checked.Warnings() {
+		t.Error(warning)
+	}
+}
+
 // TestTestingPageHasThisCode requires each piece of code on the page to be in this file.
 func TestTestingPageHasThisCode(t *testing.T) {
 	page, err := os.ReadFile("../core/limittest/TESTING.md")
@@ -132,7 +144,7 @@ func TestTestingPageHasThisCode(t *testing.T) {
 			t.Errorf("testing_test.go does not have\n%s", piece[1])
 		}
 	}
-	if len(pieces) < 8 {
+	if len(pieces) < 9 {
 		t.Errorf("the page has %d pieces of code", len(pieces))
 	}
 }

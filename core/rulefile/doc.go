@@ -12,7 +12,8 @@
 //
 // [Watch] follows the files while the service runs; [Load] reads them once. Either way, the guards
 // of the [Set] use the newest correct rules, and each call is decided by a single version of them.
-// [Set.Diff] says beforehand which counters keep their use, and which start empty.
+// [Set.Diff] says beforehand which counters keep their use, and which start empty. [Check] needs no
+// Limiter: it is for CI, and so is the command accesslimit.
 //
 // # The form of a file
 //

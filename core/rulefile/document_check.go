@@ -10,12 +10,7 @@ import (
 // checkDocument returns what is wrong with the text of a document, as far as that can be known
 // without the functions and the Limiter of a service.
 func checkDocument(text string) error {
-	l := newLoader(nil, Functions{})
-	l.anyFunction = true
-	for _, from := range documentSources("document", text, &l.wrong) {
-		l.load(from)
-	}
-	_, err := l.finish()
+	_, err := CheckText(Service{}, "document", text)
 	return err
 }
 

@@ -66,6 +66,9 @@ func (p *problems) add(e *Error) {
 	p.found = append(p.found, e)
 }
 
+// count returns how many errors there are.
+func (p *problems) count() int { return len(p.found) + p.more }
+
 // full reports whether no more errors are kept.
 func (p *problems) full() bool { return len(p.found) == maxErrors }
 

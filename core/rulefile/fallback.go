@@ -67,7 +67,7 @@ func (l *loader) addRules(from Fallback) {
 			fail(fmt.Errorf("is also at %v: each name stands for one rule", first.place))
 		}
 		if sound {
-			l.loaded.rules[rule.Name] = placedRule{rule, from.place, nil}
+			l.loaded.rules[rule.Name] = placedRule{Rule: rule, place: from.place}
 		}
 	}
 }

@@ -42,6 +42,10 @@ func (r *ruleReader) readKey(_ *rulefield.Field, n *yaml.Node) {
 // keyOf returns the key that a text stands for, or core.ByIP after adding what is wrong.
 func (r *ruleReader) keyOf(n *yaml.Node) core.KeyFunc {
 	key, why := r.functions.key(n.Value)
+	r.keys = append(r.keys, n.Value)
+	if plainKeys[n.Value] == nil && !isParametric(n.Value) {
+		r.uses = append(r.uses, FunctionUse{r.name, "key", n.Value})
+	}
 	if why != "" && r.anyFunction && n.Value != "" && !isParametric(n.Value) {
 		return madeUp(reflect.TypeFor[core.KeyFunc]()).Interface().(core.KeyFunc)
 	}

@@ -90,7 +90,7 @@ func (l *loader) add(c *checker, n *yaml.Node) {
 	case name != "" && len(l.loaded.rules) == maxRules:
 		c.fail(n, "", fmt.Sprintf("there are more than %d rules", maxRules))
 	case name != "": // otherwise there is an error already
-		l.loaded.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}, fieldTexts(n)}
+		l.loaded.rules[name] = placedRule{r.rule, Place{c.file, n.Line, n.Column}, fieldTexts(n), r.written}
 	}
 	if name == "" { // a stand-in, so that no further errors follow
 		r.rule.Name = "without a name"

@@ -24,6 +24,14 @@ type placedRule struct {
 	core.Rule
 	place Place
 	texts map[string]string // the fields as they are in the file; nil for a rule in Go
+	written
+}
+
+// written is what a file says about a rule beside its values.
+type written struct {
+	places map[string]Place // of the fields
+	keys   []string         // the texts of the field key
+	uses   []FunctionUse
 }
 
 func (l *loaded) names() []string { return slices.Sorted(maps.Keys(l.rules)) }

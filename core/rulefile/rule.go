@@ -15,17 +15,19 @@ type ruleReader struct {
 	functions *Functions
 	node      *yaml.Node
 	rule      core.Rule
+	written
 }
 
 // readRule returns the rule of a mapping that was checked. Fields with an error stay unset.
 func (c *checker) readRule(n *yaml.Node, functions *Functions) *ruleReader {
-	r := &ruleReader{checker: c, functions: functions, node: n}
+	r := &ruleReader{checker: c, functions: functions, node: n, written: written{places: make(map[string]Place)}}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i].Value, n.Content[i+1]
 		f := rulefield.InFile(name)
 		if f == nil || get(n, name) != value {
 			continue
 		}
+		r.places[name] = Place{c.file, value.Line, value.Column}
 		if !c.bad[value] || f.Form == rulefield.Skip && value.Kind == yaml.MappingNode { // readSkip looks inside
 			forms[f.Form].read(r, f, value)
 		}
@@ -42,6 +44,7 @@ func (r *ruleReader) readFunction(f *rulefield.Field, n *yaml.Node) {
 // none, it adds an error and returns the zero value.
 func (r *ruleReader) function(f *rulefield.Field, n *yaml.Node, label string) reflect.Value {
 	functions := reflect.ValueOf(r.functions).Elem().FieldByName(f.Functions)
+	r.uses = append(r.uses, FunctionUse{r.name, f.File(), n.Value})
 	if r.anyFunction && n.Value != "" {
 		return madeUp(functions.Type().Elem())
 	}

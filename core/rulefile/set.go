@@ -1,7 +1,6 @@
 package rulefile
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -47,7 +46,7 @@ func loadFirst(limiter *core.Limiter, functions Functions, paths []string, read 
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, errors.New("rulefile: no file and no folder is named")
+		return nil, errNoFiles
 	}
 	first, err := loadSources(limiter, functions, read)
 	if err != nil {

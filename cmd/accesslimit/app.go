@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+)
+
+// newApp returns the command with all its commands.
+func newApp() *cli.Command {
+	cli.HelpPrinter = printHelp
+	app := &cli.Command{
+		Name: "accesslimit", Usage: "check, compare and operate the limits of Go services", Version: version(),
+		HideHelpCommand: true, EnableShellCompletion: true,
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // report prints errors
+		Action:         noCommand,
+		Commands: []*cli.Command{
+			checkCommand(), diffCommand(), explainCommand(),
+		},
+	}
+	for _, c := range append(app.Commands, app) {
+		c.OnUsageError = wrongUsage
+		c.HideHelpCommand = true
+	}
+	return app
+}
+
+// The groups of commands in the help.
+const files = "Files with rules"
+
+// version returns the version of the module that the program was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+// noCommand is run if the first argument is no command.
+func noCommand(_ context.Context, app *cli.Command) error {
+	if !app.Args().Present() {
+		return cli.ShowRootCommandHelp(app)
+	}
+	name := app.Args().First()
+	return usage(app, "there is no command %q (did you mean %q?)", name, cli.SuggestCommand(app.Commands, name))
+}
+
+// names splits a list of names: "api,login".
+func names(list string) (all []string) {
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// counted returns a number of things: "1 rule", "2 rules".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// The statuses to exit with.
+const (
+	exitDone     = 0
+	exitFound    = 1 // a mistake was found, or something was not done
+	exitUsage    = 2 // the arguments are wrong
+	exitNoAnswer = 3 // Redis did not answer
+)
+
+// errFound is the error of a command that has printed what it found.
+var errFound = errors.New("something was found")
+
+// usageError says what is wrong with the arguments of a command.
+type usageError struct {
+	command string
+	text    string
+}
+
+func (e *usageError) Error() string { return e.text }
+
+// usage returns a usageError of a command.
+func usage(c *cli.Command, format string, args ...any) error {
+	return &usageError{c.FullName(), fmt.Sprintf(format, args...)}
+}
+
+// wrongUsage implements cli.OnUsageErrorFunc. It says which flag was probably meant.
+func wrongUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
+	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if !unknown {
+		return usage(c, "%v", err)
+	}
+	meant := ""
+	if like := strings.TrimLeft(cli.SuggestFlag(c.Flags, name, true), "-"); like != "" {
+		meant = fmt.Sprintf(" (did you mean -%s?)", like)
+	}
+	return usage(c, "there is no flag -%s%s", name, meant)
+}
+
+// report prints an error, and returns the status to exit with.
+func report(to io.Writer, err error) int {
+	var wrong *usageError
+	var failed *core.StoreError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errFound):
+		return exitFound
+	case errors.As(err, &wrong):
+		fmt.Fprintf(to, "accesslimit: %v\nType \"%s -h\" for help.\n", err, wrong.command)
+		return exitUsage
+	case errors.As(err, &failed), errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintf(to, "accesslimit: Redis did not answer: %v\n", err)
+		return exitNoAnswer
+	default:
+		fmt.Fprintf(to, "accesslimit: %v\n", err)
+		return exitFound
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v3"
+)
+
+// printHelp prints the help of a command, which fits on a screen. It is a cli.HelpPrinterFunc. The
+// Description of a command is an example of it.
+func printHelp(to io.Writer, _ string, data any) {
+	c := data.(*cli.Command)
+	fmt.Fprintf(to, "%s: %s\n\nUsage: %s", c.FullName(), c.Usage, c.FullName())
+	if len(c.Commands) > 0 {
+		fmt.Fprint(to, " COMMAND")
+	}
+	if c.ArgsUsage != "" {
+		fmt.Fprint(to, " "+c.ArgsUsage)
+	}
+	fmt.Fprintln(to)
+	printCommands(to, c)
+	printFlags(to, c)
+	if c.Description != "" {
+		fmt.Fprintf(to, "\nExample:\n    %s\n", strings.ReplaceAll(c.Description, "\n", "\n    "))
+	}
+}
+
+// printCommands prints the commands of a command by their groups.
+func printCommands(to io.Writer, c *cli.Command) {
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	defer table.Flush()
+	group := ""
+	for _, sub := range c.VisibleCommands() {
+		if sub.Category != group {
+			group = sub.Category
+			fmt.Fprintf(table, "\n%s:\n", group)
+		}
+		fmt.Fprintf(table, "  %s\t%s\n", sub.Name, sub.Usage)
+	}
+}
+
+// printFlags prints the flags of a command, those that it requires first.
+func printFlags(to io.Writer, c *cli.Command) {
+	flags := slices.DeleteFunc(slices.Clone(c.Flags), func(f cli.Flag) bool { return f.Names()[0] == "help" || f.Names()[0] == "version" })
+	if len(flags) == 0 {
+		return
+	}
+	fmt.Fprintln(to, "\nFlags:")
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	defer table.Flush()
+	for _, f := range flags {
+		about := f.(cli.DocGenerationFlag)
+		value, usage := "", about.GetUsage()
+		if before, after, ok := strings.Cut(usage, "`"); ok {
+			word, rest, _ := strings.Cut(after, "`")
+			value, usage = " "+word, before+word+rest
+		}
+		fmt.Fprintf(table, "  -%s%s\t%s\n", f.Names()[0], cmp.Or(value, ""), usage)
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The help of each command fits on a screen of 80 columns and 24 lines, and has an example.
+func TestHelpFitsAScreen(t *testing.T) {
+	app := newApp()
+	for _, c := range append(app.Commands, app) {
+		var out bytes.Buffer
+		printHelp(&out, "", c)
+		lines := strings.Split(out.String(), "\n")
+		if len(lines) > 24 {
+			t.Errorf("%s: %d lines", c.Name, len(lines))
+		}
+		for _, line := range lines {
+			if utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s: %d columns: %s", c.Name, utf8.RuneCountInString(line), line)
+			}
+		}
+		if c != app && !strings.Contains(out.String(), "Example:\n    accesslimit "+c.Name) {
+			t.Errorf("%s: no example in\n%s", c.Name, &out)
+		}
+	}
+}
