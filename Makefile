@@ -4,10 +4,10 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 
-# The tests in these folders and in BROWSERTEST run programs, or compile much that is not the library, so they belong to "make check". All
-# others belong to "make test".
+# "make test" runs the root module, which is the library. The rest belongs to "make check": EXTENSIONS are the modules that extend it, and the
+# tests in PROCESSES and BROWSERTEST run programs.
 PROCESSES   = cmd/accesslimit examples examples/metrics internal/faults internal/migrating bench
-LIBRARY     = $(filter-out $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
+EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m
 FUZZTIME    = 10m
@@ -19,7 +19,7 @@ export RAPID_CHECKS ?= 20
 # A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -27,7 +27,7 @@ help: ## list the targets
 
 test: redis compiler format race ## run what guards the promises: the checks and tests below, in this order (5 minutes on two processors)
 
-check: staticcheck cross newest processes web ## run the other checks and tests that a change must pass
+check: vet staticcheck extensions cross newest processes web ## run the other checks and tests that a change must pass
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -54,8 +54,8 @@ format: ## fail if a file is not as gofmt would write it
 	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
 
-vet: ## run go vet in every module (the tests do the same as they go)
-	@for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
+vet: compiler ## run go vet in every module
+	@$(RACE) for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
 
 staticcheck: compiler ## run staticcheck in every module
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(RACE) \
@@ -75,14 +75,17 @@ cross: redis ## compile every module but the example for metrics and the tests i
 	$(TEST) $(ROUGH) -run 'Cost|AboveAnInt|Refused$$|Wrong|InvalidPlans|FuzzRule' ./core && \
 	$(TEST) $(ROUGH) -run '^TestPromises$$/^(memory|redis)$$' ./core;; esac
 
-race: ## vet the library, and run its tests under the race detector with the oldest dependencies allowed
-	@$(RACE) for module in $(LIBRARY); do (set -x; cd "$$module" && $(TEST) -vet=all $$(go list ./... | grep -v '/examples$$')) || exit 1; done
+race: ## run the library's tests under the race detector with the oldest dependencies allowed
+	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./... | grep -v '/examples$$')
+
+extensions: redis compiler ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
+	@$(RACE) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
 
 processes: redis compiler curl prometheus ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
-	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=all ./...) || exit 1; done
+	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
 
 web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew
-	@$(RACE) cd $(BROWSERTEST) && $(TEST) -vet=all ./...
+	@$(RACE) cd $(BROWSERTEST) && $(TEST) -vet=off ./...
 
 servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
 	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }

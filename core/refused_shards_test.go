@@ -42,15 +42,13 @@ func TestShardsDecideAsOneProcess(t *testing.T) {
 		"ring":    {Redis: redistest.StartRing(t, 3).Client(t), Timeout: patient},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused := make(map[core.Reason]int)
-			rapid.Check(t, func(t *rapid.T) {
+			refused := make(map[core.Reason]bool) // for each of the four reasons of explainedStatus
+			trace := func(t *rapid.T) {
 				options.Prefix = fmt.Sprint("trace", traces.Add(1))
 				drawTwins(t, options).play(refused)
-			})
-			for _, reason := range []core.Reason{core.LimitExceeded, core.Banned, core.Blocked, core.CostTooHigh} {
-				if refused[reason] == 0 {
-					t.Errorf("no call was refused as %s: %v", reason, refused)
-				}
+			}
+			for len(refused) < 4 && !t.Failed() { // few traces may miss one of them
+				rapid.Check(t, trace)
 			}
 		})
 	}
@@ -139,7 +137,7 @@ func headerOf(c core.Request, name string, rule int) string {
 	return ""
 }
 
-func (w *twins) play(refused map[core.Reason]int) {
+func (w *twins) play(refused map[core.Reason]bool) {
 	for range rapid.IntRange(1, 15).Draw(w.T, "calls") {
 		if rapid.IntRange(0, 3).Draw(w.T, "operate") == 0 {
 			w.override(rapid.IntRange(0, len(w.rules)-1).Draw(w.T, "rule"))
@@ -184,7 +182,7 @@ func (w *twins) eachSide(do func(l *core.Limiter) error) {
 }
 
 // call makes the same call on both sides.
-func (w *twins) call(refused map[core.Reason]int) {
+func (w *twins) call(refused map[core.Reason]bool) {
 	drawn := newView("POST", "/")
 	drawn.size = rapid.SampledFrom([]int64{1, 1, 2, 5, -1}).Draw(w.T, "size")
 	for i := range w.rules {
@@ -207,7 +205,7 @@ func (w *twins) call(refused map[core.Reason]int) {
 		w.Fatalf("%v, size %d: refused with %d, which changed %s to %s", drawn.request, drawn.size, got, before, after)
 	}
 	if got != 200 {
-		refused[one.Reason]++
+		refused[one.Reason] = true
 	}
 	w.compare(fmt.Sprintf("%v, size %d: answered with %d", drawn.request, drawn.size, got))
 }
