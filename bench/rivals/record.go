@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/bench/harness"
 )
@@ -43,6 +44,13 @@ func (r *recorder) dial(ctx context.Context, network, addr string) (net.Conn, er
 	stream := new(bytes.Buffer)
 	r.streams = append(r.streams, stream)
 	return recordedConn{conn, r, stream}, err
+}
+
+// connections returns how many connections were made.
+func (r *recorder) connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.streams)
 }
 
 // scripts returns the script calls since the last time.
@@ -89,9 +97,13 @@ func readLength(in *bufio.Reader) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// Record returns the scripts that a rival on go-redis sends for calls. It runs before first and
-// leaves out its scripts, because the first calls of a limiter may load scripts and test the
-// server.
+// settled is how long a limiter must have made no connection. Each new one makes this library test
+// the server anew before it decides several keys in one script.
+const settled = 200 * time.Millisecond
+
+// Record returns the scripts that a rival on go-redis sends for calls. It first repeats before until
+// the limiter has settled, and leaves out its scripts, because the first calls of a limiter may load
+// scripts and test the server.
 func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) error) ([][]string, error) {
 	recorder := new(recorder)
 	p.dial = recorder.dial
@@ -100,8 +112,13 @@ func (r Redis) Record(p Place, l Limit, before, calls func(harness.AllowFunc) er
 		return nil, err
 	}
 	defer limiter.Close()
-	if err := before(limiter.Allow); err != nil {
-		return nil, err
+	for made, since := 0, time.Now(); time.Since(since) < settled; {
+		if err := before(limiter.Allow); err != nil {
+			return nil, err
+		}
+		if now := recorder.connections(); now != made {
+			made, since = now, time.Now()
+		}
 	}
 	recorder.scripts()
 	err = calls(limiter.Allow)
