@@ -122,6 +122,9 @@ func (s *ruleSet) take(from ruleorigin.Origin, version string, rules []Rule) (be
 	}
 	s.reports.Replaced(version, from)
 	s.by = actor.Actor{Author: from.Author, Note: from.Note}
+	if from.Unaudited {
+		s.audited = version
+	}
 	return before, len(s.followers) > 0, nil
 }
 

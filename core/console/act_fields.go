@@ -53,7 +53,7 @@ func (h *Handler) actionOf(fields url.Values) (a *action, status int, err error)
 	a = &action{fields: fields, note: strings.TrimSpace(fields.Get("note"))}
 	a.rule, err = parse(fields.Get("rule"))
 	if err == nil {
-		a.subject, err = h.parseSubject(fields.Get("subject"))
+		a.subject, err = h.operator.Subject(fields.Get("subject"))
 	}
 	return a, http.StatusBadRequest, err
 }

@@ -117,8 +117,8 @@ func TestRulesToChooseFrom(t *testing.T) {
 		"offenders":             `<select id="rule" name="rule"><option value="">all rules</option>`,
 		"offenders?rule=api":    `<option value="">all rules</option>` + options,
 		"offenders?rule=remote": `<option value="">all rules</option><option value="remote" selected>remote</option>`,
-		"bans?rule=api":         `<select id="rule" name="rule">` + options,
-		"bans?rule=remote":      `<select id="rule" name="rule"><option value="remote" selected>remote</option>`,
+		"bans?rule=api":         `<option value="">all rules</option>` + options,
+		"bans?rule=remote":      `<select id="rule" name="rule"><option value="">all rules</option><option value="remote" selected>remote</option>`,
 	} {
 		if body := viewer.wantPage(path); !strings.Contains(body, want) {
 			t.Errorf("%s lacks %s:\n%s", path, want, body)

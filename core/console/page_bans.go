@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"encoding/base64"
@@ -11,9 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// bansPage is what the page about the bans of a rule shows.
+// bansPage is what the page about bans shows.
 type bansPage struct {
-	Rule    string    `json:"rule"`
+	Rule    string    `json:"rule"`  // or "" for all rules
 	Rules   choice    `json:"rules"` // to choose from
 	Bans    []banLine `json:"bans"`
 	Next    string    `json:"next,omitempty"` // the parameter after of the next page
@@ -24,6 +25,7 @@ type bansPage struct {
 
 // banLine is a ban.
 type banLine struct {
+	Rule    string    `json:"rule,omitempty"` // "" on the page about a subject
 	Subject string    `json:"subject"`
 	Link    bool      `json:"-"` // the subject can be opened
 	Until   time.Time `json:"until"`
@@ -44,22 +46,29 @@ func (h *Handler) loadBans(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rule == "" {
-		if len(shown.Rules) == 0 {
-			return shown, nil
-		}
-		rule, _ = parse(shown.Rules[0])
-	}
-	found, next, err := h.operator.Bans(q.ctx, rule, after, pageSize)
+	found, next, err := h.bans(q.ctx, rule, after)
 	if isWrong(err) {
 		return nil, err
 	}
-	shown.Rule, shown.Problem, shown.Next = show(rule), problem(err), h.cursor(q.who, next)
-	shown.Hint = hintIfMissing(shown.Rules, shown.Rule, notBanning)
+	shown.Problem, shown.Next = problem(err), h.cursor(q.who, next)
+	if rule != "" {
+		shown.Rule = show(rule)
+		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, notBanning)
+	}
 	for _, e := range found {
-		shown.Bans = append(shown.Bans, h.banLine(q.who, e))
+		line := h.banLine(q.who, e)
+		line.Rule = show(e.Rule)
+		shown.Bans = append(shown.Bans, line)
 	}
 	return shown, nil
+}
+
+// bans returns a page of the bans of a rule, or of all rules for "".
+func (h *Handler) bans(ctx context.Context, rule, after string) (page []operate.BanEntry, next string, err error) {
+	if rule == "" {
+		return h.operator.AllBans(ctx, after, pageSize)
+	}
+	return h.operator.Bans(ctx, rule, after, pageSize)
 }
 
 func (h *Handler) banLine(who Identity, e operate.BanEntry) banLine {

@@ -66,7 +66,7 @@ func (h *Handler) loadExplain(q *query) (any, error) {
 
 // explainReference reads a reference that somebody quoted.
 func (h *Handler) explainReference(q *query, shown *explainPage) error {
-	of, err := h.parseSubject(shown.Of)
+	of, err := h.operator.Subject(shown.Of)
 	if err != nil {
 		return err
 	}

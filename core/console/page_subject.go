@@ -24,7 +24,7 @@ type subjectPage struct {
 }
 
 func (h *Handler) loadSubject(q *query) (any, error) {
-	subject, err := h.parseSubject(q.get("subject"))
+	subject, err := h.operator.Subject(q.get("subject"))
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	}
 	shown.Counted, shown.Problem, shown.Next = h.explained(q.who, counted), problem(err), shownName(next)
 	if err == nil && after+next == "" && !slices.ContainsFunc(counted.Rules, func(r operate.ExplainedRule) bool { return !isUnused(&r) }) {
-		shown.Hint = h.hintAbout(subject)
+		shown.Hint = h.operator.SubjectHint(subject)
 	}
 	if err == nil {
 		shown.Bans = h.addBans(q.ctx, q.who, counted, shown.Counted)

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -61,15 +60,6 @@ func parse(text string) (string, error) {
 		return "", errors.New(`a text that begins with " must be a string literal of Go, such as "\x00\xff"`)
 	}
 	return literal, nil
-}
-
-// parseSubject reads a subject. For an address it returns the subject by which rules count it.
-func (h *Handler) parseSubject(text string) (string, error) {
-	subject, err := parse(text)
-	if addr, bad := netip.ParseAddr(subject); bad == nil && err == nil {
-		return h.limiter.IPSubject(addr), nil
-	}
-	return subject, err
 }
 
 // subject returns a subject, or its digest for viewers who may not see it.

@@ -357,3 +357,42 @@ func TestABanInWords(t *testing.T) {
 		}
 	}
 }
+
+// The bans of all rules are read in pages, in the order of rules and subjects. A rule that obeys no
+// bans has none, and a rule that was not there when a page began is no error.
+func TestAllBans(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		l := newLimiter(t, options)
+		ops := operate.New(l)
+		for _, name := range []string{"b", "a", "c"} {
+			attach(t, l, core.Rule{Name: name, Seconds: 60, Ban: core.Ban{ByHand: true}})
+		}
+		attach(t, l, core.Rule{Name: "d", Seconds: 60})
+		want := []string{"a user:1", "a user:2", "a user:3", "c user:1", "c user:2"}
+		for _, ban := range want {
+			name, subject, _ := strings.Cut(ban, " ")
+			if _, err := ops.Ban(background, name, subject, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := 1; n <= len(want)+1; n++ {
+			var got []string
+			for after, more := "", true; more; more = after != "" {
+				page, next, err := ops.AllBans(background, after, n)
+				if err != nil || len(page) > n {
+					t.Fatalf("%v, %v", page, err)
+				}
+				for _, b := range page {
+					got = append(got, b.Rule+" "+b.Subject)
+				}
+				after = next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("in pages of %d: %q", n, got)
+			}
+		}
+		if page, _, err := ops.AllBans(background, "bb\nuser:2", 10); err != nil || len(page) != 2 {
+			t.Errorf("after a rule that is gone: %v, %v", page, err)
+		}
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/accesslimit/accesslimit/core"
 )
 
 // Service says what a service has that its files must agree with: see [Check].
@@ -56,9 +58,7 @@ func (service Service) check(read func(*problems) []source) (*Checked, error) {
 	}
 	l := newLoader(nil, functions)
 	l.anyFunction = service.Functions == nil
-	for _, from := range read(&l.wrong) {
-		l.load(from)
-	}
+	l.loadAll(read)
 	if l.wrong.count() == 0 { // otherwise a mistake may hide a rule
 		l.require(service.Require)
 	}
@@ -95,3 +95,22 @@ func (c *Checked) Functions() (uses []FunctionUse) {
 // Diff returns what would change for callers if the rules of next replaced these, as [Set.Diff]
 // does.
 func (c *Checked) Diff(next *Checked) []Change { return c.loaded.diff(next.loaded) }
+
+// Attach attaches all rules to a Limiter through which operators look and act, with package operate.
+// They are attached as long as the program holds the Guard. Unlike a version that [Load] reads, this
+// one is not written into the audit, because no service decides by it. If the rules name functions,
+// [Service].Functions must have been given, perhaps made by [StandIns].
+func (c *Checked) Attach(limiter *core.Limiter) (*core.Guard, error) {
+	if c.guessed && len(c.Functions()) > 0 {
+		return nil, errors.New("rulefile: rules that name functions can be attached only if Check was given Service.Functions")
+	}
+	s, err := newSet(limiter, Functions{}, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.unaudited = true
+	if err := s.replace(c.loaded); err != nil {
+		return nil, err
+	}
+	return s.Guard(c.Names()...)
+}

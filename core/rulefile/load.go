@@ -15,13 +15,18 @@ import (
 // the problems.
 func loadSources(limiter *core.Limiter, functions Functions, read func(*problems) []source) (*loaded, error) {
 	l := newLoader(limiter, functions)
+	l.loadAll(read)
+	return l.finish()
+}
+
+// loadAll adds the rules of the sources that read returns.
+func (l *loader) loadAll(read func(*problems) []source) {
 	sources := read(&l.wrong)
 	for _, from := range sources {
 		l.load(from)
 	}
 	l.loaded.version = hashOf(sources)
 	l.loaded.digest = l.loaded.version
-	return l.finish()
 }
 
 // hashOf returns the first digits of a hash of the files' contents.

@@ -20,6 +20,7 @@ type Set struct {
 	functions Functions
 	paths     []string
 	follows   string // the prefix of a document, or ""
+	unaudited bool
 	rules     *core.RuleSet
 	mu        sync.Mutex // held while rules are replaced
 	present   atomic.Pointer[loaded]
@@ -215,7 +216,7 @@ func (s *Set) replace(next *loaded) error {
 		Key:      func(rule string) string { return next.rules[rule].texts["key"] },
 		Document: s.follows, Digest: next.digest,
 		Author: next.document.Author, Note: next.document.Note,
-		Changes: texts(present.diff(next)),
+		Changes: texts(present.diff(next)), Unaudited: s.unaudited,
 	}
 	log, err := s.inside().Replace(origin, next.version, rules)
 	if err != nil {

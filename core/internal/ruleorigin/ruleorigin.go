@@ -19,6 +19,8 @@ type Origin struct {
 	Author, Note string
 	// Changes says what differs from the previous version, for the log.
 	Changes []string
+	// Unaudited keeps the version out of the audit, because no service decides by it.
+	Unaudited bool
 }
 
 // Problem is why a set does not use the latest rules. Its text appears in Stats, so it must not

@@ -1,0 +1,50 @@
+package operate_test
+
+import (
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+)
+
+// A subject is typed as people name it, and found as rules count it.
+func TestSubject(t *testing.T) {
+	acme := core.Digest("acme")
+	ops := operate.New(newLimiter(t, core.Options{}))
+	for typed, want := range map[string]string{
+		"user:alice": "user:alice", " user:alice ": "user:alice", "203.0.113.7": "ip:203.0.113.7", "2001:db8::1": "ip:2001:db8::/64",
+		"header:X-Tenant=acme": "header:x-tenant:" + acme, "query:Tenant=acme": "query:Tenant:" + acme,
+		"header:X-Tenant:" + acme:         "header:X-Tenant:" + acme,
+		"header:X-Tenant=":                "header:x-tenant:" + core.Digest(""),
+		"header:X-Tenant=a=b":             "header:x-tenant:" + core.Digest("a=b"),
+		"user:alice|header:X-Tenant=acme": "user:alice|header:x-tenant:" + acme,
+		"param:id=7":                      "param:id=7", "value:a=b": "value:a=b", "header:X-Tenant:a=b": "header:X-Tenant:a=b",
+		`"\x00 "`: "\x00 ", `"header:X-Tenant=acme"`: "header:X-Tenant=acme", "": "",
+	} {
+		if got, err := ops.Subject(typed); err != nil || got != want {
+			t.Errorf("%q is %q, %v; want %q", typed, got, err, want)
+		}
+	}
+	if got, err := ops.Subject(`"open`); err == nil {
+		t.Errorf("%q", got)
+	}
+	if _, err := operate.New(nil).Subject("user:alice"); err == nil {
+		t.Error("a subject without a Limiter")
+	}
+}
+
+// A tenant that is typed by its name is the one that a rule by header counts.
+func TestSubjectOfAHeader(t *testing.T) {
+	l := newLimiter(t, core.Options{})
+	guard := attach(t, l, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByHeader("Subject"), Ban: core.Ban{ByHand: true}})
+	ops := operate.New(l)
+	subject, err := ops.Subject("header:Subject=acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, guard, "acme", 200, 429)
+	if changed, err := ops.Reset(background, "n", subject); !changed || err != nil {
+		t.Error(changed, err)
+	}
+	wantStatus(t, guard, "acme", 200)
+}
