@@ -36,8 +36,8 @@ func outcome(err error) (code int) {
 func refuse(c call, r *core.Refusal) error {
 	refusal := connect.NewError(connect.Code(r.Code), errors.New(r.Message))
 	setHeader(c, refusal.Meta(), r)
-	if r.Wait > 0 {
-		add(refusal, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Wait)})
+	if r.RetryAfter > 0 {
+		add(refusal, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
 	}
 	if len(r.Violated) > 0 {
 		failure := new(errdetails.QuotaFailure)

@@ -17,7 +17,7 @@ import (
 func wantBan(t testing.TB, guard *core.Guard, lasts time.Duration) *core.Refusal {
 	t.Helper()
 	refusal := wantStatus(t, guard, newView("GET", "/"), 429).Refusal
-	if d := refusal.Decision; d.Reason != core.Banned || d.RetryAfter != lasts || d.Remaining != 0 || refusal.Wait != lasts {
+	if d := refusal.Decision; d.Reason != core.Banned || d.RetryAfter != lasts || d.Remaining != 0 || refusal.RetryAfter != lasts {
 		t.Fatalf("%+v, want a ban of %v", d, lasts)
 	}
 	return refusal

@@ -55,7 +55,7 @@ func eitherCounts(a, b func(status int) bool) func(status int) bool {
 // abandon ends a call as a panic in its handler would. It is for a call that was not decided,
 // because a function of the service owner's panicked, such as OnDecision after the charge.
 func (c *call) abandon() {
-	if c.Passed() { // otherwise nothing was charged
+	if c.Passed() { // otherwise this call charged nothing
 		c.completion().Abandon()
 	}
 }

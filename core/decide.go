@@ -10,12 +10,12 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
-	return c.answerTo(c.rule(subject))
+	return c.answerTo(c.judge(subject))
 }
 
-// rule decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
+// judge decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
 // counters, the store. The ruling is nil if the limits decide, by the store's verdicts.
-func (c *call) rule(subject string) *ruling {
+func (c *call) judge(subject string) *ruling {
 	if c.refusedForEveryone(subject) {
 		return c.ruleByVerdicts()
 	}
@@ -44,7 +44,7 @@ func (c *call) ruleCostly() *ruling {
 }
 
 // ruleByVerdicts leaves the call to the limits, unless its context has ended. For a counter without a
-// verdict, the store policy of its rule decides.
+// verdict, the store policy of its rule has decided (algorithm.Counter.Refuses), as Passed reports.
 func (c *call) ruleByVerdicts() *ruling {
 	if c.Passed() {
 		return nil

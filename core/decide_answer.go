@@ -140,7 +140,7 @@ func (c *call) answer(d *Decision) Answer {
 
 // refusal returns the reply to a refused call.
 func (c *call) refusal(d *Decision) *Refusal {
-	o := outcomes[d.Reason]
+	o := replies[d.Reason]
 	if d.Reason == CostTooHigh && c.bySize {
 		o = tooLarge
 	}

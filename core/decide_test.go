@@ -47,7 +47,7 @@ func TestCost(t *testing.T) {
 				} else if d := heard.last(t, 1); d.Reason != test.reason {
 					t.Errorf("reason %s, want %s", d.Reason, test.reason)
 				}
-				if test.status == 400 && (answer.Refusal.Code != 3 || answer.Refusal.Wait != 0 || answer.Refusal.Decision.Limit != core.PerHour(10)) {
+				if test.status == 400 && (answer.Refusal.Code != 3 || answer.Refusal.RetryAfter != 0 || answer.Refusal.Decision.Limit != core.PerHour(10)) {
 					t.Errorf("%+v", answer.Refusal)
 				}
 				if lines := log.Count("Cost is negative"); lines != 0 != (test.cost < 0) {
@@ -68,7 +68,7 @@ func TestCostBySize(t *testing.T) {
 		v := newView("POST", "/")
 		v.size = size
 		answer := wantStatus(t, guard, v, want)
-		if r := answer.Refusal; r != nil && (r.Decision.Reason != core.CostTooHigh || r.Code != 3 || r.Wait != 0 || !strings.Contains(r.Message, "body")) {
+		if r := answer.Refusal; r != nil && (r.Decision.Reason != core.CostTooHigh || r.Code != 3 || r.RetryAfter != 0 || !strings.Contains(r.Message, "body")) {
 			t.Errorf("%+v", r)
 		}
 	}

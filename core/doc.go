@@ -101,7 +101,7 @@
 //	Guard.Check                  guard.go                    takes a call from the pool (call.go)
 //	call.decide                  decide.go                   all steps, in order:
 //	  applyRules                 decide_rules.go             by internal/pathmatch and Rule.Skip
-//	  rule                       decide.go                   decides, and answers nobody
+//	  judge                      decide.go                   decides, and answers nobody
 //	    refusedForEveryone       decide_shared.go            repeats a refusal that is the same for all
 //	    addRules                 decide_rules.go             subject; Cost, Plan: rule_functions.go
 //	      User                   call.go                     runs Identify, first if a rule needs a login
@@ -118,16 +118,21 @@
 //	      Writer.Write           internal/limitheader        writer.go; one file for a style: draft10.go
 //	    Call.Notice              internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided        call_observer.go            is that observer
-//	    fillDecision             call_observer.go            the Decision, if somebody reads it
+//	    fillDecision             decision.go                 the Decision, if somebody reads it
 //	    answer                   decide_answer.go            OnDecision: request.go; Refusal: refusal.go
 //	    completion               completion.go               what is given back after the handler
 //	Answer.Run                   guard.go                    runs the handler
 //	  Completion.Run             internal/inflight           slots, and calls that do not count
 //
 // The package comment of internal/engine has the path within that package, and that of
-// internal/redisstore the round trip. The arithmetic is in internal/algorithm, once for each store:
-// NAME.go for the process; in Redis NAME_fast.lua in decide_fast.lua for a lone counter, and NAME.lua
-// in decide.lua for several, or if there is no NAME_fast.lua.
+// internal/redisstore the round trip. The arithmetic is in internal/algorithm. In the process it is
+// NAME.go. In Redis it is NAME_fast.lua in decide_fast.lua for a charge on one strict counter without
+// an override: the script replies with the state that it found, and NAME.go makes the verdict of it
+// (found.go). For all else, or if there is no NAME_fast.lua, it is NAME.lua in decide.lua.
+//
+// A Rule is a boundRule once it is attached (rule_bound.go), a namedRule under each name that its
+// counters have (rule_named.go), and an appliedRule in a call (call_decider.go). What the engine knows
+// of the last two is an engine.Rule and an engine.Applied.
 //
 // A [Limiter] is a defined type over internal/limiter.Limiter, which has the parts that do not know
 // what a rule is: the store, the engine, the lists. New (limiter.go) makes it, and its front,
@@ -163,7 +168,7 @@
 //	    explanation.ask       core/operate/explain_decide.go  overrides and bans, then the limits in force
 //	      Survey.Ask          internal/survey/questions.go    looks at their counters, each once
 //	    explanation.decide    core/operate/explain_decide.go  by each rule alone, and by each Guard
-//	      trial.Decide        trial.go                        call.rule (decide.go)
+//	      trial.Decide        trial.go                        call.judge (decide.go)
 //	        Survey.Decide     internal/survey/survey.go       is the store meanwhile
 //	    explanation.conclude  core/operate/explain_decide.go  which rule would refuse
 //	  Explanation.String      core/operate/explain_text.go    the report, in words or as JSON
@@ -177,35 +182,39 @@
 //	    directCall.add      handle_decide.go            Call.Add, as above
 //	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
-//	      fillDecision      call_observer.go            the Decision
+//	      fillDecision      decision.go                 the Decision
 //
-// The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua decides.
-// For all others its Go file does, from the state that a script replied with or the process has:
+// The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua,
+// decide_up_to.lua and token_bucket_reserve.lua decide. For all others its Go file does, from the
+// state that a script replied with or the process has:
 //
 //	look               internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
 //	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated
-//	Decision.fill      decision.go                           a time.Duration
+//	Call.applyBans     internal/engine/decide.go             a ban's wait, if that is longer
+//	Call.Binding       internal/engine/binding.go            of several limits, that of the longest wait
+//	fillLimit          decision.go                           a time.Duration; 0 in soft and dry runs
 //	newRefusal         refusal.go                            the limit's; if none refused, 1 s or none
 //	Refusal.SetHeader  refusal.go                            the header, if there is a wait
 //	  RetryAfter       internal/waits/waits.go               whole seconds, rounded up, at least 1
 //
 // If Redis does not answer in time, a call takes this path:
 //
-//	StorePolicy.apply      storefailure.go                      before: Required and LocalShare
-//	Store.callDirectly     internal/redisstore/decide.go        the deadline of a call sent by itself
-//	  boundClient.send     internal/redisstore/client.go        ends it then
-//	expireCalls            internal/redisstore/lane_timeout.go  ends a call in a pipeline
-//	breaker.run            internal/redisstore/breaker.go       lets the next calls fail at once
-//	toFailure              internal/redisstore/failure.go       the class of the failure
-//	  MayHaveCharged       internal/failure/class.go            whether it may have charged, by its class
-//	Store.standIn          internal/localfirst/localfirst.go    what answers in place of Redis:
-//	  Table.StandIn        internal/knownbans/answers.go        a ban or a block that is known
-//	  Counters.StandIn     internal/fallback/fallback.go        a count here, by LocalShare
-//	Call.conclude          internal/engine/decide.go            lets the call pass, or refuses it:
-//	  Counter.Refuses      internal/algorithm/counter.go        obeys Required
-//	  decider.StoreFailed  call_observer.go                     once for each rule: log and Stats
-//	Call.Outcome           internal/engine/decide.go            the reason
-//	newRefusal             refusal.go                           503 for StoreFailClosed: see outcomes
+//	StorePolicy.apply       storefailure.go                       before: Required and LocalShare
+//	Store.callDirectly      internal/redisstore/decide.go         the deadline of a call sent by itself
+//	  boundClient.send      internal/redisstore/client.go         ends it then
+//	expireCalls             internal/redisstore/lane_timeout.go   ends a call in a pipeline
+//	breaker.run             internal/redisstore/breaker.go        lets the next calls fail at once
+//	toFailure               internal/redisstore/failure.go        the failure, with its text
+//	  classOf               internal/redisstore/failure_class.go  its class, by the client's error
+//	Store.standIn           internal/localfirst/localfirst.go     what answers in place of Redis:
+//	  Table.StandIn         internal/knownbans/answers.go         a ban or a block that is known
+//	  Counters.StandIn      internal/fallback/fallback.go         a count here, by LocalShare
+//	Call.conclude           internal/engine/decide.go             lets the call pass, or refuses it:
+//	  Counter.Refuses       internal/algorithm/counter.go         obeys Required
+//	  decider.StoreFailed   call_observer.go                      once for each rule: log and Stats
+//	  DropUnconfirmedSlots  internal/inflight/keeper.go           gives back slots that it may hold
+//	Call.Outcome            internal/engine/decide.go             the reason
+//	newRefusal              refusal.go                            503 for StoreFailClosed: see replies
 //
 // A handle without a StorePolicy returns the failure instead: directCall.noAnswer (handle_decide.go).
 //

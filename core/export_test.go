@@ -151,7 +151,7 @@ func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) er
 func KnownLimits(l *Limiter) int { return len(l.front().registry.limits.known.All()) }
 
 // RefusingReasons returns the reasons to refuse a call.
-func RefusingReasons() []Reason { return slices.Collect(maps.Keys(outcomes)) }
+func RefusingReasons() []Reason { return slices.Collect(maps.Keys(replies)) }
 
 // ReferenceOf returns the reference of a refusal by a decision.
 func ReferenceOf(l *Limiter, d Decision) string { return referenceOf(l.front().references, &d, 0) }

@@ -29,7 +29,7 @@ func TestLimitByIPComesBeforeLogin(t *testing.T) {
 		if told := parseList(t, v.response["Ratelimit"]); len(told) != 1 {
 			t.Errorf("an anonymous caller is shown a limit for users: %v", v.response)
 		}
-		if r := answer.Refusal; r.Decision.Rule != "ip" || r.Wait <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
+		if r := answer.Refusal; r.Decision.Rule != "ip" || r.RetryAfter <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
 			t.Errorf("%+v", r)
 		}
 		if d := heard.last(t, 6); d.Reason != core.LimitExceeded || d.Key != "ip:192.0.2.1" {

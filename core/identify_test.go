@@ -22,7 +22,7 @@ func TestNeedLogin(t *testing.T) {
 		if d := heard.last(t, 1); d.Reason != core.NotLoggedIn || d.Allowed || d.Rule != "reply" || d.Source != core.FromNobody {
 			t.Errorf("the decision about an anonymous caller: %+v", d)
 		}
-		if answer.Refusal.Code != 16 || answer.Refusal.Wait != 0 {
+		if answer.Refusal.Code != 16 || answer.Refusal.RetryAfter != 0 {
 			t.Errorf("%+v", answer.Refusal)
 		}
 		// Counted by user, from wherever the calls come.
@@ -82,7 +82,7 @@ func TestIdentifyFails(t *testing.T) {
 			guard := newGuard(t, limiter, core.Rule{Name: "sound", Seconds: 3600}, rule)
 			for range 3 {
 				answer := wantStatus(t, guard, newView("GET", "/"), 503)
-				if answer.Refusal.Code != 14 || answer.Refusal.Wait <= 0 {
+				if answer.Refusal.Code != 14 || answer.Refusal.RetryAfter <= 0 {
 					t.Errorf("%+v", answer.Refusal)
 				}
 			}
@@ -127,7 +127,7 @@ func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(v.ctx)
 	v.ctx, v.values["leave"] = ctx, leave
 	answer := wantStatus(t, guard, v, 503)
-	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.Wait != 0 {
+	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.RetryAfter != 0 {
 		t.Errorf("%+v", answer.Refusal)
 	}
 	if log.Count("could not be identified") != 0 {

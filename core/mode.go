@@ -12,7 +12,7 @@ type Mode uint8
 
 const (
 	// Enforce refuses them.
-	Enforce = Mode(engine.Hard)
+	Enforce = Mode(engine.Enforce)
 	// Soft refuses nobody, but tells the handler. A call that fits is charged. One that does not fit
 	// goes on, is not charged by this rule, and does not keep other rules from being charged. If no
 	// other rule refuses it, its Decision has the Reason [SoftExceeded], and the handler finds that

@@ -96,7 +96,7 @@ func TestBlocked(t *testing.T) {
 		v := by("a")
 		refusal := wantStatus(t, guard, v, 429).Refusal
 		d := heard.last(t, 1)
-		if d.Reason != core.Blocked || d.Rule != "api" || d.RetryAfter != 0 || refusal.Wait != 0 || refusal.Code != 8 {
+		if d.Reason != core.Blocked || d.Rule != "api" || d.RetryAfter != 0 || refusal.RetryAfter != 0 || refusal.Code != 8 {
 			t.Errorf("without an end: %+v, %+v", d, refusal)
 		}
 		if refusal.Message != "Calls are refused." || len(refusal.Violated) > 0 || v.response.Get("Retry-After") != "" {
@@ -112,7 +112,7 @@ func TestBlocked(t *testing.T) {
 		o.block("user:a", time.Now().Add(time.Hour))
 		refusal = wantStatus(t, guard, by("a"), 429).Refusal
 		const spread = time.Second // between the clocks of the store and the test
-		if d := heard.last(t, 2); d.RetryAfter <= 59*time.Minute || d.RetryAfter > time.Hour+spread || refusal.Wait != d.RetryAfter {
+		if d := heard.last(t, 2); d.RetryAfter <= 59*time.Minute || d.RetryAfter > time.Hour+spread || refusal.RetryAfter != d.RetryAfter {
 			t.Errorf("for an hour: %+v", d)
 		}
 		if !strings.HasPrefix(refusal.Message, "Calls are refused for another ") {

@@ -98,7 +98,7 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%s: %v", test.rule.Name, err)
 		case got.Time.Before(from) || got.Time.After(time.Now()) || got.Rule != test.rule.Name || got.Reason != test.reason || got.Remaining != test.left:
 			t.Errorf("%s: %v", test.rule.Name, got)
-		case got.Limit.String() != test.limit.String() || got.Wait > test.wait || (got.Wait > 0) != (test.wait > 0) || got.Wait < refusal.Wait:
+		case got.Limit.String() != test.limit.String() || got.Wait > test.wait || (got.Wait > 0) != (test.wait > 0) || got.Wait < refusal.RetryAfter:
 			t.Errorf("%s: %v", test.rule.Name, got)
 		case (got.Digest != "") != (test.subject != "") || got.About(test.subject) != (test.subject != "") || got.About("user:bob") || got.About(""):
 			t.Errorf("%s: the digest %q is about %q: %v", test.rule.Name, got.Digest, test.subject, got.About(test.subject))

@@ -24,8 +24,8 @@ type Refusal struct {
 	Body        []byte
 	// Message is the sentence for the caller, in the body and in the gRPC status.
 	Message string
-	// Wait is the time to wait before trying again, or 0 if waiting cannot help.
-	Wait time.Duration
+	// RetryAfter is the time to wait before trying again, or 0 if waiting cannot help.
+	RetryAfter time.Duration
 	// Violated are the limits that the caller is over, as the RateLimit header names them.
 	Violated []string
 	// Decision is the decision that refused the call.
@@ -39,7 +39,7 @@ type Refusal struct {
 // retryStoreAfter is the Retry-After while the store does not answer.
 const retryStoreAfter = time.Second
 
-// The canonical status codes of gRPC that stand for our outcomes.
+// The canonical status codes of gRPC that stand for our replies.
 const (
 	codeCanceled          = 1
 	codeInvalidArgument   = 3
@@ -49,8 +49,8 @@ const (
 	codeUnauthenticated   = 16
 )
 
-// outcome is the reply that a reason leads to.
-type outcome struct {
+// reply is what is sent for a reason.
+type reply struct {
 	status  int
 	code    uint32
 	problem string // its type
@@ -58,7 +58,7 @@ type outcome struct {
 	wait    time.Duration
 }
 
-var outcomes = map[Reason]outcome{
+var replies = map[Reason]reply{
 	LimitExceeded:   {http.StatusTooManyRequests, codeResourceExhausted, problem.QuotaExceeded, "", 0},
 	Banned:          {http.StatusTooManyRequests, codeResourceExhausted, problem.AbnormalUsage, "", 0},
 	Blocked:         {http.StatusTooManyRequests, codeResourceExhausted, "", "", 0},
@@ -69,20 +69,20 @@ var outcomes = map[Reason]outcome{
 	CostTooHigh:     {http.StatusBadRequest, codeInvalidArgument, "", "This call costs more than its limit can ever allow.", 0},
 }
 
-// tooLarge is the outcome of CostTooHigh if the cost was computed by CostBySize.
-var tooLarge = outcome{http.StatusRequestEntityTooLarge, codeInvalidArgument, "", "The body is larger than its limit can ever allow.", 0}
+// tooLarge is the reply for CostTooHigh if the cost was computed by CostBySize.
+var tooLarge = reply{http.StatusRequestEntityTooLarge, codeInvalidArgument, "", "The body is larger than its limit can ever allow.", 0}
 
-// newRefusal returns the response to a refused call, with the outcome o. The message is for callers
+// newRefusal returns the response to a refused call, by the reply o. The message is for callers
 // over a limit.
-func newRefusal(keys reference.Keys, d *Decision, o outcome, message string, violated []string) *Refusal {
+func newRefusal(keys reference.Keys, d *Decision, o reply, message string, violated []string) *Refusal {
 	r := &Refusal{
-		Status: o.status, Code: o.code, ContentType: problem.ContentType, Message: o.message, Wait: o.wait,
+		Status: o.status, Code: o.code, ContentType: problem.ContentType, Message: o.message, RetryAfter: o.wait,
 		Violated: violated, Decision: *d,
 	}
 	if d.overLimit() {
-		r.Wait, r.Message = d.RetryAfter, message
+		r.RetryAfter, r.Message = d.RetryAfter, message
 	}
-	r.Reference = referenceOf(keys, &r.Decision, r.Wait)
+	r.Reference = referenceOf(keys, &r.Decision, r.RetryAfter)
 	body := problem.Details{Type: o.problem, Status: r.Status, Message: r.Message, Violated: violated, Reference: r.Reference}
 	r.Body = body.Body()
 	return r
@@ -132,8 +132,8 @@ func (r *Refusal) endedBy(err error) *Refusal {
 func (r *Refusal) SetHeader(w adapter.HeaderWriter) {
 	w.Set("Content-Type", r.ContentType)
 	w.Set("Cache-Control", "no-store")
-	if r.Wait > 0 {
-		w.Set("Retry-After", strconv.FormatInt(waits.RetryAfter(r.Wait), 10))
+	if r.RetryAfter > 0 {
+		w.Set("Retry-After", strconv.FormatInt(waits.RetryAfter(r.RetryAfter), 10))
 	}
 	if r.Status == http.StatusUnauthorized {
 		w.Set("Www-Authenticate", "Bearer")
@@ -151,8 +151,8 @@ const longestPushback = 5 * time.Second
 // not retry). Without the trailer, the client would retry at once.
 func (r *Refusal) SetPushback(trailer adapter.HeaderWriter) {
 	millis := int64(-1)
-	if 0 < r.Wait && r.Wait <= longestPushback {
-		millis = int64((r.Wait + time.Millisecond - 1) / time.Millisecond)
+	if 0 < r.RetryAfter && r.RetryAfter <= longestPushback {
+		millis = int64((r.RetryAfter + time.Millisecond - 1) / time.Millisecond)
 	}
 	trailer.Add("grpc-retry-pushback-ms", strconv.FormatInt(millis, 10))
 }

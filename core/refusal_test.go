@@ -36,8 +36,8 @@ func TestRetryAfterIsRoundedUp(t *testing.T) {
 			if got := header.Get("Retry-After"); got != want {
 				t.Errorf("%v: Retry-After %q, want %q", wait, got, want)
 			}
-			if refusal.Wait != wait.Truncate(time.Microsecond) {
-				t.Errorf("%v: Wait %v, %q", wait, refusal.Wait, refusal.Message)
+			if refusal.RetryAfter != wait.Truncate(time.Microsecond) {
+				t.Errorf("%v: RetryAfter %v, %q", wait, refusal.RetryAfter, refusal.Message)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestReply(t *testing.T) {
 	for status, want := range map[int]int{420: 420, 200: 200, 599: 599, 42: 429, 0: 429, -1: 429, 199: 429, 600: 429} {
 		limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
 			user, _ := r.User()
-			return core.Refusal{Status: status, ContentType: "text/plain", Body: []byte(user + " at " + r.Path()), Wait: ours.Wait}
+			return core.Refusal{Status: status, ContentType: "text/plain", Body: []byte(user + " at " + r.Path()), RetryAfter: ours.RetryAfter}
 		}})
 		core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: 5_000_000})
 		v := newView("GET", "/x").as("alice")

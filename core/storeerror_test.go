@@ -49,7 +49,7 @@ func TestOnStoreError(t *testing.T) {
 			if len(v.response) > 0 {
 				t.Errorf("headers about a limit that nobody counted: %v", v.response)
 			}
-			if test.status == 503 && (answer.Refusal.Code != 14 || answer.Refusal.Wait <= 0 || len(answer.Refusal.Violated) > 0) {
+			if test.status == 503 && (answer.Refusal.Code != 14 || answer.Refusal.RetryAfter <= 0 || len(answer.Refusal.Violated) > 0) {
 				t.Errorf("%+v", answer.Refusal)
 			}
 			if test.status == 200 {

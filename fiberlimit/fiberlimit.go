@@ -106,8 +106,8 @@ func carryOut(c *fiber.Ctx, answer core.Answer) (goOn bool, err error) {
 	return false, c.Status(answer.Refusal.Status).Send(answer.Refusal.Body)
 }
 
-// view is one pointer wide, so that passing it to the core costs no allocation. It copies strings
-// that fiber lends for the call only: the next request on the connection would overwrite them.
+// view is one pointer wide, so that passing it to the core costs no allocation. Its strings are
+// fiber's, which the next request on the connection overwrites: the core copies what it keeps.
 type view struct{ c *fiber.Ctx }
 
 func (v view) Context() context.Context             { return v.c.UserContext() }

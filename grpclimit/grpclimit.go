@@ -173,8 +173,8 @@ func check(ctx context.Context, method string, decide func(adapter.View) core.An
 // retry then. A reference is the serving data of a RequestInfo, which clients attach to feedback.
 func refuse(r *core.Refusal) error {
 	var details []protoadapt.MessageV1
-	if r.Wait > 0 {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Wait)})
+	if r.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
 	}
 	if len(r.Violated) > 0 {
 		failure := new(errdetails.QuotaFailure)

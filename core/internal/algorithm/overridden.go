@@ -209,17 +209,17 @@ func (q *OverrideQuery) lower(counters []Counter) {
 	}
 }
 
-// Ruling says which counters of a call are left to decide after its overrides were applied.
-type Ruling struct {
+// AppliedOverrides says which counters of a call are left to decide after its overrides were applied.
+type AppliedOverrides struct {
 	request Request
 	blocked bool // the call is refused because one of its subjects is blocked, and nothing is charged
 	stopped bool // the call is refused for a block or for its cost, and nothing is charged
 }
 
-// Rule applies the overrides that were found, and returns what is left to decide.
-func Rule(counters []Counter, request Request) Ruling {
+// ApplyOverrides applies the overrides that were found, and returns what is left to decide.
+func ApplyOverrides(counters []Counter, request Request) AppliedOverrides {
 	Obey(counters)
-	r := Ruling{request: request}
+	r := AppliedOverrides{request: request}
 	for i := range counters {
 		if c := &counters[i]; c.Override != nil && !c.Lenient {
 			r.blocked = r.blocked || c.Override.Blocks()
@@ -230,19 +230,19 @@ func Rule(counters []Counter, request Request) Ruling {
 }
 
 // Decides reports whether the counter at i takes part in the decision.
-func (r *Ruling) Decides(counters []Counter, i int) bool {
+func (r *AppliedOverrides) Decides(counters []Counter, i int) bool {
 	return !r.stopped && counters[i].InForce() && !r.ruleTooCostly(counters, counters[i].Override)
 }
 
 // ruleTooCostly reports whether the cost for a rule is more than one of its limits ever lets
 // through.
-func (r *Ruling) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
+func (r *AppliedOverrides) ruleTooCostly(counters []Counter, q *OverrideQuery) bool {
 	return q != nil && slices.ContainsFunc(counters, func(c Counter) bool { return c.Override == q && c.costly(r.request) })
 }
 
 // Answer returns the verdict on a counter that does not take part in the decision: its subject is
 // blocked, or the cost never fits, or the counter is not asked.
-func (r *Ruling) Answer(c *Counter, now int64) Verdict {
+func (r *AppliedOverrides) Answer(c *Counter, now int64) Verdict {
 	switch {
 	case c.Override != nil && c.Override.Blocks() && c.Own:
 		return c.Override.Verdict(now)
@@ -260,7 +260,7 @@ func Overrule(counters []Counter, verdicts []Verdict) {
 	if !MayHaveOverrides(counters) {
 		return
 	}
-	r := Rule(counters, ToDecide)
+	r := ApplyOverrides(counters, ToDecide)
 	for i := range counters {
 		if v := &verdicts[i]; r.stopped && v.Err == nil && v.Ended == nil {
 			part := v.Part
@@ -276,7 +276,7 @@ func answerSkipped(counters []Counter, verdicts []Verdict, now int64, request Re
 	if !MayHaveOverrides(counters) {
 		return false
 	}
-	r := Rule(counters, request)
+	r := ApplyOverrides(counters, request)
 	lifted = !r.stopped
 	for i := range counters {
 		if r.Decides(counters, i) {

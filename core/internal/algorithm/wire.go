@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// The arguments of scripts are written, and their replies read, only here. The head of each
-// script's file describes its KEYS, ARGV and reply.
+// The arguments of decide.lua, and of the scripts that take such arguments, are written, and their
+// replies read, here. The head of each script's file describes its KEYS, ARGV and reply. found.go does
+// it for the fast scripts, and many.go for those on many keys.
 
 // yes and no are boxed once for all.
 var yes, no any = int64(1), int64(0)
@@ -232,9 +233,9 @@ func ReadEqual(reply []any, counters []Counter, found []Found, verdicts []Verdic
 		return false, errReply
 	}
 	if counters[0].Override != nil {
-		if ruling := Rule(counters, ToDecide); !ruling.Decides(counters, 0) {
+		if applied := ApplyOverrides(counters, ToDecide); !applied.Decides(counters, 0) {
 			for i := range counters {
-				verdicts[i] = ruling.Answer(&counters[i], now)
+				verdicts[i] = applied.Answer(&counters[i], now)
 			}
 			return true, nil
 		}

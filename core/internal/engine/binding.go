@@ -6,12 +6,12 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // DryRun. A soft limit binds only if it is exceeded and no hard limit refuses, or if there is no
 // hard limit.
 func (c *Call) Binding() (at int) {
-	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unanswered(0) {
+	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unasked(0) {
 		return 0
 	}
 	at = -1
 	for i := range c.limits {
-		if c.limits[i].Shown() && !c.Unanswered(i) && (at < 0 || c.BindsMore(i, at)) {
+		if c.limits[i].Shown() && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {
 			at = i
 		}
 	}
@@ -27,7 +27,7 @@ func (c *Call) Binding() (at int) {
 func (c *Call) bindingSoft() (at int) {
 	at = -1
 	for i := range c.limits {
-		if c.limits[i].Rule.Mode == Soft && !c.Unanswered(i) && (at < 0 || c.BindsMore(i, at)) {
+		if c.limits[i].Rule.Mode == Soft && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {
 			at = i
 		}
 	}
@@ -39,15 +39,15 @@ func (c *Call) SoftExceeded(i int) bool {
 	return c.hasSoft && i >= 0 && c.limits[i].Rule.Mode == Soft && c.verdicts[i].RetryAfter > 0
 }
 
-// Unanswered reports whether the limit at i was not asked, because the remembered refusal of
+// Unasked reports whether the limit at i was not asked, because the remembered refusal of
 // another limit still holds. Such a limit is left out of headers, decisions and counts.
-func (c *Call) Unanswered(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
+func (c *Call) Unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
 // IsTold reports whether headers and own limits list the limit at i, whichever limit binds.
 // Soft limits are listed too, because a soft limit marks calls.
 func (c *Call) IsTold(i int) bool {
 	a := &c.limits[i]
-	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unanswered(i)
+	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unasked(i)
 }
 
 // BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
@@ -86,12 +86,12 @@ func (c *Call) Represents(i int) (at int) {
 		}
 	}
 	at = -1
-	if !c.Unanswered(i) {
+	if !c.Unasked(i) {
 		at = i
 	}
 	for j := i + 1; j < len(c.limits); j++ {
 		switch {
-		case !c.SameRule(i, j) || c.Unanswered(j):
+		case !c.SameRule(i, j) || c.Unasked(j):
 		case at < 0 || c.limits[at].Silent():
 			at = j
 		case !c.limits[j].Silent() && c.BindsMore(j, at):

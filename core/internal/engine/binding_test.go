@@ -142,7 +142,7 @@ func TestASilentBanRepresents(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		verdict algorithm.Verdict
-		of      [3]engine.Outcome // by Hard, Soft and DryRun
+		of      [3]engine.Outcome // by Enforce, Soft and DryRun
 		source  algorithm.Origin
 	}{
 		"fits":       {fits, [3]engine.Outcome{}, algorithm.FromStore},
@@ -157,7 +157,7 @@ func TestOutcome(t *testing.T) {
 				t.Errorf("%s, mode %d: outcome %d from %d, want %d", name, mode, got, c.Source(0), test.of[mode])
 			}
 			c = newWorld(t).ask([]algorithm.Verdict{away}, with(rule("n", mode, perDay(9)), required))
-			if closed := c.Outcome(0) == engine.StoreFailClosed; closed != (mode == engine.Hard) {
+			if closed := c.Outcome(0) == engine.StoreFailClosed; closed != (mode == engine.Enforce) {
 				t.Errorf("mode %d, required: outcome %d", mode, c.Outcome(0))
 			}
 		}

@@ -31,7 +31,7 @@ type Call struct {
 // state is what is known of a call.
 type state struct {
 	fit       bool // the store answered for all counters, and the call fits in each
-	passed    bool // the call was allowed and charged
+	passed    bool // the call was to be charged, and was allowed: by the store, or because it failed
 	hasSoft   bool // a rule in Soft was added
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule with Warn was added
@@ -101,7 +101,7 @@ type CallLimit struct {
 
 // Shown reports whether callers are told about the limit. They are not told about limits of lenient
 // rules and silent bans.
-func (a *CallLimit) Shown() bool { return a.Rule.Mode == Hard && !a.Silent() }
+func (a *CallLimit) Shown() bool { return a.Rule.Mode == Enforce && !a.Silent() }
 
 // Silent reports whether this is a ban with nothing to report, because it lets the call pass or
 // another limit of its rule reports it.
@@ -167,7 +167,8 @@ func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.verdicts[i] }
 // Fit reports whether the store answered for all counters, and the call fits in each.
 func (c *Call) Fit() bool { return c.fit }
 
-// Passed reports whether the call was allowed and charged.
+// Passed reports whether the call was allowed by a question that charges, also if the store did not
+// answer it.
 func (c *Call) Passed() bool { return c.passed }
 
 // HasSoft reports whether a rule in Soft was added.

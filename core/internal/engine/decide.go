@@ -101,7 +101,7 @@ func (c *Call) askForBlock(ctx context.Context) (fits bool) {
 }
 
 // conclude makes a decision from the store's verdicts.
-func (c *Call) conclude(charged bool) (fits bool) {
+func (c *Call) conclude(charging bool) (fits bool) {
 	if c.asked > 0 && !c.obey() {
 		return false
 	}
@@ -109,12 +109,12 @@ func (c *Call) conclude(charged bool) (fits bool) {
 		c.exceedCostly()
 	}
 	if c.fit = c.allFit(); c.fit { // nearly always, and then there is nothing else to do
-		c.passed = charged
+		c.passed = charging
 		return true
 	}
 	c.dropUnconfirmedSlots()
 	c.applyBans()
-	c.passed = charged && algorithm.Passes(c.counters, c.verdicts)
+	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
 	c.reportFailures()
 	return true
 }

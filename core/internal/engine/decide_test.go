@@ -167,7 +167,7 @@ func TestBans(t *testing.T) {
 		want(t, test.what, c.verdicts(), test.verdicts)
 		want(t, test.what+", noticed", w.take(), test.noticed)
 		for i := range c.Len() {
-			if a := c.Limit(i); a.Silent() != (a.IsBan && !a.Banned) || a.Shown() != (!a.Silent() && a.Rule.Mode == engine.Hard) {
+			if a := c.Limit(i); a.Silent() != (a.IsBan && !a.Banned) || a.Shown() != (!a.Silent() && a.Rule.Mode == engine.Enforce) {
 				t.Errorf("%s: %s is silent %t, shown %t", test.what, c.limitName(i), a.Silent(), a.Shown())
 			}
 		}
@@ -240,7 +240,7 @@ func TestOverLimit(t *testing.T) {
 	w.store.answers = []algorithm.Verdict{{}, {RetryAfter: 1}}
 	for _, r := range []*engine.Rule{hard("m", perDay(1)), soft("m", perDay(1)), dry("m", perDay(1))} {
 		c := w.open().add(by{Rule: hard("n", perDay(1))}, by{Rule: r})
-		if c.Look(background); c.OverLimit() != (r.Mode == engine.Hard) || c.HasSoft() != (r.Mode == engine.Soft) {
+		if c.Look(background); c.OverLimit() != (r.Mode == engine.Enforce) || c.HasSoft() != (r.Mode == engine.Soft) {
 			t.Errorf("mode %d: over the limit %t, soft %t", r.Mode, c.OverLimit(), c.HasSoft())
 		}
 	}

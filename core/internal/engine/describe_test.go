@@ -29,7 +29,7 @@ func (c *call) counters() string {
 			text string
 		}{
 			{a.Max > 0, fmt.Sprintf("both %d+%d", a.Max, a.Burst)},
-			{counter.Lenient, "dry"}, {counter.Lenient != (a.Rule.Mode != engine.Hard), "of another rule"}, {counter.Group > 0, fmt.Sprint("group ", counter.Group)},
+			{counter.Lenient, "dry"}, {counter.Lenient != (a.Rule.Mode != engine.Enforce), "of another rule"}, {counter.Group > 0, fmt.Sprint("group ", counter.Group)},
 			{counter.Required, "required"}, {counter.Personal, "personal"},
 			{counter.LocalShare > 0, fmt.Sprint("share ", counter.LocalShare)},
 			{counter.Mark != "", "mark " + counter.Mark}, {a.Costly, "costly"},

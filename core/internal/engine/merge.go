@@ -7,7 +7,7 @@ import "bytes"
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	if into.Lenient != last.Lenient {
-		return c.keepHard(i, a, n, limit), true
+		return c.keepEnforced(i, a, n, limit), true
 	}
 	into.Cost = max(into.Cost, last.Cost)
 	into.Required = into.Required || last.Required
@@ -26,10 +26,10 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 	}
 }
 
-// keepHard keeps one of two counters with the same key, the last one and the one at i. One of them
-// belongs to a soft rule; keepHard keeps the other. This happens only if the soft rule's name is
+// keepEnforced keeps one of two counters with the same key, the last one and the one at i. One of them
+// belongs to a soft rule; keepEnforced keeps the other. This happens only if the soft rule's name is
 // the one that an unnamed rule takes from its route or its patterns.
-func (c *Call) keepHard(i int, a *Applied, n int, limit *Limit) (at int) {
+func (c *Call) keepEnforced(i int, a *Applied, n int, limit *Limit) (at int) {
 	last := len(c.counters) - 1
 	if c.counters[last].Lenient {
 		c.dropLast()

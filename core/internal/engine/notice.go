@@ -28,7 +28,7 @@ func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
 	}
-	if len(c.limits) == 1 && !c.Unanswered(0) {
+	if len(c.limits) == 1 && !c.Unasked(0) {
 		c.notice(0, binding == 0)
 		return
 	}

@@ -32,13 +32,13 @@ type Mode uint8
 
 // The modes.
 const (
-	Hard   Mode = iota // refuses them
-	Soft               // lets them pass, marked
-	DryRun             // lets them pass, and reports that it would have refused them
+	Enforce Mode = iota // refuses them
+	Soft                // lets them pass, marked
+	DryRun              // lets them pass, and reports that it would have refused them
 )
 
 // lenient reports whether the rule refuses nobody.
-func (r *Rule) lenient() bool { return r.Mode != Hard }
+func (r *Rule) lenient() bool { return r.Mode != Enforce }
 
 func (r *Rule) mayBeOverridden() bool { return r.OverrideKey != "" }
 

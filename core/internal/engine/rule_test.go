@@ -19,7 +19,7 @@ func rule(name string, mode engine.Mode, limits ...engine.Limit) *engine.Rule {
 }
 
 func hard(name string, limits ...engine.Limit) *engine.Rule {
-	return rule(name, engine.Hard, limits...)
+	return rule(name, engine.Enforce, limits...)
 }
 
 func soft(name string, limits ...engine.Limit) *engine.Rule {

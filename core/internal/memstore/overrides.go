@@ -165,14 +165,14 @@ func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, requ
 	now := s.epochNow()
 	var room [4]*algorithm.OverrideQuery
 	s.overrides.answer(algorithm.AppendQueries(room[:0], counters), now)
-	ruling := algorithm.Rule(counters, request)
+	applied := algorithm.ApplyOverrides(counters, request)
 	var kept []algorithm.Counter
 	var indexes []int
 	for i := range counters {
-		if ruling.Decides(counters, i) {
+		if applied.Decides(counters, i) {
 			kept, indexes = append(kept, counters[i]), append(indexes, i)
 		} else {
-			verdicts[i] = ruling.Answer(&counters[i], now)
+			verdicts[i] = applied.Answer(&counters[i], now)
 		}
 	}
 	if len(kept) == 0 {
@@ -199,10 +199,10 @@ func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, requ
 func (s *Store) rule(c *algorithm.Counter) (v algorithm.Verdict, decided bool) {
 	counters, now := [...]algorithm.Counter{*c}, s.epochNow()
 	s.overrides.answer([]*algorithm.OverrideQuery{c.Override}, now)
-	ruling := algorithm.Rule(counters[:], algorithm.ToReserve)
+	applied := algorithm.ApplyOverrides(counters[:], algorithm.ToReserve)
 	c.Limit = counters[0].Limit
-	if ruling.Decides(counters[:], 0) {
+	if applied.Decides(counters[:], 0) {
 		return v, false
 	}
-	return ruling.Answer(c, now), true
+	return applied.Answer(c, now), true
 }

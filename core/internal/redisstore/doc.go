@@ -11,20 +11,22 @@
 //	Store.decideProved        decide.go              for several hash tags, if one server holds all keys
 //	Store.decideOnShards      multishard.go          for several, with what is given back afterwards
 //	router.shard              route.go               the server of a key; route_cluster.go
-//	Store.callDirectly        decide.go              if few calls are on their way; otherwise
-//	shard.enqueue, serveLane  lane.go                wait for the lane's next pipeline
+//	shard.beginDirect         shard.go               chooses: directly if few calls are on their way
+//	Store.callDirectly        decide.go              a direct call
+//	shard.runScript           script_call.go         until it has an answer
+//	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
+//	shard.enqueue, serveLane  lane.go                other calls wait for the lane's next pipeline
 //	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
 //	departure.leave           lane_departure.go      without calls that were told that they are unsent
 //	manyCall.command          script_many.go         one script for calls on different keys, if one
 //	                                                 server holds them all (one_server.go)
-//	shard.runScript           script_call.go         a direct call: until it has an answer
-//	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
 //	boundClient.process       client.go              sent once, and over by the deadline
 //	breaker.run               breaker.go             unless the server did not answer before
 //	connectivity.classify     connectivity.go        whether it was sent, and why not
 //	clusterNode.redirect      client_redirect.go     to where a cluster's slot is now
 //	scriptCall.retry          script_call.go         whether to send it again, in another form
-//	scriptReply.readVerdicts  script_reply.go        the verdicts
+//	scriptReply.readVerdicts  script_reply.go        the verdicts, in the scripts' order
+//	Found.Nth                 ../algorithm/found.go  a verdict, by NAME.go, from what a script found
 //	toFailure                 failure.go             or why there are none
 //
 // operations.go has the further operations on counters, such as Reserve, GiveBack and Reset.

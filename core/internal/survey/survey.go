@@ -106,15 +106,15 @@ func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, _ bool,
 			counters[i].Override = nil
 		}
 	}
-	ruling := algorithm.Rule(counters, algorithm.ToDecide)
+	applied := algorithm.ApplyOverrides(counters, algorithm.ToDecide)
 	var looked []int
 	for i := range counters {
 		switch {
 		case verdicts[i].Err != nil:
-		case ruling.Decides(counters, i):
+		case applied.Decides(counters, i):
 			verdicts[i], looked = s.look(&counters[i]), append(looked, i)
 		default:
-			verdicts[i] = ruling.Answer(&counters[i], s.now)
+			verdicts[i] = applied.Answer(&counters[i], s.now)
 		}
 	}
 	s.strike(counters, looked, verdicts)
