@@ -19,6 +19,8 @@ func newApp() *cli.Command {
 		Action:         noCommand,
 		Commands: []*cli.Command{
 			checkCommand(), diffCommand(), explainCommand(),
+			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(),
+			auditCommand(), referenceCommand(),
 		},
 	}
 	for _, c := range append(app.Commands, app) {
@@ -29,7 +31,10 @@ func newApp() *cli.Command {
 }
 
 // The groups of commands in the help.
-const files = "Files with rules"
+const (
+	files = "Files with rules"
+	live  = "A live Redis, named by $REDIS_URL or -redis FILE"
+)
 
 // version returns the version of the module that the program was built from.
 func version() string {

@@ -62,10 +62,22 @@ func report(to io.Writer, err error) int {
 		fmt.Fprintf(to, "accesslimit: %v\nType \"%s -h\" for help.\n", err, wrong.command)
 		return exitUsage
 	case errors.As(err, &failed), errors.Is(err, context.DeadlineExceeded):
-		fmt.Fprintf(to, "accesslimit: Redis did not answer: %v\n", err)
+		fmt.Fprintf(to, "accesslimit: %s.%s\n", strings.TrimPrefix(err.Error(), "core: "), clusterHint(err))
 		return exitNoAnswer
 	default:
-		fmt.Fprintf(to, "accesslimit: %v\n", err)
+		fmt.Fprintf(to, "accesslimit: %s\n", why(err))
 		return exitFound
 	}
+}
+
+// why returns an error for people at a shell: one about an argument of core without the words of Go.
+func why(err error) string {
+	var wrong *core.RuleError
+	if !errors.As(err, &wrong) {
+		return err.Error()
+	}
+	if wrong.Rule == "" {
+		return fmt.Sprintf("%s %v %s", strings.ToLower(wrong.Field), wrong.Value, wrong.Why)
+	}
+	return fmt.Sprintf("rule %q: %s %s", wrong.Rule, strings.ToLower(wrong.Field), wrong.Why)
 }

@@ -54,19 +54,26 @@ func explain(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	paths := names(c.String("rules"))
-	if len(paths) == 0 {
+	if c.String("rules") == "" {
 		return usage(c, "name the files with the rules: -rules limits.yaml")
 	}
-	rules, err := readRules(c, paths...)
+	limiter, err := core.New(offline())
 	if err != nil {
 		return err
 	}
-	functions, unknown, err := resultsOf(c, rules.Functions())
+	defer limiter.Close()
+	var unknown []rulefile.FunctionUse
+	_, guard, err := attachRules(c, limiter, func(service rulefile.Service) (*rulefile.Checked, error) {
+		return rulefile.Check(service, names(c.String("rules"))...)
+	}, func(uses []rulefile.FunctionUse) (functions rulefile.Functions, err error) {
+		functions, unknown, err = resultsOf(c, uses)
+		return functions, err
+	})
 	if err != nil {
 		return err
 	}
-	report, err := explainBy(ctx, call, functions, paths)
+	defer runtime.KeepAlive(guard) // a Guard that nobody holds is not explained
+	report, err := operate.New(limiter).Explain(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -75,25 +82,6 @@ func explain(ctx context.Context, c *cli.Command) error {
 		printUnknown(c.Root().Writer, report, unknown)
 		return nil
 	})
-}
-
-// explainBy explains a call by the rules of files.
-func explainBy(ctx context.Context, call operate.Call, functions rulefile.Functions, paths []string) (x operate.Explanation, err error) {
-	limiter, err := core.New(offline())
-	if err != nil {
-		return x, err
-	}
-	defer limiter.Close()
-	set, err := rulefile.Load(limiter, functions, paths...)
-	if err != nil {
-		return x, err
-	}
-	guard, err := set.Guard(set.Names()...)
-	if err != nil {
-		return x, err
-	}
-	defer runtime.KeepAlive(guard) // a Guard that nobody holds is not explained
-	return operate.New(limiter).Explain(ctx, call)
 }
 
 // printUnknown says which functions of the rules that apply are not known.

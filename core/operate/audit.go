@@ -12,23 +12,26 @@ import (
 // are cut.
 type AuditEntry struct {
 	// ID identifies the entry. Audit takes it to return older ones.
-	ID string
+	ID string `json:"id"`
 	// Time is when the entry was written, to the millisecond, by the clock of Redis, or of this
 	// process if there is no Redis.
-	Time time.Time
+	Time time.Time `json:"time"`
 	// Act is "override", "override removed", "ban", "unban", "reset" or "rules", for a change of
 	// the rules of a [core.RuleSet].
-	Act string
+	Act string `json:"act"`
 	// Rule is the name of the rule or the handle, and Subject the subject that the act was about.
 	// Both are empty for a change of rules.
-	Rule, Subject string
+	Rule    string `json:"rule,omitempty"`
+	Subject string `json:"subject,omitempty"`
 	// Author and Note are those of [WithActor], or empty. For an override, if the context has no
 	// note, Note is the override's own.
-	Author, Note string
+	Author string `json:"author,omitempty"`
+	Note   string `json:"note,omitempty"`
 	// Before and After describe what the act changed: an override, or the version of the rules. For
 	// a ban, After says how long it lasts. Both are empty for other acts. If no reply came, the act
 	// may or may not have been carried out, and After begins with "perhaps".
-	Before, After string
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
 }
 
 // maxAuditPage is the largest number of entries that Audit returns.

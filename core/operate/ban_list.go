@@ -13,18 +13,20 @@ import (
 // BanEntry is a ban in force: see [Operator.Bans].
 type BanEntry struct {
 	// Rule is the name of the rule, and Subject the banned subject.
-	Rule, Subject string
+	Rule    string `json:"rule"`
+	Subject string `json:"subject"`
 	// Until is when the ban ends, by the clock of Redis, or of this process if there is no Redis.
-	Until time.Time
+	Until time.Time `json:"until"`
 	// Cause is "by hand" for a ban by [Operator.Ban]. Otherwise it says in how many windows the
 	// subject was refused, such as "refused in 3 windows in a row", or "refused in several windows
 	// in a row" if this Limiter has no such rule.
-	Cause string
+	Cause string `json:"cause"`
 	// Bans is how often the rule has banned the subject, including this time, since its earlier
 	// bans were last forgotten: see [core.Ban]. Bans by hand do not count.
-	Bans int
+	Bans int `json:"bans"`
 	// Author and Note are those of [WithActor] for a ban by hand, or empty.
-	Author, Note string
+	Author string `json:"author,omitempty"`
+	Note   string `json:"note,omitempty"`
 }
 
 // String returns the ban as a line for a terminal. Texts with bytes that do not print are quoted.

@@ -48,3 +48,30 @@ func TestSubjectOfAHeader(t *testing.T) {
 	}
 	wantStatus(t, guard, "acme", 200)
 }
+
+// Before an act, a program learns that the rule or the subject is probably misspelled.
+func TestActHint(t *testing.T) {
+	l := newLimiter(t, core.Options{Identify: core.ContextValue("user")})
+	for _, rule := range []core.Rule{
+		{Name: "login"}, {Name: "api", Key: core.ByUser}, {Name: "mine", NeedLogin: true}, {Name: "all", Key: core.Global},
+		{Name: "own", Key: bySubject}, {Name: "host", Key: core.ByHost},
+	} {
+		rule.Seconds = 60
+		attach(t, l, rule)
+	}
+	ops := operate.New(l)
+	const bare = "Rules count users as user:alice, and addresses as ip:203.0.113.7. Only a Key or a handler of the service makes other subjects."
+	for _, test := range []struct{ rule, subject, want string }{
+		{"login", "ip:203.0.113.7", ""}, {"api", "user:alice", ""}, {"api", "ip:203.0.113.7", ""}, {"mine", "user:alice", ""},
+		{"all", "all", ""}, {"own", "anything", ""}, {"host", "host:example.com", ""},
+		{"logn", "ip:203.0.113.7", `No rule is named "logn". The rules: all, api, host, login, mine, own.`},
+		{"login", "user:alice", `Rule "login" counts by ip, so it never meets the subject "user:alice".`},
+		{"mine", "ip:203.0.113.7", `Rule "mine" counts by user, so it never meets the subject "ip:203.0.113.7".`},
+		{"all", "user:alice", `Rule "all" counts by global, so it never meets the subject "user:alice".`},
+		{"api", "alice", bare},
+	} {
+		if got := ops.ActHint(test.rule, test.subject); got != test.want {
+			t.Errorf("%s, %s: %q", test.rule, test.subject, got)
+		}
+	}
+}

@@ -16,26 +16,26 @@ import (
 // TopList is what [Operator.Top] returns. Both lists have at most 100 entries, the greatest first.
 type TopList struct {
 	// Since is the time from which calls are in the lists: the beginning of a minute.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// Refused are the subjects that were refused most.
-	Refused []TopEntry
+	Refused []TopEntry `json:"refused"`
 	// Near are the subjects that had the largest shares of a limit in use, at least 80 %.
-	Near []TopEntry
+	Near []TopEntry `json:"near"`
 }
 
 // TopEntry is a subject in a [TopList].
 type TopEntry struct {
 	// Rule is the name of the rule or the handle, as in Stats.
-	Rule string
+	Rule string `json:"rule"`
 	// Subject is the Decision's Key, such as user:alice. If it is longer than 255 bytes, it is cut,
 	// and ends with "..." and eight hex digits of a digest. Callers may choose its bytes.
-	Subject string
+	Subject string `json:"subject"`
 	// Refused is about how often the rule refused the subject, or would have refused it if it is in
 	// DryRun. It is 0 in Near.
-	Refused int64
+	Refused int64 `json:"refused,omitzero"`
 	// Used is the largest share of a limit of the rule that the subject had in use after a call
 	// that passed, from 0.8 to 1. It is 0 in Refused.
-	Used float64
+	Used float64 `json:"used,omitzero"`
 }
 
 // Top returns the subjects that a rule refused most, and those that were nearest to its limits,

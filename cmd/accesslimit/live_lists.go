@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/accesslimit/accesslimit/core/operate"
+)
+
+func bansCommand() *cli.Command {
+	return &cli.Command{
+		Name: "bans", Category: live, Usage: "list the bans in force, of all rules or of one", ArgsUsage: "[RULE]",
+		Description: "accesslimit bans -rules limits.yaml\naccesslimit bans login", Flags: liveFlags(), Action: bans,
+	}
+}
+
+func topCommand() *cli.Command {
+	return &cli.Command{
+		Name: "top", Category: live, Usage: "list the subjects that were refused most, over all processes", ArgsUsage: "[RULE]",
+		Description: "accesslimit top -span 1h login",
+		Flags: append([]cli.Flag{&cli.StringFlag{Name: "span", OnlyOnce: true, Value: "10m", Usage: "the `TIME` to look back: 1m, 10m or 1h"}},
+			append(redisFlags(), asJSON())...),
+		Action: top,
+	}
+}
+
+func auditCommand() *cli.Command {
+	return &cli.Command{
+		Name: "audit", Category: live, Usage: "list what operators did, newest first",
+		Description: "accesslimit audit -n 20",
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "n", OnlyOnce: true, Value: 50, Usage: "how many `ENTRIES`, up to 1000"},
+			&cli.StringFlag{Name: "before", OnlyOnce: true, Usage: "an `ID`, as -json shows it: list older entries"},
+		}, append(redisFlags(), asJSON())...),
+		Action: audit,
+	}
+}
+
+func bans(ctx context.Context, c *cli.Command) error {
+	rule, begin := c.Args().First(), openRules
+	if rule == "" {
+		begin = openKnownRules
+	}
+	s, err := begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	all := []operate.BanEntry{}
+	for after, more := "", true; more; more = after != "" {
+		var page []operate.BanEntry
+		if rule == "" {
+			page, after, err = s.AllBans(ctx, after, 1000)
+		} else {
+			page, after, err = s.Bans(ctx, rule, after, 1000)
+		}
+		if err != nil {
+			return err
+		}
+		all = append(all, page...)
+	}
+	return show(c, all, func() error {
+		for _, ban := range all {
+			fmt.Fprintln(c.Root().Writer, ban)
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(c.Root().Writer, "Nobody is banned.")
+		}
+		return nil
+	})
+}
+
+// spans are the times that top can look back.
+var spans = map[string]time.Duration{"1m": time.Minute, "10m": 10 * time.Minute, "1h": time.Hour}
+
+func top(ctx context.Context, c *cli.Command) error {
+	span, ok := spans[c.String("span")]
+	if !ok {
+		return usage(c, "-span %s: write 1m, 10m or 1h", c.String("span"))
+	}
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	list, err := s.Top(ctx, c.Args().First(), span)
+	if err != nil {
+		return err
+	}
+	return show(c, list, func() error {
+		_, err := fmt.Fprint(c.Root().Writer, list)
+		return err
+	})
+}
+
+func audit(ctx context.Context, c *cli.Command) error {
+	s, err := open(c)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	entries, err := s.Audit(ctx, c.String("before"), c.Int("n"))
+	if err != nil {
+		return err
+	}
+	if entries == nil {
+		entries = []operate.AuditEntry{}
+	}
+	return show(c, entries, func() error {
+		table := tabwriter.NewWriter(c.Root().Writer, 0, 0, 2, ' ', 0)
+		for _, e := range entries {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Time.UTC().Format("2006-01-02 15:04:05"), printable(e.Author), e.Act,
+				printable(strings.TrimSpace(e.Rule+" "+e.Subject)), printable(changeOf(e)), printable(e.Note))
+		}
+		if len(entries) == 0 {
+			fmt.Fprintln(table, "Nothing was done.")
+		}
+		return table.Flush()
+	})
+}
+
+// changeOf returns what an act changed.
+func changeOf(e operate.AuditEntry) string {
+	if e.Before == "" || e.After == "" {
+		return e.Before + e.After
+	}
+	return e.Before + " -> " + e.After
+}
+
+// printable quotes a text that could forge lines, or columns.
+func printable(text string) string {
+	if quoted := strconv.Quote(text); strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) != text {
+		return quoted
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/accesslimit/accesslimit/core/operate"
+)
+
+func overrideCommand() *cli.Command {
+	return &cli.Command{
+		Name: "override", Category: live, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT]",
+		Description: "accesslimit override api user:alice -max 500 -for 30d -note 'ticket 17'",
+		Flags: actFlags(
+			&cli.IntFlag{Name: "max", OnlyOnce: true, Usage: "the `PERMITS` in the window of the rule"},
+			&cli.IntFlag{Name: "burst", OnlyOnce: true, Usage: "the `PERMITS` at once, for a bucket"},
+			&cli.BoolFlag{Name: "unlimited", Usage: "let all calls pass"},
+			&cli.BoolFlag{Name: "blocked", Usage: "refuse all calls"},
+			&cli.BoolFlag{Name: "remove", Usage: "go back to the limit of the rule"},
+			&cli.StringFlag{Name: "for", OnlyOnce: true, Usage: "how long: a `TIME` such as 24h or 30d; by default for ever"},
+		),
+		Action: override,
+	}
+}
+
+// kinds are the flags of override of which an act needs one.
+var kinds = []string{"max", "unlimited", "blocked", "remove"}
+
+func override(ctx context.Context, c *cli.Command) error {
+	given := 0
+	for _, kind := range kinds {
+		if c.IsSet(kind) {
+			given++
+		}
+	}
+	switch {
+	case c.Args().Len() == 1 && given == 0:
+		return listOverrides(ctx, c)
+	case given != 1:
+		return usage(c, "say one of -max N, -unlimited, -blocked and -remove; or name only a rule, to list its overrides")
+	case c.Bool("remove"):
+		return act{
+			name: "override removed", done: "The limit of %[2]q holds for %[1]s again.", unchanged: "%[1]s has no override of %[2]q.", do: removeOverride,
+		}.run(ctx, c)
+	}
+	o, err := overrideOf(c)
+	if err != nil {
+		return err
+	}
+	return act{
+		name: "override", done: fmt.Sprintf("%%[1]s has an override of %%[2]q: %s.", endOf(o)),
+		do: func(ctx context.Context, s *session, rule, subject string) (bool, error) {
+			overrides, err := s.Overrides(rule)
+			if err != nil {
+				return false, err
+			}
+			return true, overrides.Set(ctx, subject, o)
+		},
+	}.run(ctx, c)
+}
+
+// overrideOf returns the override that the flags describe.
+func overrideOf(c *cli.Command) (o operate.Override, err error) {
+	o = operate.Override{Max: c.Int("max"), Burst: c.Int("burst"), Unlimited: c.Bool("unlimited"), Blocked: c.Bool("blocked")}
+	if c.IsSet("max") && o.Max < 1 {
+		return o, usage(c, "-max %d: write at least 1, or -blocked", o.Max)
+	}
+	if c.IsSet("for") {
+		span, err := spanOf(c.String("for"))
+		if err != nil {
+			return o, usage(c, "-for: %v", err)
+		}
+		o.Until = time.Now().Add(span).Truncate(time.Second)
+	}
+	return o, nil
+}
+
+// endOf returns an override in words, with its end.
+func endOf(o operate.Override) string {
+	if o.Until.IsZero() {
+		return o.String() + ", until it is removed"
+	}
+	return o.String()
+}
+
+func removeOverride(ctx context.Context, s *session, rule, subject string) (bool, error) {
+	overrides, err := s.Overrides(rule)
+	if err != nil {
+		return false, err
+	}
+	return overrides.Remove(ctx, subject)
+}
+
+func listOverrides(ctx context.Context, c *cli.Command) error {
+	s, err := openKnownRules(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	overrides, err := s.Overrides(c.Args().First())
+	if err != nil {
+		return err
+	}
+	all := []operate.Override{}
+	for after, more := "", true; more; more = after != "" {
+		var page []operate.Override
+		if page, after, err = overrides.List(ctx, after, 1000); err != nil {
+			return err
+		}
+		all = append(all, page...)
+	}
+	return show(c, all, func() error {
+		for _, o := range all {
+			fmt.Fprintf(c.Root().Writer, "%s  %v, by %s: %s\n", printable(o.Subject), o, printable(o.Author), printable(o.Note))
+		}
+		if len(all) == 0 {
+			fmt.Fprintln(c.Root().Writer, "There are no overrides.")
+		}
+		return nil
+	})
+}

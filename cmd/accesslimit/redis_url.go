@@ -1,0 +1,95 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// errURL is the error of a URL that cannot be read. It does not show the URL, which has a password.
+var errURL = errors.New("the URL of Redis cannot be read: write redis://USER:PASSWORD@HOST:PORT/DB, with %-escapes for signs such as / and # in a password")
+
+// newClient returns a client of the Redis with this URL. Beyond the forms of go-redis, redis-cluster://
+// and redis-sentinel:// (with master_name) say what kind it is, rediss... that TLS is used, and ca, cert
+// and key name files for it. It does not connect.
+func newClient(text string, timeout time.Duration) (redis.UniversalClient, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return nil, errURL
+	}
+	scheme, kind, _ := strings.Cut(u.Scheme, "-")
+	u.Scheme = scheme
+	files, err := takeFiles(u)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "":
+		o, err := redis.ParseURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+		return redis.NewClient(o), files.into(o.TLSConfig)
+	case "cluster":
+		o, err := redis.ParseClusterURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+		return redis.NewClusterClient(o), files.into(o.TLSConfig)
+	case "sentinel":
+		o, err := redis.ParseFailoverURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+		return redis.NewFailoverClient(o), files.into(o.TLSConfig)
+	default:
+		return nil, fmt.Errorf("the URL of Redis begins with %s-%s://: write redis://, redis-cluster:// or redis-sentinel://, and rediss for TLS", scheme, kind)
+	}
+}
+
+// tlsFiles are the files that a URL names for TLS.
+type tlsFiles struct{ ca, cert, key string }
+
+// takeFiles removes the names of files from a URL, which go-redis does not know.
+func takeFiles(u *url.URL) (f tlsFiles, err error) {
+	query := u.Query()
+	f = tlsFiles{query.Get("ca"), query.Get("cert"), query.Get("key")}
+	for _, name := range []string{"ca", "cert", "key"} {
+		query.Del(name)
+	}
+	u.RawQuery = query.Encode()
+	if f != (tlsFiles{}) && u.Scheme != "rediss" {
+		return f, errors.New("the URL of Redis names files for TLS: begin it with rediss")
+	}
+	return f, nil
+}
+
+// into sets the certificates of a configuration.
+func (f tlsFiles) into(config *tls.Config) error {
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return fmt.Errorf("%s has no certificate in PEM", f.ca)
+		}
+	}
+	if f.cert == "" && f.key == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	config.Certificates = []tls.Certificate{pair}
+	return err
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/core/rulefile"
+)
+
+// session is what a command does with a live Redis.
+type session struct {
+	*operate.Operator
+	c       *cli.Command
+	client  redis.UniversalClient
+	limiter *core.Limiter
+	guard   *core.Guard       // of the rules
+	rules   *rulefile.Checked // nil if none are known
+}
+
+// liveFlags are the flags of commands that act on the rules of a live Redis.
+func liveFlags(flags ...cli.Flag) []cli.Flag {
+	return append(append(flags,
+		rulesFlag(),
+		&cli.StringFlag{Name: "document", OnlyOnce: true, Usage: "the `PREFIX` of the document with the rules, in place of files"},
+	), append(redisFlags(), asJSON())...)
+}
+
+// open begins a session, without rules. The caller closes it.
+func open(c *cli.Command) (*session, error) {
+	client, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	options := offline()
+	options.Redis, options.Prefix, options.Timeout, options.OneKeyPerScript = client, c.String("prefix"), c.Duration("timeout"), true
+	options.Logger = warnings(c.Root().ErrWriter)
+	limiter, err := core.New(options)
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return &session{c: c, client: client, limiter: limiter, Operator: operate.New(limiter)}, nil
+}
+
+func (s *session) close() {
+	s.limiter.Close()
+	s.client.Close()
+	runtime.KeepAlive(s.guard)
+}
+
+// openRules begins a session with the rules of files or the document, if there are any.
+func openRules(ctx context.Context, c *cli.Command) (*session, error) {
+	s, err := open(c)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.attach(ctx); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openKnownRules begins a session that needs rules.
+func openKnownRules(ctx context.Context, c *cli.Command) (*session, error) {
+	s, err := openRules(ctx, c)
+	if err == nil && s.rules == nil {
+		s.close()
+		return nil, usage(c, "which rules? There is no document under %q in Redis, so name their files: -rules limits.yaml", documentOf(c))
+	}
+	return s, err
+}
+
+// attach finds the rules, and attaches them.
+func (s *session) attach(ctx context.Context) (err error) {
+	check := func(service rulefile.Service) (*rulefile.Checked, error) {
+		return rulefile.Check(service, names(s.c.String("rules"))...)
+	}
+	if s.c.String("rules") == "" {
+		present, err := s.document(ctx)
+		if err != nil || present.Number == 0 {
+			return err
+		}
+		check = func(service rulefile.Service) (*rulefile.Checked, error) {
+			return rulefile.CheckText(service, fmt.Sprintf("document@%d", present.Number), present.Text)
+		}
+	}
+	s.rules, s.guard, err = attachRules(s.c, s.limiter, check, func(uses []rulefile.FunctionUse) (rulefile.Functions, error) {
+		return rulefile.StandIns(uses...)
+	})
+	return err
+}
+
+// document returns the present version of the document with the rules.
+func (s *session) document(ctx context.Context) (rulefile.Version, error) {
+	document, err := rulefile.NewDocument(s.client, documentOf(s.c))
+	if err != nil {
+		return rulefile.Version{}, err
+	}
+	return document.Read(ctx)
+}
+
+// documentOf returns the prefix of the document.
+func documentOf(c *cli.Command) string {
+	if prefix := c.String("document"); prefix != "" {
+		return prefix
+	}
+	return c.String("prefix")
+}
+
+// attachRules attaches rules that check returns, with the functions for their uses. It prints their
+// mistakes.
+func attachRules(c *cli.Command, limiter *core.Limiter, check func(rulefile.Service) (*rulefile.Checked, error),
+	functions func([]rulefile.FunctionUse) (rulefile.Functions, error)) (*rulefile.Checked, *core.Guard, error) {
+	rules, err := check(rulefile.Service{})
+	if err != nil {
+		return nil, nil, printMistakes(c, err)
+	}
+	known, err := functions(rules.Functions())
+	if err != nil {
+		return nil, nil, err
+	}
+	if rules, err = check(rulefile.Service{Functions: &known}); err != nil {
+		return nil, nil, printMistakes(c, err)
+	}
+	guard, err := rules.Attach(limiter)
+	return rules, guard, printMistakes(c, err)
+}

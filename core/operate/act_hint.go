@@ -1,0 +1,59 @@
+package operate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ActHint returns a sentence about why an act on a subject of a rule probably does nothing, or "": no
+// attached rule has the name, none of them counts by such subjects, or no key of package core makes
+// the subject. It is no error, because another process may have other rules. Programs ask it before
+// they act, so that nobody bans the wrong subject by a misspelling.
+func (o *Operator) ActHint(rule, subject string) string {
+	attached, _, err := o.Rules()
+	if err != nil {
+		return ""
+	}
+	var names []string
+	var counts []string // the keys of the rules with this name
+	for i := range attached {
+		r := &attached[i]
+		names = append(names, r.Names...)
+		if !slices.Contains(r.Names, rule) {
+			continue
+		}
+		if r.counts(rule, subject) {
+			return ""
+		}
+		counts = append(counts, r.CountsBy)
+	}
+	if counts == nil {
+		slices.Sort(names)
+		return fmt.Sprintf("No rule is named %q. The rules: %s.", rule, strings.Join(slices.Compact(names), ", "))
+	}
+	if hint := o.SubjectHint(subject); hint != "" {
+		return hint
+	}
+	return fmt.Sprintf("Rule %q counts by %s, so it never meets the subject %q.", rule, strings.Join(counts, " and by "), subject)
+}
+
+// counts reports whether the rule can count by a subject, as far as its key tells.
+func (r *AttachedRule) counts(name, subject string) bool {
+	word, of, _ := strings.Cut(r.CountsBy, ":")
+	begins := func(prefix string) bool {
+		return strings.HasPrefix(subject, prefix) || strings.HasPrefix(subject, "ip:") && !r.Rule.NeedLogin
+	}
+	switch word {
+	case "ip", "user", "host", "value":
+		return begins(word + ":")
+	case "header":
+		return begins("header:" + strings.ToLower(of) + ":")
+	case "query", "param":
+		return begins(r.CountsBy + ":")
+	case "global":
+		return subject == name
+	default:
+		return !strings.HasPrefix(word, "[") || strings.Contains(subject, "|")
+	}
+}
