@@ -50,7 +50,8 @@
 //     in a whole fleet.
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
 //     marks calls for the handler instead of refusing them ([Soft]).
-//   - [Limiter.Refund] gives back the charge of a direct call.
+//   - [Limiter.Refund] gives back the charge of a direct call. [Counter.Charge] charges a cost that is
+//     known afterwards, whether it fits or not.
 //   - Package operate is for operators: the attached rules, explanations of how they would decide a
 //     call, the subjects refused most, bans, overrides, the audit. Package console is a web page that
 //     shows all of this.
@@ -180,7 +181,7 @@
 //	handleCall.ask          handle.go                   otherwise: checks the call, and reports it
 //	  directCall.process    handle_decide.go            all steps, in order:
 //	    directCall.add      handle_decide.go            Call.Add, as above
-//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve
+//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
 //	      fillDecision      decision.go                 the Decision
 //

@@ -21,6 +21,10 @@ var (
 	// ErrCostExceedsLimit means that a cost is more than the limit ever lets through at once: more
 	// than Max, or for a bucket more than Burst. Waiting cannot help.
 	ErrCostExceedsLimit = errors.New("core: the cost is more than the limit can ever allow")
+
+	// ErrDebtExceeded means that a cost that was known afterwards exceeds the bound of a limit's debt.
+	// The limit was charged up to that bound. See [Counter.Charge].
+	ErrDebtExceeded = errors.New("core: the debt is more than the limit allows")
 )
 
 var (

@@ -141,6 +141,8 @@ type handleCall struct {
 	n       int
 	charge  bool
 	upTo    bool // charge as much of n as fits
+	inDebt  bool // charge n whether it fits or not
+	above   int  // inDebt: how much was not charged to some limit, because it exceeds the bound of the debt
 }
 
 // ask decides the call, writes the decision into d, the zero Decision, and reports it.
@@ -179,6 +181,11 @@ func (q *handleCall) check(ctx context.Context) error {
 	case q.policy.inside().CountsLocally():
 		if why := q.checkPolicy(); why != "" {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
+		}
+	}
+	if q.inDebt {
+		if err := q.checkDebt(); err != nil {
+			return err
 		}
 	}
 	return ctx.Err()

@@ -53,6 +53,8 @@ func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) er
 	switch {
 	case q.upTo && q.n > 0 && c.Len() > 0:
 		q.n = int(c.DecideUpTo(ctx))
+	case q.inDebt:
+		c.chargeInDebt(ctx, q)
 	case q.charge:
 		fits = c.Decide(ctx)
 	default:
@@ -70,8 +72,12 @@ func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.D
 // add adds the counters of the handle.
 func (c *directCall) add(q *handleCall, reserves bool) {
 	c.policy, c.subjects = q.policy, append(c.subjects, q.subject...)
+	cost := min(int64(q.n), algorithm.LargestCost-1)
+	if q.inDebt {
+		cost = largestCharge(q.n)
+	}
 	c.rules = append(c.rules, appliedRule{named: q.named, own: q.countedAt(0), counted: engine.Applied{
-		Rule: &q.handle.counted, Subject: c.subjects, Cost: min(int64(q.n), algorithm.LargestCost-1), Note: q.note, Reserves: reserves,
+		Rule: &q.handle.counted, Subject: c.subjects, Cost: cost, Note: q.note, Reserves: reserves, InDebt: q.inDebt,
 	}})
 	a := &c.rules[0]
 	if !q.unlimited() {

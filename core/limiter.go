@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
@@ -112,6 +113,8 @@ type front struct {
 	calls    callPool
 	directs  directPool
 	registry registry
+
+	debtExceeded atomic.Uint64 // see Stats.DebtExceeded
 }
 
 // front returns the front of a limiter, or nil if New did not make it.

@@ -34,6 +34,9 @@ type Stats struct {
 	// were refunded, but were not given back, because too many refunds overlapped. See
 	// [Limiter.Refund].
 	RefundsLost uint64
+	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
+	// limit's debt. See [Counter.Charge].
+	DebtExceeded uint64
 	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,
 	// reservations and renewals are not included.
@@ -174,6 +177,7 @@ func (l *Limiter) Stats() Stats {
 	}
 	s.readDecisions(f.tallies.Snapshot())
 	s.readStore(f.Store)
+	s.DebtExceeded = f.debtExceeded.Load()
 	if f.Redis != nil {
 		s.readRedis(f.Redis)
 	}

@@ -84,14 +84,15 @@ type facts struct {
 	// rounding is how many permits may be missing after refunds, because of the fraction of a
 	// permit that a bucket refilled meanwhile.
 	rounding int
-	// leases reports whether its permits can be leased.
-	leases bool
+	// leases reports whether its permits can be leased, and debts whether more can be charged than fit.
+	leases, debts bool
 }
 
 // algorithms are all algorithms except Concurrency.
 var algorithms = []facts{
 	{
 		Algorithm: core.SlidingWindow,
+		debts:     true,
 		largest:   mostPermits,
 		model:     slidingModel,
 		slack:     subWindowLasts,
@@ -115,6 +116,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.CalendarWindow,
+		debts:     true,
 		largest:   mostPermits,
 		model:     func() model { return new(alignedModel) },
 		slack:     exact,
@@ -129,6 +131,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.FixedWindow,
+		debts:     true,
 		largest:   mostPermits,
 		leases:    true,
 		model:     func() model { return new(fixedModel) },
@@ -144,6 +147,7 @@ var algorithms = []facts{
 	},
 	{
 		Algorithm: core.TokenBucket,
+		debts:     true,
 		largest:   20_000, // at one a day, as in lasting
 		model:     func() model { return new(bucketModel) },
 		slack:     exact,

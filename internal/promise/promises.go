@@ -35,6 +35,7 @@ var promises = []promise{
 	{"ChangingLimits", ChangingLimits},
 	{"InFlight", InFlight},
 	{"TakesTurns", TakesTurns},
+	{"DebtIsBounded", DebtIsBounded},
 }
 
 // Run checks every promise on an engine.

@@ -103,6 +103,7 @@ type Properties struct {
 	Calendar bool // a limit may count in the days or months of a zone
 	Reserves bool // permits can be reserved for a later turn
 	Notes    bool // a note is kept with each call, and calls are listed
+	Debts    bool // permits can be charged beyond the limit; see definition.room
 	// Slots reports that permits are held by calls in flight. A call takes one, whatever its cost,
 	// under a name of its own. It renews the slot, and gives it back when it ends.
 	Slots bool
@@ -179,6 +180,9 @@ type definition interface {
 	// state.
 	readState(l *Limit, text string, f *Found) error
 
+	// room returns how many permits can be charged if debt more may be in use than the limit lets
+	// through. It is negative if more are in use. By default it returns 0.
+	room(s *State, t moment, l *Limit, debt int64) int64
 	// reserve takes a cost at its turn, if that comes within patience; see Limit.Reserve. By
 	// default it returns an error.
 	reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64)
@@ -232,6 +236,8 @@ func (defaults) fastArg(*Limit, int64, int64) string { return "" }
 func (defaults) readFast(*Limit, string, int64, int64, *Found) error { return errReply }
 
 func (defaults) readState(*Limit, string, *Found) error { return errReply }
+
+func (defaults) room(*State, moment, *Limit, int64) int64 { return 0 }
 
 func (defaults) reserve(*Limit, *State, int64, int64, int64) (v Verdict, lives int64) {
 	return Verdict{Err: errNotReserved}, 0

@@ -4,8 +4,8 @@ type calendarWindow struct{ defaults }
 
 func (calendarWindow) properties() Properties {
 	return Properties{
-		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Remembers: true,
-		Merges: true,
+		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Debts: true,
+		Remembers: true, Merges: true,
 	}
 }
 
@@ -71,6 +71,11 @@ func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	}
 	s.Used += cost
 	return effect{resetAfter: l.endOf(t.place, t.now) - t.now}
+}
+
+func (c calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+	remaining, _ := c.look(s, t, l, 0)
+	return remaining + debt
 }
 
 func (calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }

@@ -5,7 +5,7 @@
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
-algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
+algorithms.cw1 = function(key, now, cost, max, start, middle, ends, debt)
   local state = redis.call('GET', key)
   max, start, middle, ends = max + 0, start + 0, middle + 0, ends + 0
   if middle == 0 then
@@ -31,9 +31,12 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends)
 
   local ends_after = middle - now
   local reset = used > 0 and ends_after or 0
-  if used + cost > max then return {retry = ends_after, left = max - used, reset = reset, anchored = anchored} end
+  if debt then cost = math.max(0, math.min(cost, max + debt - used)) end
+  if used + cost > max and not debt then
+    return {retry = ends_after, left = max - used, reset = reset, anchored = anchored}
+  end
   return {
-    retry = 0, left = max - used, reset = reset, anchored = anchored,
+    retry = 0, left = max - used, reset = reset, anchored = anchored, cost = cost,
     charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends_after,
   }
 end

@@ -16,10 +16,12 @@
 --           and a ban one strike for each window; every write sets the time to live, and a key dies
 --           when its state equals that of a fresh one
 --
--- An algorithm's function takes key, now, cost and the args, and changes nothing. It returns nil if
--- the args are those of another time, otherwise a table:
+-- An algorithm's function takes key, now, cost and the args, and changes nothing. With one more, debt,
+-- the cost may exceed what is left: see charge.lua. It returns nil if the args are those of another
+-- time, otherwise a table:
 --
--- retry, left, reset         as replied, but for a position
+-- retry, left, reset         as replied, but for a position; left may be negative
+-- cost                       how much is charged, if it can be charged in debt
 -- anchored                   the state to write if the call is not charged: the clock stepped back
 -- lives                      for how long that counts, if not until reset
 -- charged, charged_reset,    if the cost fits: the state to write if the call is charged, and what

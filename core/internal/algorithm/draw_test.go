@@ -75,7 +75,7 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 // step takes a random step at a random time, mostly a call for a permit.
 func (c *caller) step() {
 	c.pass()
-	switch rapid.IntRange(0, 18).Draw(c.T, "what") {
+	switch rapid.IntRange(0, 20).Draw(c.T, "what") {
 	default:
 		c.call(true)
 	case 6, 7, 8:
@@ -97,6 +97,8 @@ func (c *caller) step() {
 		c.takeUpTo()
 	case 17, 18:
 		c.join()
+	case 19, 20:
+		c.owe()
 	case 15:
 		if oneIn(c.T, 4, "reset") {
 			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)

@@ -4,7 +4,8 @@ type fixedWindow struct{ defaults }
 
 func (fixedWindow) properties() Properties {
 	return Properties{
-		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
+		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Debts: true, Remembers: true, Leases: true,
+		Merges: true,
 	}
 }
 
@@ -46,6 +47,11 @@ func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) ef
 	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
 	return effect{resetAfter: s.At + l.Window - t.now}
+}
+
+func (fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+	_, used := s.current(t.now, l.Window)
+	return l.Max + debt - used
 }
 
 func (fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {

@@ -3,7 +3,7 @@
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
-algorithms.fw1 = function(key, now, cost, max, window)
+algorithms.fw1 = function(key, now, cost, max, window, _, _, debt)
   local state = redis.call('GET', key)
   local start, used, anchored = now, 0, nil
   max, window = max + 0, window + 0
@@ -22,9 +22,10 @@ algorithms.fw1 = function(key, now, cost, max, window)
 
   local ends = start + window - now
   local reset = used > 0 and ends or 0
-  if used + cost > max then return {retry = ends, left = max - used, reset = reset, anchored = anchored} end
+  if debt then cost = math.max(0, math.min(cost, max + debt - used)) end
+  if used + cost > max and not debt then return {retry = ends, left = max - used, reset = reset, anchored = anchored} end
   return {
-    retry = 0, left = max - used, reset = reset, anchored = anchored,
+    retry = 0, left = max - used, reset = reset, anchored = anchored, cost = cost,
     charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends,
   }
 end

@@ -165,14 +165,15 @@ type Request uint8
 
 // The requests.
 const (
-	ToDecide   Request = iota // over the whole cost
-	ToChargeUp                // up to the cost
-	ToReserve                 // the cost, for a later turn
+	ToDecide       Request = iota // over the whole cost
+	ToChargeUp                    // up to the cost
+	ToReserve                     // the cost, for a later turn
+	ToChargeInDebt                // the cost, whether it fits or not
 )
 
 // costly reports whether the cost is more than the counter ever lets through.
 func (c *Counter) costly(r Request) bool {
-	return c.Override != nil && r != ToChargeUp && c.InForce() && c.Cost > c.Limit.Most(r == ToReserve)
+	return c.Override != nil && (r == ToDecide || r == ToReserve) && c.InForce() && c.Cost > c.Limit.Most(r == ToReserve)
 }
 
 // LargestCost stands for the largest cost that fits into all limits of the rule. It is for counters

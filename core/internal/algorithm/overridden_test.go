@@ -244,7 +244,7 @@ func TestOverridesDecideAsTheLimitsThemselves(t *testing.T) {
 		o := newOperator(t)
 		for range several(t) {
 			o.now = min(late, o.now+later(t, o.rules[0].own.Window, o.last))
-			switch rapid.IntRange(0, 11).Draw(t, "what") {
+			switch rapid.IntRange(0, 12).Draw(t, "what") {
 			case 0, 1:
 				o.change()
 			case 2:
@@ -253,6 +253,8 @@ func TestOverridesDecideAsTheLimitsThemselves(t *testing.T) {
 				o.takeUpTo()
 			case 4:
 				o.reserve()
+			case 12:
+				o.owe()
 			case 5, 6:
 				o.come()
 			default:

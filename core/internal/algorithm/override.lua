@@ -1,7 +1,7 @@
 -- Decides as its driver does, after applying the overrides that operators may have set in place of
 -- the limits of some rules.
 --
--- The driver is decide.lua, decide_equal.lua for calls by one rule, decide_up_to.lua or
+-- The driver is decide.lua, decide_equal.lua for calls by one rule, decide_up_to.lua, charge.lua or
 -- token_bucket_reserve.lua. It is a function here, and receives KEYS and ARGV as the overrides
 -- leave them. A rule's own limit gets the numbers of its override. A counter that the override
 -- takes out of the decision is decided by an algorithm that lets every call pass and keeps nothing.
@@ -134,7 +134,7 @@ for i = 1, total do
       local window = string.match(ARGV[2], ':(%d+)$') + 0
       most = math.max(most, 10 * (window / args[a + 5] / args[a + 3] * args[a + 4]))
     end
-    if args[a + 1] + 0 > most and name ~= 'up to' then
+    if args[a + 1] + 0 > most and name ~= 'up to' and name ~= 'charge' then
       o.costly = true
       if string.sub(args[a], 1, 1) ~= '~' then stopped = true end
     end

@@ -33,7 +33,8 @@ func (o *older) set(n, permits int64) {
 
 func (slidingWindow) properties() Properties {
 	return Properties{
-		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits, Remembers: true, Leases: true, Merges: true,
+		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits, Debts: true, Remembers: true, Leases: true,
+		Merges: true,
 	}
 }
 
@@ -142,6 +143,10 @@ func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) 
 		s.More.window.latest += cost
 	}
 	return effect{resetAfter: freeAfter(s.At, t.now, l.Window)}
+}
+
+func (slidingWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+	return l.Max + debt - s.live(t.place)
 }
 
 // turn advances the state to a later sub-window and drops what no longer counts then.

@@ -40,8 +40,8 @@ type Rate struct {
 
 func (tokenBucket) properties() Properties {
 	return Properties{
-		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Reserves: true, Remembers: true,
-		Merges: true,
+		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Debts: true, Reserves: true,
+		Remembers: true, Merges: true,
 	}
 }
 
@@ -128,7 +128,7 @@ func (tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 	if s.simple(l) {
 		used = unrefilled(s.Used, t.place-s.At, l.Refill)
 	} else if u := s.usage(t, l, new([maxParts + 1]part)[:0]); u.whole > 0 {
-		return u.left(l), l.afterTicks(min(u.whole, u.wait(l, cost, l.Max)), t)
+		return u.left(l, l.Max), l.afterTicks(min(u.whole, u.wait(l, cost, l.Max)), t)
 	}
 	if missing := used + (cost-l.Max)*l.Permit; missing > 0 {
 		retryAfter = l.refilledAfter(missing, t)
@@ -190,7 +190,7 @@ func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Ver
 		s = l.anchored(s, t.place, cost > 0)
 	}
 	u := s.usage(t, l, new([maxParts + 1]part)[:0])
-	v = Verdict{At: now, Remaining: u.left(l), ResetAfter: l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)}
+	v = Verdict{At: now, Remaining: u.left(l, l.Max), ResetAfter: l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)}
 	if cost > 0 {
 		v.Wait = l.afterTicks(u.wait(l, 1, l.Max), t)
 	}
@@ -203,6 +203,18 @@ func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Ver
 	}
 	v.Remaining = max(0, v.Remaining)
 	return v, lives
+}
+
+func (tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
+	if !s.simple(l) {
+		u := s.usage(t, l, new([maxParts + 1]part)[:0])
+		return u.left(l, l.Max+debt)
+	}
+	most := l.mostUnits()
+	if full := l.Max + debt; full <= most/l.Permit {
+		most = full * l.Permit
+	}
+	return floorDiv(most-unrefilled(s.Used, t.place-s.At, l.Refill), l.Permit)
 }
 
 // left returns how many whole permits are left.

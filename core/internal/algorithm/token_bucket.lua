@@ -10,7 +10,7 @@
 --
 -- With patience (microseconds), the cost is taken at the next turn if that comes within patience,
 -- and the table has the wait until then: see token_bucket_reserve.lua.
-algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
+algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, debt, patience)
   local state = redis.call('GET', key)
   burst, permit, refill, tick = burst + 0, permit + 0, refill + 0, tick + 0
   local at = (now - now % tick) / tick
@@ -77,6 +77,11 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
     end
     wait = cost > 0 and after(wait_for(1, burst)) or 0
     retry = math.min(after(whole), math.max(0, wait - patience, after(wait_for(cost, math.huge))))
+  elseif debt then
+    local full = burst + debt
+    local room = parts and bucket.left(parts, own, full)
+      or math.floor((math.min(full * permit, longest * refill, 2 ^ 52) - used) / permit)
+    cost, retry = math.max(0, math.min(cost, room)), 0
   end
   if retry > 0 or cost == 0 then
     return {retry = retry, left = left, reset = reset, anchored = anchored, lives = lives, wait = wait}
@@ -86,7 +91,9 @@ algorithms.tb3 = function(key, now, cost, burst, permit, refill, tick, patience)
   -- earlier charges can no longer be given back
   if full then charged, born = now % 2 ^ 51, now end
   local position = charged + cost
-  local answer = {retry = 0, left = left, reset = reset, position = position, anchored = anchored, lives = lives, wait = wait}
+  local answer = {
+    retry = 0, left = left, reset = reset, cost = cost, position = position, anchored = anchored, lives = lives, wait = wait,
+  }
   if parts then
     bucket.charge(parts, own, cost, charged, full)
     whole = bucket.ticks(parts)

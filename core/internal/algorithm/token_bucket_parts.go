@@ -76,12 +76,12 @@ func (u *usage) wait(l *Limit, cost, full int64) (ticks int64) {
 }
 
 // left returns how many whole permits are left in the limit's part and in the parts of faster
-// rates. It is negative if one of them is overdrawn.
-func (u *usage) left(l *Limit) int64 {
+// rates, if the limit's bucket holds full permits. It is negative if one of them is overdrawn.
+func (u *usage) left(l *Limit, full int64) int64 {
 	left := int64(math.MaxInt64)
 	for i := u.own; i < len(u.parts); i++ {
 		p := &u.parts[i]
-		left = min(left, floorDiv(p.bound(l, l.Max)-p.used, p.permit))
+		left = min(left, floorDiv(p.bound(l, full)-p.used, p.permit))
 	}
 	return left
 }

@@ -12,7 +12,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local cost = ARGV[2] + 0
-local answer = algorithms.tb3(KEYS[1], now, cost, ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[1] + 0)
+local answer = algorithms.tb3(KEYS[1], now, cost, ARGV[3], ARGV[4], ARGV[5], ARGV[6], nil, ARGV[1] + 0)
 local left, reset, position = answer.left, answer.reset, 0
 
 local function write(state, lives)

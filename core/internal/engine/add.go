@@ -85,7 +85,7 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 // answered.
 func (a *Applied) cost() int64 {
 	switch {
-	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost && !a.Reserves: // more can be reserved
+	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost && !a.Reserves && !a.InDebt: // these may exceed the limit
 		return min(a.Cost, algorithm.MaxPermits+1)
 	case !a.Rule.mayBeOverridden() && a.Cost == algorithm.LargestCost:
 		return a.Rule.LargestCost(a.Own)
@@ -108,7 +108,7 @@ func (a *Applied) above(cost int64) (n int) {
 // tooCostly reports whether a cost is more than a limit ever lets through. With overrides, only the
 // store knows the limit in force.
 func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
-	return cost > limit.Most(a.Reserves) && !a.Rule.mayBeOverridden()
+	return cost > limit.Most(a.Reserves) && !a.Rule.mayBeOverridden() && !a.InDebt
 }
 
 // addLimit adds the counter of a rule's limit, and returns its index. If an earlier rule has the

@@ -55,6 +55,9 @@ type Applied struct {
 	// Reserves reports whether the cost is reserved for a later turn at a bucket. It may then
 	// exceed the bucket.
 	Reserves bool
+	// InDebt reports whether the cost is charged even if it does not fit. It may then exceed the
+	// limits.
+	InDebt bool
 	// Personal reports whether the subject depends on who calls.
 	Personal bool
 	Note     string // for algorithms that keep notes

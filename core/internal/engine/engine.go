@@ -54,6 +54,9 @@ type Store interface {
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	// Charge charges the counters, of one subject, whether their costs fit or not. share bounds the
+	// debt: see algorithm.Limit.Debt.
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
 }
 
 // Refusals remembers refusals of the store while they hold.

@@ -71,6 +71,20 @@ func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter
 	algorithm.SetCost(counters, local[0].Cost)
 }
 
+// StandInCharge charges the counters here, whether their costs fit or not, if the shared store could
+// not answer for any of them.
+func (f *Counters) StandInCharge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+	local, indexes, _ := f.subset(counters, verdicts)
+	answers := make([]algorithm.Verdict, len(local))
+	for n, i := range indexes {
+		local[n].Cost = counters[i].Cost
+	}
+	f.Store.Charge(ctx, local, share, answers)
+	for n, i := range indexes {
+		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
+	}
+}
+
 // subset returns the counters of a call that are counted here, and their indexes in the call. It
 // reports whether the other counters let the call pass. It also obeys the overrides, as far as they
 // are known, and leaves those counters out of the decision that are then not in force. Nothing is

@@ -17,6 +17,9 @@ type Store interface {
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	// Charge charges the counters, of one subject, whether their costs fit or not, as far as the
+	// bound of the debt allows. share gives the bound, as a multiple of a limit.
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
 	// GiveBack gives charges back, as far as they still count, even if the context has ended.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// RefundsLost returns how many permits may still have counted but were not given back.

@@ -31,6 +31,7 @@ type Shared interface {
 	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	RefundsLost() uint64
 	Renew(ctx context.Context, slots []algorithm.Charge) error

@@ -1,9 +1,22 @@
 package memstore
 
+import (
+	"slices"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
 // callKeys reports whether a name belongs to the call that is being decided. No key of a call is
 // evicted for another key of the same call; otherwise a call with more counters than the table can
 // hold would never find them. nil stands for a call with one key.
 type callKeys func(n *name) bool
+
+// keysOf returns the callKeys of a call.
+func keysOf(counters []algorithm.Counter) callKeys {
+	return func(n *name) bool {
+		return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return n.is(c.Key) })
+	}
+}
 
 // entry returns the entry of a key, creating it if needed. It is valid while the shard is locked,
 // until another entry is created or removed.

@@ -159,40 +159,56 @@ func (s *Store) epochNow() int64 {
 	return s.sinceEpoch(s.arrival())
 }
 
-// decideOverridden decides counters of which some may have an override. It skips those that an
-// override takes out of the decision.
-func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, request algorithm.Request, verdicts []algorithm.Verdict) {
+// remainder is what overrides leave of a call's counters to decide.
+type remainder struct {
+	counters []algorithm.Counter
+	indexes  []int // in the call
+	verdicts []algorithm.Verdict
+}
+
+// overrule answers for the counters that an override takes out of the decision, and returns the
+// others.
+func (s *Store) overrule(counters []algorithm.Counter, request algorithm.Request, verdicts []algorithm.Verdict) (r remainder) {
 	now := s.epochNow()
 	var room [4]*algorithm.OverrideQuery
 	s.overrides.answer(algorithm.AppendQueries(room[:0], counters), now)
 	applied := algorithm.ApplyOverrides(counters, request)
-	var kept []algorithm.Counter
-	var indexes []int
 	for i := range counters {
 		if applied.Decides(counters, i) {
-			kept, indexes = append(kept, counters[i]), append(indexes, i)
+			r.counters, r.indexes = append(r.counters, counters[i]), append(r.indexes, i)
 		} else {
 			verdicts[i] = applied.Answer(&counters[i], now)
 		}
 	}
-	if len(kept) == 0 {
+	for i := range r.counters {
+		r.counters[i].Watched = r.counters[i].WatchedIn(r.indexes)
+	}
+	r.verdicts = make([]algorithm.Verdict, len(r.counters))
+	return r
+}
+
+// report stores the verdicts and the costs of the remainder in those of the call.
+func (r *remainder) report(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+	for n, i := range r.indexes {
+		verdicts[i], counters[i].Cost = r.verdicts[n], r.counters[n].Cost
+	}
+}
+
+// decideOverridden decides counters of which some may have an override. It skips those that an
+// override takes out of the decision.
+func (s *Store) decideOverridden(counters []algorithm.Counter, charge bool, request algorithm.Request, verdicts []algorithm.Verdict) {
+	r := s.overrule(counters, request, verdicts)
+	switch {
+	case len(r.counters) == 0:
 		if request == algorithm.ToChargeUp && !algorithm.Passes(counters, verdicts) {
 			algorithm.SetCost(counters, 1)
 		}
-		return
+	case len(r.counters) == 1 && request == algorithm.ToDecide:
+		s.DecideOne(&r.counters[0], charge, &r.verdicts[0])
+	default:
+		s.decideTogether(r.counters, charge, request == algorithm.ToChargeUp, s.arrival(), r.verdicts)
 	}
-	for i := range kept {
-		kept[i].Watched = kept[i].WatchedIn(indexes)
-	}
-	answers := make([]algorithm.Verdict, len(kept))
-	if len(kept) == 1 && request == algorithm.ToDecide {
-		s.DecideOne(&kept[0], charge, &answers[0])
-	} else {
-		s.decideTogether(kept, charge, request == algorithm.ToChargeUp, s.arrival(), answers)
-	}
-	for n, i := range indexes {
-		verdicts[i], counters[i].Cost = answers[n], kept[n].Cost
-	}
+	r.report(counters, verdicts)
 }
 
 // rule applies the override of a reservation, and returns the verdict if the override decides it.

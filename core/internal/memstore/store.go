@@ -114,19 +114,9 @@ func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verd
 func (s *Store) decideTogether(counters []algorithm.Counter, charge, upTo bool, arrived int64, verdicts []algorithm.Verdict) {
 	var roomForHashes [16]uint64
 	var roomForShards [16]int
-	hashes := roomForHashes[:0]
-	for i := range counters {
-		hashes = append(hashes, s.hash(counters[i].Key))
-	}
-	shards := s.appendShards(roomForShards[:0], hashes)
-	for _, at := range shards {
-		s.lock(&s.shards[at])
-	}
-	defer func() {
-		for _, at := range shards {
-			s.shards[at].mu.Unlock()
-		}
-	}()
+	hashes := s.appendHashes(roomForHashes[:0], counters)
+	shards := s.lockAll(roomForShards[:0], hashes)
+	defer s.unlockAll(shards)
 	t := s.latest(hashes, arrived)
 	if upTo {
 		s.fit(counters, hashes, t, verdicts)
@@ -197,9 +187,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		return
 	}
 	passes := algorithm.Passes(counters, verdicts)
-	own := func(n *name) bool {
-		return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return n.is(c.Key) })
-	}
+	own := keysOf(counters)
 	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
 		case c.Limit.Properties().Watches:
@@ -234,6 +222,29 @@ func (s *Store) Close() { s.sweeper.stop() }
 
 // Len returns how many keys the store holds now.
 func (s *Store) Len() int { return int(s.keys.Load()) }
+
+// appendHashes appends the hashes of the counters' keys.
+func (s *Store) appendHashes(hashes []uint64, counters []algorithm.Counter) []uint64 {
+	for i := range counters {
+		hashes = append(hashes, s.hash(counters[i].Key))
+	}
+	return hashes
+}
+
+// lockAll locks the shards of the hashes, and appends their indexes.
+func (s *Store) lockAll(room []int, hashes []uint64) (shards []int) {
+	shards = s.appendShards(room, hashes)
+	for _, at := range shards {
+		s.lock(&s.shards[at])
+	}
+	return shards
+}
+
+func (s *Store) unlockAll(shards []int) {
+	for _, at := range shards {
+		s.shards[at].mu.Unlock()
+	}
+}
 
 func (s *Store) hash(key []byte) uint64 { return maphash.Bytes(s.seed, key) }
 

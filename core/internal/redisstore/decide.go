@@ -12,6 +12,7 @@ import (
 type request struct {
 	counters []algorithm.Counter
 	charge   bool            // false: only look
+	action   action          // in place of a decision; nil: none
 	calls    int64           // how many equal calls it stands for; 1 unless it is a lease
 	hash     uint64          // of the keys; requests for the same counters have the same hash
 	proof    *oneServerProof // must hold, because the keys have different hash tags; nil if they do not

@@ -40,6 +40,7 @@ const (
 	decideKind                      // decide.lua
 	equalKind                       // decide_equal.lua
 	upToKind                        // decide_up_to.lua
+	actionKind                      // that of the request's action
 	manyKind                        // decide_many.lua, for a group of a pipeline
 	operationKind                   // one that does not decide
 )
@@ -68,6 +69,8 @@ func (c *scriptCall) prepare() {
 	}
 	c.now = assumedNow(c.counters)
 	switch {
+	case c.action != nil:
+		c.kind = actionKind
 	case isFast(&c.request):
 		c.kind = fastKind
 	case c.calls == 1:
@@ -129,6 +132,9 @@ func (c *scriptCall) command(ctx context.Context) command {
 	case upToKind:
 		c.script = algorithm.UpToScript(c.counters)
 		args = algorithm.AppendUpTo(onCounters(c.script, c.counters), c.counters, c.now)
+	case actionKind:
+		c.script = c.action.script(c.counters)
+		args = c.action.appendArgs(onCounters(c.script, c.counters), c.counters, c.now)
 	case operationKind:
 		args = c.operation
 	}

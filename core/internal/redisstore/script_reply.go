@@ -40,10 +40,13 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // readVerdicts sets the verdicts of a request that has ahead equal calls before it. They are those
 // of the last of its calls that passed, or of the first call if none did. It returns how many
-// passed, except for a call that decide.lua decides.
+// passed, except for a call that decide.lua decides, or an action.
 func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
-	if a.kind == decideKind {
+	switch a.kind {
+	case decideKind:
 		return 0, algorithm.ReadDecided(a.values, r.counters, r.charge, verdicts)
+	case actionKind:
+		return 0, r.action.read(a.values, r.counters, verdicts)
 	}
 	counters, found := r.counters, s.room(len(r.counters))
 	settled, err := a.readFound(counters, found, verdicts)

@@ -1,0 +1,134 @@
+package algorithm_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// chargeInDebt charges counters of both engines whether their costs fit or not.
+func (e *engines) chargeInDebt(at int64, share float64, counters []algorithm.Counter) []algorithm.Verdict {
+	verdicts := make([]algorithm.Verdict, len(counters))
+	e.process.Charge(context.Background(), counters, share, verdicts)
+	s := step{
+		said: fmt.Sprintf("charge in debt up to %v", share), script: algorithm.ChargeScript(counters),
+		argv: algorithm.AppendCharge(nil, counters, share, at), want: []any{e.now},
+	}
+	for i, c := range counters {
+		s.keys = append(s.keys, string(c.Key))
+		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
+		s.want = append(s.want, verdicts[i].Taken, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
+	}
+	s.writes = s.keys
+	e.add(s)
+	return verdicts
+}
+
+// shares are bounds of debts.
+var shares = []float64{1, 1, 0.3, 2.5, 1e-9, 10}
+
+// owe charges all members that can be in debt, often more than is left.
+func (c *caller) owe() {
+	counters := slices.DeleteFunc(c.counters(c.members), func(of algorithm.Counter) bool { return !of.Limit.CanBeInDebt() })
+	if len(counters) == 0 {
+		return
+	}
+	for i := range counters {
+		counters[i].Lenient, counters[i].Group, counters[i].Cost = false, 0, upTo(c.T, 3*counters[i].Limit.Max, "owed")
+	}
+	verdicts := c.chargeInDebt(c.now, rapid.SampledFrom(shares).Draw(c.T, "debt"), counters)
+	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
+	for i := range counters {
+		if charged := counters[i].Charged(&verdicts[i]); charged.Cost > 0 {
+			c.charges = append(c.charges, charged)
+		}
+	}
+}
+
+// owe charges one rule whatever fits, in all three stores.
+func (o *operator) owe() {
+	counters := o.single(func(p *algorithm.Properties) bool { return p.Debts })
+	if len(counters) == 0 || !counters[0].Own {
+		return
+	}
+	share := rapid.SampledFrom(shares).Draw(o.T, "debt")
+	kept, places, _ := o.plainly(withCost(counters, 1))
+	want := make([]algorithm.Verdict, len(kept))
+	algorithm.SetCost(kept, counters[0].Cost)
+	o.plain.Charge(context.Background(), kept, share, want)
+	process, verdicts := cloned(counters), make([]algorithm.Verdict, len(counters))
+	o.process.Charge(context.Background(), process, share, verdicts)
+	for n, i := range places {
+		if verdicts[i] != want[n] {
+			o.Fatalf("this process answers %+v for %+v, as plain limits %+v for %+v", verdicts[i], process[i], want[n], kept[n])
+		}
+	}
+	redis := cloned(counters)
+	s := step{said: fmt.Sprintf("charge %+v", counters), script: algorithm.ChargeScript(redis), argv: algorithm.AppendCharge(nil, redis, share, o.now)}
+	s.check = func(reply any) error {
+		got := make([]algorithm.Verdict, len(redis))
+		if err := algorithm.ReadCharged(reply.([]any), redis, got); err != nil {
+			return err
+		}
+		return same(redis, process, got, verdicts)
+	}
+	o.ask(s, redis)
+}
+
+// A charge takes all of a cost up to the bound of the debt. A call in debt is refused, with an honest
+// wait, until the debt has come back.
+func TestDebtIsBoundedAndWaitedOff(t *testing.T) {
+	for name, limits := range families(t) {
+		limit := limits[0].limits[0]
+		if !limit.CanBeInDebt() {
+			continue
+		}
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			limit := rapid.SampledFrom(rapid.SampledFrom(limits).Draw(t, "family").limits).Draw(t, "limit")
+			share := rapid.SampledFrom(shares).Draw(t, "debt")
+			c, now := counter{limit: *limit}, early+upTo(t, 3*hour, "begin")
+			c.decide(now, 1+upTo(t, limit.Max-1, "used"))
+			before := c.limit.Max - c.look(now, 0).Remaining
+			cost, most := upTo(t, 4*limit.Max, "owed"), limit.Max+limit.Debt(share)
+			var v algorithm.Verdict
+			c.limit.ChargeInDebt(&c.state, now, cost, share, &v)
+			if want := min(cost, most-before); v.Taken != want && limit.Kind != algorithm.TokenBucket || v.Taken > want {
+				t.Fatalf("%d of %d charged with %d of %d used, want %d", v.Taken, cost, before, limit.Max, want)
+			}
+			if v.Remaining != max(0, limit.Max-before-v.Taken) {
+				t.Fatalf("%d left of %d after %d and %d", v.Remaining, limit.Max, before, v.Taken)
+			}
+			wantHonest(t, &c, now, 1, c.look(now, 1))
+			wantHonest(t, &c, now, limit.Max, c.look(now, limit.Max))
+		}))
+	}
+}
+
+// No debt makes a number larger than a state can hold, however large the limit and the share are.
+func TestDebtOfTheLargestLimits(t *testing.T) {
+	s := startServer(t)
+	for _, limit := range []algorithm.Limit{
+		algorithm.Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, second),
+		algorithm.Windowed(algorithm.FixedWindow, algorithm.MaxPermits, second),
+		algorithm.Windowed(algorithm.CalendarWindow, algorithm.MaxPermits, second),
+		bucket(t, 1000, second, algorithm.MaxPermits), bucket(t, algorithm.MaxPermits, 1000*second, 1),
+	} {
+		e := newEngines(early)
+		counters := []algorithm.Counter{{Key: []byte("counter"), Limit: &limit, Cost: algorithm.MaxInUse + 1}}
+		for range 3 {
+			v := e.chargeInDebt(e.now, math.MaxFloat32, counters)[0]
+			if v.Taken > algorithm.MaxInUse || v.Remaining != 0 {
+				t.Errorf("%v: %+v", limit.Span(), v)
+			}
+			e.decide(true, e.now, []algorithm.Counter{{Key: []byte("counter"), Limit: &limit, Cost: 1}})
+			e.now += second / 20
+		}
+		e.run(t, s, timed, nil)
+	}
+}

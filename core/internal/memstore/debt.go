@@ -1,0 +1,47 @@
+package memstore
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Charge charges the counters whether their costs fit or not. share bounds the debt: see
+// algorithm.Limit.Debt.
+func (s *Store) Charge(_ context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+	if !algorithm.MayHaveOverrides(counters) {
+		s.chargeTogether(counters, share, verdicts)
+		return
+	}
+	r := s.overrule(counters, algorithm.ToChargeInDebt, verdicts)
+	s.chargeTogether(r.counters, share, r.verdicts)
+	r.report(counters, verdicts)
+}
+
+func (s *Store) chargeTogether(counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+	arrived := s.arrival()
+	hashes := s.appendHashes(nil, counters)
+	shards := s.lockAll(nil, hashes)
+	defer s.unlockAll(shards)
+	t, own := s.latest(hashes, arrived), keysOf(counters)
+	for i := range counters {
+		s.chargeInDebt(&counters[i], hashes[i], t, share, &verdicts[i], own)
+	}
+}
+
+// chargeInDebt charges a counter, whose shard must be locked.
+func (s *Store) chargeInDebt(c *algorithm.Counter, hash uint64, t instant, share float64, v *algorithm.Verdict, own callKeys) {
+	shard := s.shard(hash)
+	e, state := shard.lookUp(c.Key, tag(hash))
+	lives := c.Limit.ChargeInDebt(state, t.of(c.Limit), c.Cost, share, v)
+	switch {
+	case lives == 0 && e != nil:
+		e.keep(c.Limit, t, v.ResetAfter)
+	case lives > 0 && e == nil:
+		e = s.create(shard, c.Key, hash, t, own)
+		e.state = *state
+	}
+	if lives > 0 {
+		e.freshAt = t.awake + lives
+	}
+}
