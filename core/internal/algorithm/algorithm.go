@@ -99,6 +99,7 @@ type Properties struct {
 	MaxPermits int64 // the largest Max, up to the constant MaxPermits; MaxEntries unless set
 	MinWindow  int64 // the shortest window in microseconds, if that is longer than a millisecond
 
+	Exact    bool // no more than Max permits pass in any span of a window
 	Burst    bool // a limit has a Burst
 	Calendar bool // a limit may count in the days or months of a zone
 	Reserves bool // permits can be reserved for a later turn

@@ -33,8 +33,8 @@ func (o *older) set(n, permits int64) {
 
 func (slidingWindow) properties() Properties {
 	return Properties{
-		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits, Debts: true, Remembers: true, Leases: true,
-		Merges: true,
+		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits,
+		Exact: true, Debts: true, Remembers: true, Leases: true, Merges: true,
 	}
 }
 
