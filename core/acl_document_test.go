@@ -59,6 +59,38 @@ func TestTheACLLinesForADocument(t *testing.T) {
 	}
 }
 
+// The history is kept and read with exactly these rights. Without any one of them, the document is
+// published all the same.
+func TestTheACLLineForTheHistory(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	version, kept := rulefile.Version{}, 0
+	for _, less := range append(rights(acl.keepers), "", "") {
+		permit(t, admin, less, acl.publishers, acl.keepers)
+		if err := admin.ScriptFlush(background).Err(); err != nil {
+			t.Fatal(err)
+		}
+		user, password := userOf(acl.publishers)
+		document, err := rulefile.NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version, err = document.Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version); err != nil {
+			t.Fatalf("without %q: %v", less, err)
+		}
+		history, err := document.History(background)
+		switch {
+		case less == "lrange" && isRefused(err) && names(err, less):
+			kept++
+		case less == "" && err == nil && len(history) > kept:
+			kept = len(history)
+		case less != "" && less != "lrange" && err == nil:
+		default:
+			t.Errorf("without %q: %v, %v, after %d", less, history, err, kept)
+		}
+	}
+}
+
 // A document with a prefix of its own can be read by processes that decide, and not written.
 func TestTheACLLineForReaders(t *testing.T) {
 	server := redistest.Start(t)

@@ -16,7 +16,7 @@ import (
 // aclLines are the lines that failure.RightsPage tells operators to give to Redis, as words.
 type aclLines struct {
 	everybody, cluster, ring, database, optional, operators []string
-	followers, publishers, readers                          []string // of a document with rules
+	followers, publishers, keepers, readers                 []string // of a document with rules
 }
 
 func readACL(t *testing.T) (l aclLines) {
@@ -26,7 +26,7 @@ func readACL(t *testing.T) (l aclLines) {
 		t.Fatal(err)
 	}
 	// In the order of the page.
-	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional, &l.operators, &l.followers, &l.publishers, &l.readers}
+	in := []*[]string{&l.everybody, &l.cluster, &l.ring, &l.database, &l.optional, &l.operators, &l.followers, &l.publishers, &l.keepers, &l.readers}
 	for line := range strings.Lines(string(page)) {
 		words := strings.Fields(line)
 		if len(words) < 4 || words[0] != "ACL" || words[1] != "SETUSER" {

@@ -13,12 +13,13 @@ import (
 func newApp() *cli.Command {
 	cli.HelpPrinter = printHelp
 	app := &cli.Command{
-		Name: "accesslimit", Usage: "check, compare and operate the limits of Go services", Version: version(),
+		Name: "accesslimit", Usage: "check, compare and operate the limits of Go services", Version: buildVersion(),
 		HideHelpCommand: true, EnableShellCompletion: true,
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // report prints errors
 		Action:         noCommand,
 		Commands: []*cli.Command{
 			checkCommand(), diffCommand(), explainCommand(),
+			publishCommand(), rollbackCommand(), historyCommand(),
 			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(),
 			auditCommand(), referenceCommand(),
 		},
@@ -33,11 +34,12 @@ func newApp() *cli.Command {
 // The groups of commands in the help.
 const (
 	files = "Files with rules"
+	fleet = "The document of a fleet, on a live Redis"
 	live  = "A live Redis, named by $REDIS_URL or -redis FILE"
 )
 
-// version returns the version of the module that the program was built from.
-func version() string {
+// buildVersion returns the version of the module that the program was built from.
+func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version
 	}

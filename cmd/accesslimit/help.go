@@ -15,15 +15,13 @@ import (
 // Description of a command is an example of it.
 func printHelp(to io.Writer, _ string, data any) {
 	c := data.(*cli.Command)
-	fmt.Fprintf(to, "%s: %s\n\nUsage: %s", c.FullName(), c.Usage, c.FullName())
+	fmt.Fprintf(to, "%s: %s\n\n", c.FullName(), c.Usage)
 	if len(c.Commands) > 0 {
-		fmt.Fprint(to, " COMMAND")
+		printCommands(to, c)
+		fmt.Fprintf(to, "Type \"%s COMMAND -h\" for the flags of a command, and an example.\n", c.FullName())
+		return
 	}
-	if c.ArgsUsage != "" {
-		fmt.Fprint(to, " "+c.ArgsUsage)
-	}
-	fmt.Fprintln(to)
-	printCommands(to, c)
+	fmt.Fprintln(to, strings.TrimSpace("Usage: "+c.FullName()+" "+c.ArgsUsage))
 	printFlags(to, c)
 	if c.Description != "" {
 		fmt.Fprintf(to, "\nExample:\n    %s\n", strings.ReplaceAll(c.Description, "\n", "\n    "))
@@ -38,7 +36,7 @@ func printCommands(to io.Writer, c *cli.Command) {
 	for _, sub := range c.VisibleCommands() {
 		if sub.Category != group {
 			group = sub.Category
-			fmt.Fprintf(table, "\n%s:\n", group)
+			fmt.Fprintf(table, "%s:\n", group)
 		}
 		fmt.Fprintf(table, "  %s\t%s\n", sub.Name, sub.Usage)
 	}

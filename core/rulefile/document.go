@@ -27,6 +27,7 @@ type Document struct {
 	period time.Duration // between two looks at the version, on average
 
 	unrecorded sync.Once // logs that a version could not be written into the audit
+	unkept     sync.Once // logs that a version could not be kept
 }
 
 const (
@@ -123,16 +124,23 @@ func (d *Document) Read(ctx context.Context) (Version, error) {
 
 // Write publishes a text as the version that follows after, and returns it. after is the version
 // that [Document.Read] returned, or the zero Version if there was no document. Author and note are
-// those of operate.WithActor. To roll back, write the older text as a new version.
+// those of operate.WithActor. To roll back, write the text of an older
+// version, which [Document.History] has, as a new one.
 //
 // The text has the form of a rules file, in YAML or JSON. It is checked as by [Load], except for
 // the names of functions, which only the services know. If anything is wrong, nothing is written,
 // and the error is that of Load, with places in "document". If the current version is not after,
 // the error is a *[ConflictError]. Further errors are those of Read. If an error does not tell
-// whether the text was written, repeat the same call: it does not write twice.
+// whether the text was written, repeat the same call: it does not write twice. The version that is
+// replaced is kept: see [Document.History].
 func (d *Document) Write(ctx context.Context, text string, after Version) (Version, error) {
 	if err := checkDocument(text); err != nil {
 		return Version{}, err
+	}
+	if err := d.store.Keep(ctx); err != nil {
+		d.unkept.Do(func() {
+			slog.Warn("accesslimit: the present rules could not be kept for a rollback", slog.Any("error", err))
+		})
 	}
 	by, _ := actor.Of(ctx)
 	doc, written, err := d.store.Publish(ctx, after.head(), by.Author, by.Note, text)
@@ -149,6 +157,29 @@ func (d *Document) Write(ctx context.Context, text string, after Version) (Versi
 		})
 	}
 	return versionOf(doc), nil
+}
+
+// History returns the current version and the last 20 that [Document.Write] replaced, the latest first.
+// A version that a release without History replaced is missing. The history has no end but that number,
+// and is lost with the document. Errors are those of Read.
+func (d *Document) History(ctx context.Context) (versions []Version, err error) {
+	now, err := d.store.Read(ctx)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	kept, err := d.store.Kept(ctx)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	if now.Number > 0 {
+		versions = append(versions, versionOf(now))
+	}
+	for _, doc := range kept {
+		if doc.Head != now.Head {
+			versions = append(versions, versionOf(doc))
+		}
+	}
+	return versions, nil
 }
 
 // storeError returns an error of the store as core returns it.

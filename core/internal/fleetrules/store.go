@@ -21,9 +21,10 @@ import (
 // Store reads and writes the document of a prefix. It is safe for concurrent use. Its errors are
 // those of the caller's context, and *failure.Error.
 type Store struct {
-	redis *redisstore.Store
-	key   string
-	trail *audit.Stream
+	redis   *redisstore.Store
+	key     string
+	history string // the key of the versions that were replaced
+	trail   *audit.Stream
 }
 
 // The rights that a user of Redis needs, as failure.RightsPage lists them.
@@ -41,7 +42,7 @@ var publish = algorithm.NewScript(publishText)
 // NewStore returns a store. It does not connect. Timeout bounds every call.
 func NewStore(client redis.UniversalClient, prefix string, timeout time.Duration) *Store {
 	redis := redisstore.New(client, timeout)
-	return &Store{redis, Key(prefix), audit.NewStream(redis, prefix)}
+	return &Store{redis, Key(prefix), historyKey(prefix), audit.NewStream(redis, prefix)}
 }
 
 // Key returns the key of a prefix's document. Its hash tag cannot belong to a subject, where two
