@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -56,14 +57,18 @@ func callZero(method reflect.Value) (err error) {
 	return err
 }
 
+// hints are methods without an error, which say nothing of a Limiter that was never made.
+var hints = []string{"ActHint", "SubjectHint"}
+
 // A Limiter that New did not make, nil or zero, does nothing, and every method says why.
 func TestLimiterThatWasNeverMade(t *testing.T) {
 	const want = "core: limiter = <nil>: was never made: use core.New, and check its error"
 	for name, limiter := range map[string]*core.Limiter{"nil": nil, "zero": new(core.Limiter)} {
 		for _, of := range []reflect.Value{reflect.ValueOf(limiter), reflect.ValueOf(operate.New(limiter))} {
 			for i := range of.NumMethod() {
-				if err := callZero(of.Method(i)); err == nil || err.Error() != want {
-					t.Errorf("%s of the %s Limiter: %v, want %s", of.Type().Method(i).Name, name, err, want)
+				method := of.Type().Method(i).Name
+				if err := callZero(of.Method(i)); fmt.Sprint(err) != want && (err != nil || !slices.Contains(hints, method)) {
+					t.Errorf("%s of the %s Limiter: %v, want %s", method, name, err, want)
 				}
 			}
 		}

@@ -34,11 +34,15 @@ func mostAtOnce(l core.Limit) int {
 	return l.Max
 }
 
-// remembered returns the longest time for which a permit counts. In a sliding window that is up to
-// 1/32 more than the window, and a calendar's unit is at most a month and an hour.
+// remembered returns the longest time for which a permit counts. A calendar's unit is at most a month
+// and an hour.
 func remembered(l core.Limit) time.Duration {
-	if l.Calendar != (core.Calendar{}) {
+	switch {
+	case l.Calendar != core.Calendar{}:
 		return 31*24*time.Hour + time.Hour
+	case properties(l).Late:
+		return l.Window + l.Window/32
+	default:
+		return l.Window
 	}
-	return l.Window + l.Window/32
 }

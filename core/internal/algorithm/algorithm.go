@@ -100,6 +100,7 @@ type Properties struct {
 	MinWindow  int64 // the shortest window in microseconds, if that is longer than a millisecond
 
 	Exact    bool // no more than Max permits pass in any span of a window
+	Late     bool // a permit comes back up to 1/32 of the window late
 	Burst    bool // a limit has a Burst
 	Calendar bool // a limit may count in the days or months of a zone
 	Reserves bool // permits can be reserved for a later turn
