@@ -48,12 +48,7 @@ func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background())
 func AwaitAudit(s *RuleSet) { <-s.inside().audits }
 
 // UseClock makes a limiter count in this process by another clock, in microseconds since the epoch.
-func UseClock(l *Limiter, now func() int64) {
-	f := l.front()
-	f.Clock = now
-	f.Parts.Assemble(f.Obeying)
-	f.assemble()
-}
+func UseClock(l *Limiter, now func() int64) { l.front().Memory.UseClock(now) }
 
 // AskRedis makes a limiter ask Redis for every call, for tests of what Redis counts, or tests in
 // which only Redis's clock advances.

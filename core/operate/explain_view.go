@@ -24,7 +24,7 @@ type callView struct {
 
 func newCallView(ctx context.Context, call Call, calls []route.Noted) *callView {
 	sent, query, _ := strings.Cut(call.Path, "?")
-	v := &callView{ctx: ctx, call: call, sent: sent, path: routedPath(call.Method, sent), header: make(http.Header, len(call.Header))}
+	v := &callView{ctx: ctx, call: call, sent: sent, path: route.Path(call.Method, sent), header: make(http.Header, len(call.Header))}
 	v.query, _ = url.ParseQuery(query) // malformed parts are left out, as in net/http
 	for name, lines := range call.Header {
 		for _, line := range lines {
@@ -38,21 +38,6 @@ func newCallView(ctx context.Context, call Call, calls []route.Noted) *callView 
 		v.call.Route = findRoute(calls, call.Method, v.path)
 	}
 	return v
-}
-
-// routedPath returns a path as net/http shows it to routers: decoded, unless it is escaped in
-// another way than net/http escapes it.
-func routedPath(method, sent string) string {
-	u := url.URL{}
-	switch decoded, err := url.PathUnescape(sent); {
-	case method == "" || err != nil: // gRPC, or a path that net/http refuses
-		return sent
-	default:
-		if u.Path = decoded; u.EscapedPath() != sent {
-			return sent
-		}
-		return decoded
-	}
 }
 
 // findRoute returns the route of a path, as far as previous calls show it. In gRPC it is the path.
@@ -85,19 +70,7 @@ func (v *callView) Cookie(name string) string {
 
 // Param implements View. It knows only the kind of parameters that all frameworks have: whole
 // segments of the path.
-func (v *callView) Param(name string) string {
-	segments := strings.Split(v.sent, "/")
-	for i, pattern := range strings.Split(v.call.Route, "/") {
-		if i < len(segments) && (pattern == ":"+name || pattern == "{"+name+"}") {
-			text, err := url.PathUnescape(segments[i])
-			if err != nil {
-				return segments[i]
-			}
-			return text
-		}
-	}
-	return ""
-}
+func (v *callView) Param(name string) string { return route.Param(v.call.Route, v.sent, name) }
 
 // Size implements View.
 func (v *callView) Size() int64 {

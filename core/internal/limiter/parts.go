@@ -38,9 +38,6 @@ type Config struct {
 	Logger          *slog.Logger
 	ClientIPs       *clientip.Finder
 	References      reference.Keys // none unless refusals have references
-	// Clock returns microseconds since the epoch, for tests without Redis. It is nil for the
-	// machine's clock.
-	Clock func() int64
 }
 
 // Parts are the parts of a limiter. Only tests change them once the limiter is made.
@@ -81,7 +78,7 @@ func (p *Parts) Assemble(obeying func() (banned, overridden []string)) {
 }
 
 func (p *Parts) countInProcess() {
-	p.Memory = memstore.New(p.MaxKeys, p.Clock)
+	p.Memory = memstore.New(p.MaxKeys, nil)
 	p.Memory.OnPanic(p.Log.Panicked)
 	p.KeyHead = "" // nobody else writes to this process's table
 	p.Ask(p.Memory, nil)

@@ -77,6 +77,10 @@ func New(maxKeys int, clock func() int64) *Store {
 	return s
 }
 
+// UseClock makes the store count by another clock, in microseconds since the epoch: that of a test, or
+// of a log. It must be called before the first decision.
+func (s *Store) UseClock(clock func() int64) { s.clock = clock }
+
 // OnPanic sets the function that reports a panic in the background. It must be called before the
 // first decision.
 func (s *Store) OnPanic(report func(err error)) { s.sweeper.failed = report }
