@@ -1,0 +1,206 @@
+package accesslog
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// pattern is the form of a line as nginx's log_format describes it: values between fixed texts.
+type pattern struct {
+	start  string // the text before the first value
+	values []value
+	open   bool // a line may go on behind the pattern
+}
+
+// value is a part of a line, up to the text that ends it. The last one may have none.
+type value struct {
+	fields []field // what it says of the call; none if it is skipped
+	end    string
+}
+
+var variable = regexp.MustCompile(`\$\{\w+\}|\$\w+`)
+
+// parsePattern reads a log_format. fields has the names of variables that say further things, or other
+// things than nginx's own variables do.
+func parsePattern(text string, fields map[field][]string) (*pattern, error) {
+	text = directiveText(text)
+	found := variable.FindAllStringIndex(text, -1)
+	if found == nil {
+		return nil, fmt.Errorf("the format %.80q has no variables such as $remote_addr", text)
+	}
+	p, unused := &pattern{start: text[:found[0][0]]}, fieldsByName(fields)
+	for i, at := range found {
+		name, end := strings.Trim(text[at[0]:at[1]], "${}"), len(text)
+		if i+1 < len(found) {
+			end = found[i+1][0]
+		}
+		v := value{end: text[at[1]:end], fields: fieldsOf(name, fields)}
+		if v.end == "" && i+1 < len(found) {
+			return nil, fmt.Errorf("nothing separates $%s from the variable behind it", name)
+		}
+		p.values = append(p.values, v)
+		delete(unused, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		return nil, fmt.Errorf("the format has no variable $%s, from which a field is to be read", name)
+	}
+	return p, nil
+}
+
+// fieldsByName returns the names of the variables in fields.
+func fieldsByName(fields map[field][]string) map[string]bool {
+	names := make(map[string]bool)
+	for _, from := range fields {
+		for _, name := range from {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// fieldsOf returns what a variable says of a call.
+func fieldsOf(name string, fields map[field][]string) (of []field) {
+	if f, ok := variableField(name); ok && fields[f] == nil {
+		of = append(of, f)
+	}
+	for f, from := range fields {
+		if slices.Contains(from, name) {
+			of = append(of, f)
+		}
+	}
+	return of
+}
+
+var (
+	directive = regexp.MustCompile(`(?s)^\s*log_format\s+\S+\s+(?:escape=\S+\s+)?(.*?);?\s*$`)
+	quoted    = regexp.MustCompile(`(?s)'((?:[^'\\]|\\.)*)'`)
+)
+
+// directiveText returns the format in a log_format directive that was copied from a configuration, or
+// text itself.
+func directiveText(text string) string {
+	inside := directive.FindStringSubmatch(text)
+	if inside == nil {
+		return text
+	}
+	parts := quoted.FindAllStringSubmatch(inside[1], -1)
+	if parts == nil {
+		return strings.Trim(inside[1], `"`)
+	}
+	text = ""
+	for _, part := range parts {
+		text += strings.ReplaceAll(part[1], `\'`, `'`)
+	}
+	return text
+}
+
+// parse implements parser.
+func (p *pattern) parse(line string, t *clock, c *Call) error {
+	rest, ok := strings.CutPrefix(line, p.start)
+	if !ok {
+		return fmt.Errorf("does not begin with %q", p.start)
+	}
+	for i := range p.values {
+		v, text := &p.values[i], rest
+		if v.end == "" {
+			rest = ""
+		} else if end := ending(rest, v.end); end < 0 {
+			return fmt.Errorf("has no %q after %.40q", v.end, rest)
+		} else {
+			text, rest = rest[:end], rest[end+len(v.end):]
+		}
+		if err := v.set(t, c, text); err != nil {
+			return err
+		}
+	}
+	if rest != "" && !p.open {
+		return fmt.Errorf("goes on behind the format with %.40q", rest)
+	}
+	return nil
+}
+
+// set fills in the call by the text of the value.
+func (v *value) set(t *clock, c *Call, text string) error {
+	for i := range v.fields {
+		if err := v.fields[i].set(t, c, unescaped(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ending returns where the text that ends a value begins, or -1. A quotation mark behind a backslash
+// belongs to the value.
+func ending(text, end string) int {
+	for from := 0; ; {
+		at := strings.Index(text[from:], end)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		if end[0] != '"' || !isEscaped(text[:at]) {
+			return at
+		}
+		from = at + 1
+	}
+}
+
+// isEscaped reports whether a backslash at the end of text escapes what follows.
+func isEscaped(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
+}
+
+// unescaped returns a value without the escapes that nginx and Apache write: \x22, \" and the like.
+func unescaped(text string) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		if c, ok := hexByte(text[i:]); ok {
+			b.WriteByte(c)
+			i += 2
+			continue
+		}
+		b.WriteByte(escapes.of(text[i]))
+	}
+	return b.String()
+}
+
+type escapeTable map[byte]byte
+
+var escapes = escapeTable{'n': '\n', 't': '\t', 'r': '\r', 'b': '\b', 'f': '\f', 'v': '\v'}
+
+func (e escapeTable) of(c byte) byte {
+	if is, ok := e[c]; ok {
+		return is
+	}
+	return c
+}
+
+// hexByte reads x22.
+func hexByte(text string) (c byte, ok bool) {
+	if len(text) < 3 || text[0] != 'x' {
+		return 0, false
+	}
+	high, low := hexDigit(text[1]), hexDigit(text[2])
+	return byte(high<<4 | low), high >= 0 && low >= 0
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
