@@ -17,7 +17,8 @@ export RAPID_CHECKS ?= 20
 
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 # A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
-RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -ldflags=-w";
+# gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
+RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
 .PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
@@ -107,7 +108,6 @@ faketime: ## install faketime unless it is there ("make chaos" sets a server's c
 chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
 
-# gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 
 newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/*.mod)
