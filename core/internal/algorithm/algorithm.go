@@ -167,6 +167,8 @@ type definition interface {
 	leaseLife(l *Limit, v *Verdict) int64
 	// leasedTogether is Limit.LeasedTogether for this algorithm. By default it reports false.
 	leasedTogether(l *Limit, a, b *Verdict) bool
+	// nextPermit is Limit.NextPermit for a verdict from the store. By default it returns 0.
+	nextPermit(l *Limit, v *Verdict) int64
 	// noticeLife returns for how long a threshold that was reached with this verdict is not reported
 	// again; see Limit.NoticeLife. By default that is the window.
 	noticeLife(l *Limit, v *Verdict) int64
@@ -226,6 +228,8 @@ func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
 func (defaults) leaseLife(*Limit, *Verdict) int64 { return 0 }
 
 func (defaults) leasedTogether(*Limit, *Verdict, *Verdict) bool { return false }
+
+func (defaults) nextPermit(*Limit, *Verdict) int64 { return 0 }
 
 func (defaults) noticeLife(l *Limit, _ *Verdict) int64 { return l.Window }
 

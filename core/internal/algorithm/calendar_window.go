@@ -78,6 +78,10 @@ func (c calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	return remaining + debt
 }
 
+func (c calendarWindow) nextPermit(l *Limit, v *Verdict) int64 {
+	return l.endOf(c.place(v.At, l), v.At) - v.At
+}
+
 func (calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
 func (calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {

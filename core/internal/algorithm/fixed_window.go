@@ -76,6 +76,14 @@ func (fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
 	return a.At+a.ResetAfter == b.At+b.ResetAfter
 }
 
+// nextPermit returns the rest of the window. An unused window begins with the next call.
+func (fixedWindow) nextPermit(l *Limit, v *Verdict) int64 {
+	if v.ResetAfter == 0 {
+		return l.Window
+	}
+	return v.ResetAfter
+}
+
 func (fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
 func (fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {

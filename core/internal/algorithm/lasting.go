@@ -33,6 +33,21 @@ func (l *Limit) Leasable() bool { return registry[l.Kind].Leases }
 // if this algorithm cannot be leased.
 func (l *Limit) LeaseLife(v *Verdict) int64 { return registry[l.Kind].leaseLife(l, v) }
 
+// NextPermit returns how long after v.At the next permit comes back, if none is given back. While
+// permits are left, the result is never too long. A caller who uses permits meanwhile does not
+// change that: by then, at most v.Remaining of them fit. If none is left, the result is never too
+// short, except for a bucket that is used at several rates. It is 0 if the time is not known, as it
+// is not unless the store has just answered.
+func (l *Limit) NextPermit(v *Verdict) int64 {
+	if v.From != FromStore || v.GivenBack {
+		return 0
+	}
+	return registry[l.Kind].nextPermit(l, v)
+}
+
+// onlyUse reports whether the call of a verdict used all that is used of the limit.
+func (l *Limit) onlyUse(v *Verdict) bool { return l.Max-v.Remaining == v.Taken }
+
 // NoticeLife returns for how long after v.At a threshold is not reported again once a charge with
 // this verdict has reached it. That is until the end of the window if all permits come back then,
 // and otherwise a whole window. The window of a bucket is the time that an empty bucket takes to

@@ -146,6 +146,19 @@ func (slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
 	return 0
 }
 
+// nextPermit returns 0 if other calls used permits too, because the verdict does not say when the
+// first of them comes back.
+func (slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
+	switch {
+	case v.ResetAfter == 0:
+		return l.Window
+	case l.onlyUse(v):
+		return v.ResetAfter
+	default:
+		return 0
+	}
+}
+
 func (slidingLog) records(l *Limit, s *State, now int64) []Record {
 	live := s.liveAt(max(s.At, now), l.Window)
 	records := make([]Record, len(live))

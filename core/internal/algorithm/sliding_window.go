@@ -220,6 +220,21 @@ func (slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
 	return subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
 }
 
+// nextPermit returns the rest of the current sub-window if other calls used permits too, because the
+// verdict does not say in which sub-windows. Some of them may come back then.
+func (slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
+	switch {
+	case v.ResetAfter == 0:
+		return l.Window
+	case l.onlyUse(v):
+		return v.ResetAfter
+	case v.Remaining > 0:
+		return subWindowRest(v.At, l.Window)
+	default:
+		return 0
+	}
+}
+
 func (slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	return Word{
 		kind: l.Kind, full: l.Max, from: now, until: now + subWindowRest(now, l.Window), reset: now + freeAfter(s.At, now, l.Window),

@@ -229,6 +229,28 @@ func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 	return ends
 }
 
+// nextPermit subtracts from ResetAfter the time in which the other missing permits come back. The
+// number of units that come back in the last tick is not known, so that may be a tick more or less.
+//
+// With several rates, ResetAfter is the longest wait in the parts of this rate and of faster ones.
+// In each of them, permits come back at least as fast as at this rate. So the next one may come back
+// later than computed here, but not earlier. That does not hold if a faster part cannot hold as many
+// units as the burst has, because ResetAfter is then the time until no rate is in use.
+func (tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
+	if l.Max > maxUnits/ticks(l.Window, l.Tick) {
+		return 0
+	}
+	others := (l.Max - 1 - v.Remaining) * l.Permit
+	switch {
+	case v.ResetAfter == 0:
+		return l.refilledAfter(l.Permit, moment{v.At, ticks(v.At, l.Tick)})
+	case v.Remaining > 0:
+		return max(0, v.ResetAfter-ceilDiv(others, l.Refill)*l.Tick)
+	default:
+		return v.ResetAfter - others/l.Refill*l.Tick
+	}
+}
+
 func (tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	if s.More != l.shared {
 		return w, 0, false
