@@ -24,7 +24,7 @@ type call struct {
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
-	bySize    bool           // the cost was computed by CostBySize
+	unit      int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
 	readings  pathmatch.Readings
 
 	inspects        bool // this call looks for mistakes in how the service is put together

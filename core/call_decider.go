@@ -35,7 +35,7 @@ type appliedRule struct {
 	named   *namedRule     // the rule under the name that it counts this call by
 	own     *ruleLimit     // the limit of this subject in place of the rule's own
 	known   bool           // the functions of the rule ran for this call
-	bySize  bool           // the cost was computed by CostBySize
+	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
 	err     error          // why the subject is not known
 }
 

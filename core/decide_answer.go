@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
@@ -39,7 +40,7 @@ func (c *call) passUncounted() Answer {
 
 // answerVerdicts answers the call by the limit at a place, which binds it.
 func (c *call) answerVerdicts(at int) Answer {
-	c.writeHeaders(c.ResponseHeader())
+	c.writeHeaders(c.ResponseHeader(), at)
 	answer := c.reportAndAnswer(at)
 	if c.Passed() {
 		answer.completion = c.completion()
@@ -47,17 +48,29 @@ func (c *call) answerVerdicts(at int) Answer {
 	return answer
 }
 
-// writeHeaders tells the caller what was decided.
-func (c *call) writeHeaders(w adapter.HeaderWriter) {
+// writeHeaders tells the caller what was decided. The limit at a place binds the call.
+func (c *call) writeHeaders(w adapter.HeaderWriter, at int) {
 	if c.headers.Style == limitheader.None {
 		return
 	}
 	for i := range c.Len() {
 		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
-			c.headers.Add(&c.preparedAt(i).policy, c.Counter(i), v)
+			c.headers.Add(limitheader.Limit{Policy: &c.preparedAt(i).policy, Counter: c.Counter(i), Verdict: v, Unit: c.ruleOf(i).unit})
 		}
 	}
-	c.headers.Write(w)
+	c.headers.Write(w, c.retryAfter(at))
+}
+
+// retryAfter returns what a caller who is refused by the limit at a place is told to wait, or 0.
+func (c *call) retryAfter(at int) time.Duration {
+	switch {
+	case c.Passed():
+		return 0
+	case c.Verdict(at).Err != nil:
+		return retryStoreAfter
+	default:
+		return time.Duration(c.Verdict(at).RetryAfter) * time.Microsecond
+	}
 }
 
 // reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the
@@ -97,7 +110,7 @@ func (c *call) refuse(r *ruling) Answer {
 	rule := r.by.named
 	reason, cause := c.orCallerLeft(r.reason, rule.name, r.cause)
 	if reason == CostTooHigh {
-		c.bySize = r.by.bySize
+		c.unit = r.by.unit
 	}
 	rule.tally.Count(string(reason), string(FromNobody), tally.Bound, &c.place)
 	answer := c.answer(&Decision{Reason: reason, Rule: rule.name, Limit: *r.limit, Source: FromNobody})
@@ -141,7 +154,7 @@ func (c *call) answer(d *Decision) Answer {
 // refusal returns the reply to a refused call.
 func (c *call) refusal(d *Decision) *Refusal {
 	o := replies[d.Reason]
-	if d.Reason == CostTooHigh && c.bySize {
+	if d.Reason == CostTooHigh && c.unit > 0 {
 		o = tooLarge
 	}
 	refusal := newRefusal(c.parts.references, d, o, c.message(d), c.violated(d))

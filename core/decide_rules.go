@@ -161,9 +161,9 @@ func (c *call) cost(a *appliedRule) int64 {
 	if a.rule.Cost == nil {
 		return 1
 	}
-	c.bySize = false
+	c.unit = 0
 	cost := a.rule.Cost(c)
-	a.bySize = c.bySize
+	a.unit = c.unit
 	if cost < 0 {
 		c.log.NegativeCost(a.named.name, cost)
 		return 1

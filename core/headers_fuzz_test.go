@@ -23,7 +23,7 @@ func FuzzHeaders(f *testing.F) {
 	for c := range every {
 		every[c] = byte(c)
 	}
-	for style := range byte(4) {
+	for style := range byte(5) {
 		for _, some := range []string{string(every[:32]), string(every[32:64]), string(every[120:140])} {
 			f.Add(style, "", "", "/"+some, byte(core.SlidingWindow), int64(60e6), int64(100), int64(0), int64(0), int64(1), int64(1))
 		}
@@ -35,7 +35,9 @@ func FuzzHeaders(f *testing.F) {
 		f.Add(style, "", "", strings.Repeat("\x7f", 1024), byte(core.CalendarWindow), int64(366*24*3600*1e6), int64(1e12), int64(0), int64(1e12), int64(0), int64(0))
 		f.Add(style, "", "", "/a,b;q=1", byte(core.TokenBucket), int64(366*24*3600*1e6), int64(1), int64(70), int64(1), int64(0), int64(0))
 	}
-	styles := [...]core.HeaderStyle{core.HeadersDraft10, core.HeadersDraft7, core.HeadersXRateLimitDelta, core.HeadersDraft10 | core.HeadersXRateLimit}
+	styles := [...]core.HeaderStyle{
+		core.HeadersDraft10, core.HeadersDraft7, core.HeadersXRateLimitDelta, core.HeadersDraft10 | core.HeadersXRateLimit, core.HeadersDraft11,
+	}
 	f.Fuzz(func(t *testing.T, style byte, name, path, route string, kind byte, window, most, burst, remaining, retry, reset int64) {
 		if remaining < 0 || remaining > 1e12 || retry < 0 || retry > 1<<51 || reset < 0 || reset > 1<<51 {
 			return // no store returns that: the longest wait is 71 years
@@ -89,8 +91,8 @@ func (h receivedHeaders) check(burst int) (title string) {
 		wait = h.verdict.RetryAfter
 	}
 	seconds := (wait + 999_999) / 1_000_000
-	if h.style&core.HeadersDraft10 != 0 {
-		title = h.checkDraft10(int64(size), ceilSeconds(span), seconds)
+	if h.style&(core.HeadersDraft10|core.HeadersDraft11) != 0 {
+		title = h.checkLists(int64(size), max(1, ceilSeconds(span)), seconds)
 	}
 	// The older styles do not show such a limit.
 	if h.rule.Limit.Algorithm == core.Concurrency && h.verdict.RetryAfter == 0 {
@@ -105,7 +107,7 @@ func (h receivedHeaders) check(burst int) (title string) {
 			h.Errorf("RateLimit %q, want %q", got, want)
 		}
 		item := parseList(h.T, h.header["Ratelimit-Policy"])[0]
-		if w, _ := item.Params.Get("w"); item.Value != int64(size) || w != ceilSeconds(span) {
+		if w, _ := item.Params.Get("w"); item.Value != int64(size) || w != max(1, ceilSeconds(span)) {
 			h.Errorf("RateLimit-Policy %q, want %d in %v", h.header["Ratelimit-Policy"], size, span)
 		}
 	}
@@ -120,8 +122,8 @@ func (h receivedHeaders) check(burst int) (title string) {
 	return title
 }
 
-// checkDraft10 reads the two lists strictly. Here they have one entry each.
-func (h receivedHeaders) checkDraft10(size, span, seconds int64) (title string) {
+// checkLists reads the two lists strictly. Here they have one entry each.
+func (h receivedHeaders) checkLists(size, span, seconds int64) (title string) {
 	h.Helper()
 	policy, limit := parseList(h.T, h.header["Ratelimit-Policy"]), parseList(h.T, h.header["Ratelimit"])
 	if len(policy) != 1 || len(limit) != 1 || policy[0].Value != limit[0].Value {
@@ -133,6 +135,13 @@ func (h receivedHeaders) checkDraft10(size, span, seconds int64) (title string) 
 		want["qu"] = "concurrent-requests"
 		if h.verdict.RetryAfter == 0 {
 			delete(want, "t")
+		}
+	}
+	if h.style == core.HeadersDraft11 && (h.verdict.RetryAfter == 0 || h.verdict.Remaining > 0) {
+		if want["t"], _ = limit[0].Params.Get("t"); want["t"] == nil {
+			delete(want, "t") // when there is one, and which, is shown by other tests
+		} else if t, _ := want["t"].(int64); t < 1 || h.verdict.RetryAfter > 0 && t > seconds {
+			h.Errorf("t=%v, and the call was told to wait %d s", want["t"], seconds)
 		}
 	}
 	for _, item := range []httpsfv.Item{policy[0], limit[0]} {

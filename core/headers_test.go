@@ -97,7 +97,8 @@ func TestHeadersOfEachStyle(t *testing.T) {
 	const list, x = "Ratelimit Ratelimit-Policy", "X-Ratelimit-Limit X-Ratelimit-Remaining X-Ratelimit-Reset"
 	for style, want := range map[core.HeaderStyle]string{
 		0: list, core.HeadersDraft10: list, core.HeadersDraft7: list, core.HeadersXRateLimit: x, core.HeadersXRateLimitDelta: x,
-		core.HeadersDraft10 | core.HeadersXRateLimit:     list + " " + x,
+		core.HeadersDraft10 | core.HeadersXRateLimit: list + " " + x,
+		core.HeadersDraft11:                          list, core.HeadersDraft11 | core.HeadersXRateLimitDelta: list + " " + x,
 		core.HeadersDraft7 | core.HeadersXRateLimitDelta: list + " " + x, core.NoHeaders: "",
 	} {
 		for _, verdict := range []algorithm.Verdict{few, none} {

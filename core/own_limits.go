@@ -33,7 +33,7 @@ func (o OwnLimits) SetHeader(w adapter.HeaderWriter) {
 //
 //	{"limits":[{"name":"api","limit":100,"remaining":99,"reset":62,"window":60,"policy":"\"api\";q=100;w=60"}]}
 //
-// The numbers are those of the RateLimit headers. Times are in seconds. reset is the wait if no
+// The numbers are those of HeadersDraft10. Times are in seconds. reset is the wait if no
 // permit is left, and otherwise the time until all are back. Concurrency has no window, and has a
 // reset only while no slot is free. A block without an end has no reset.
 func (o OwnLimits) Reply() (status int, contentType string, body []byte) {

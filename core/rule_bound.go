@@ -145,10 +145,12 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 	if i > 0 {
 		title += "-" + limit.terms().SpanName() + b.again(i)
 	}
+	policy := limitheader.NewPolicy(title, limit.terms().AtOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots)
+	policy.Leased = b.Lease > 0
 	return &ruleLimit{
 		limit: limit, phrase: limit.terms().Phrase(),
 		counted: engine.Limit{Compiled: compiled, Max: int64(limit.Max), KeyTail: rediskey.LimitTail(name, b.Mode == DryRun, compiled)},
-		policy:  limitheader.NewPolicy(title, limit.terms().AtOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots),
+		policy:  policy,
 	}
 }
 

@@ -95,7 +95,7 @@ func CostBySize(unit int64) func(Request) int {
 	return func(r Request) int {
 		size := r.Size()
 		if c, ok := r.(*call); ok {
-			c.bySize = true
+			c.unit = unit
 		}
 		if size < 0 {
 			return unknownSize
@@ -115,9 +115,9 @@ const (
 // costs algorithm.LargestCost, for which unknownSize stands: an int may be smaller.
 func (c *call) permits(cost int) int64 {
 	switch {
-	case c.bySize && cost == unknownSize:
+	case c.unit > 0 && cost == unknownSize:
 		return algorithm.LargestCost
-	case c.bySize && cost == largeSize:
+	case c.unit > 0 && cost == largeSize:
 		return algorithm.LargestCost - 1
 	}
 	return min(int64(cost), algorithm.LargestCost-1)

@@ -19,12 +19,15 @@ type Policy struct {
 	size    int64  // the permits that can pass at once
 	seconds int64  // its span
 	slots   bool   // its permits are slots of calls in flight
+	// Leased says that processes take permits of the limit ahead of their use, and may give them
+	// back at any time.
+	Leased bool
 }
 
 // NewPolicy returns the Policy of a limit. The title is printable ASCII, and size is the number of
-// permits that can pass at once. Slots have no span.
+// permits that can pass at once. Slots have no span, and no span is shown as zero seconds.
 func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
-	label, seconds := quoted(title), waits.Seconds(span)
+	label, seconds := quoted(title), max(1, waits.Seconds(span))
 	p := Policy{
 		Title:   title,
 		Draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, seconds),

@@ -3,7 +3,9 @@
 package limitheader
 
 import (
+	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -19,6 +21,7 @@ const (
 	XRateLimit
 	XRateLimitDelta
 	None
+	Draft11
 )
 
 func (s Style) has(style Style) bool { return s&style != 0 }
@@ -26,12 +29,12 @@ func (s Style) has(style Style) bool { return s&style != 0 }
 // Check returns what is wrong with the style, or "".
 func (s Style) Check() string {
 	switch {
-	case s >= None<<1:
+	case s >= Draft11<<1:
 		return "is not a style of this package"
 	case s.has(None) && s != None:
 		return "NoHeaders goes with no other style"
-	case s.has(Draft10) && s.has(Draft7):
-		return "HeadersDraft10 and HeadersDraft7 write the same headers: choose one"
+	case bits.OnesCount8(uint8(s&(Draft7|Draft10|Draft11))) > 1:
+		return "HeadersDraft7, HeadersDraft10 and HeadersDraft11 write the same headers: choose one"
 	case s.has(XRateLimit) && s.has(XRateLimitDelta):
 		return "HeadersXRateLimit and HeadersXRateLimitDelta write the same headers: choose one"
 	default:
@@ -45,6 +48,9 @@ type Limit struct {
 	*Policy
 	Counter *algorithm.Counter
 	Verdict *algorithm.Verdict
+	// Unit is how many bytes a permit stands for, if the cost of the call is the size of its body;
+	// otherwise 0.
+	Unit int64
 }
 
 // atOnce returns how many permits of the limit can pass at one moment.
@@ -74,22 +80,20 @@ type Writer struct {
 }
 
 // Add adds a limit to the next reply.
-func (w *Writer) Add(p *Policy, c *algorithm.Counter, v *algorithm.Verdict) {
-	w.limits = append(w.limits, Limit{p, c, v})
-}
+func (w *Writer) Add(l Limit) { w.limits = append(w.limits, l) }
 
 // Write writes the headers of a reply, unless no limit was added, and forgets the limits. It adds a
 // line to RateLimit, so that each of several middlewares has its entry. The other headers describe
-// the limit that binds most.
-func (w *Writer) Write(to adapter.HeaderWriter) {
+// the limit that binds most. retryAfter is what a refused caller is told to wait, and otherwise 0.
+func (w *Writer) Write(to adapter.HeaderWriter, retryAfter time.Duration) {
 	if len(w.limits) > 1 {
 		w.dropSoft()
 	}
 	if len(w.limits) > 0 {
-		if w.Style.has(Draft10) {
-			w.writeDraft10(to)
+		if w.Style.has(Draft10 | Draft11) {
+			w.writeLists(to, retryAfter)
 		}
-		if w.Style != Draft10 {
+		if w.Style.has(Draft7 | XRateLimit | XRateLimitDelta) {
 			w.writeBinding(to)
 		}
 	}

@@ -38,9 +38,9 @@ func left(policy *limitheader.Policy, size, n int64) limitheader.Limit {
 // write writes the headers of one reply.
 func write(w *limitheader.Writer, to adapter.HeaderWriter, limits ...limitheader.Limit) {
 	for _, l := range limits {
-		w.Add(l.Policy, l.Counter, l.Verdict)
+		w.Add(l)
 	}
-	w.Write(to)
+	w.Write(to, 0)
 }
 
 func wantHeader(t *testing.T, got http.Header, want map[string]string) {

@@ -40,10 +40,10 @@ func TestPoliciesAreReusedForTheSameLimits(t *testing.T) {
 		to, want := http.Header{}, make([]string, len(policies))
 		for i, p := range policies {
 			l := left(p, 5, 1)
-			w.Add(l.Policy, l.Counter, l.Verdict)
+			w.Add(l)
 			want[i] = p.Draft10
 		}
-		w.Write(to)
+		w.Write(to, 0)
 		if got := to.Get("RateLimit-Policy"); got != strings.Join(want, ", ") {
 			t.Errorf("%s, want %q", got, want)
 		}

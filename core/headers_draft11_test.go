@@ -1,0 +1,127 @@
+package core_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// newDraft11 returns a limiter in this process that sends HeadersDraft11, and its clock, at 22:00.
+func newDraft11(t *testing.T, options core.Options) (limiter *core.Limiter, now *int64) {
+	t.Helper()
+	options.Headers = core.HeadersDraft11
+	limiter, now = newLimiter(t, options), new(time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro())
+	core.UseClock(limiter, func() int64 { return *now })
+	return limiter, now
+}
+
+// Each call comes a second after the one before.
+func TestDraft11(t *testing.T) {
+	fixed := core.PerMinute(2).Fixed()
+	banned := core.Rule{Name: "ban", Limit: core.PerMinute(1).Fixed(), Ban: core.Ban{After: 1, For: time.Hour}}
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		want  []string // RateLimit, and Retry-After if the call is refused
+	}{
+		"a sliding window":  {[]core.Rule{{Name: "a", Limit: core.PerMinute(3)}}, []string{`"a";r=2;t=61`, `"a";r=1`, `"a";r=0`, `"a";r=0;t=59 59`}},
+		"a log":             {[]core.Rule{{Name: "a", Limit: core.PerMinute(2).Log()}}, []string{`"a";r=1;t=60`, `"a";r=0`, `"a";r=0;t=58 58`}},
+		"a fixed window":    {[]core.Rule{{Name: "a", Limit: fixed}}, []string{`"a";r=1;t=60`, `"a";r=0;t=59`, `"a";r=0;t=58 58`}},
+		"a bucket":          {[]core.Rule{{Name: "a", Limit: core.PerMinute(6).Bucket(2)}}, []string{`"a";r=1;t=10`, `"a";r=0;t=9`, `"a";r=0;t=8 8`}},
+		"slots":             {[]core.Rule{{Name: "a", Limit: core.InFlight(1)}}, []string{`"a";r=0`, `"a";r=0;t=29 29`}},
+		"several limits":    {[]core.Rule{{Name: "a", Limit: fixed, Also: []core.Limit{core.PerCalendarDay(9, "UTC")}}}, []string{`"a";r=1;t=60, "a-day";r=8;t=7200`, `"a";r=0;t=59, "a-day";r=7;t=7199`, `"a";r=0;t=58, "a-day";r=7 58`}},
+		"a soft limit":      {[]core.Rule{{Name: "a", Limit: fixed, Mode: core.Soft}}, []string{`"a";r=1;t=60`, `"a";r=0;t=59`, `"a";r=0;t=58`}},
+		"a soft and a hard": {[]core.Rule{{Name: "a", Limit: fixed, Mode: core.Soft}, {Name: "b", Limit: fixed}}, []string{`"b";r=1;t=60`}},
+		"a lease":           {[]core.Rule{{Name: "a", Limit: fixed, Lease: 1}}, []string{`"a";r=1`, `"a";r=0`, `"a";r=0;t=58 58`}},
+		"a ban":             {[]core.Rule{banned}, []string{`"ban";r=0;t=60`, `"ban";r=0;t=3600 3600`, `"ban";r=0;t=3599 3599`}},
+	} {
+		limiter, now := newDraft11(t, core.Options{})
+		guard := newGuard(t, limiter, test.rules...)
+		for i, want := range test.want {
+			v := newView("GET", "/")
+			if answer := guard.Check(v); answer.Refusal != nil {
+				answer.Refusal.SetHeader(v.response)
+			}
+			if got := strings.TrimSpace(v.response.Get("RateLimit") + " " + v.response.Get("Retry-After")); got != want {
+				t.Errorf("%s, call %d: %s, want %s", name, i, got, want)
+			}
+			*now += time.Second.Microseconds()
+		}
+	}
+}
+
+// The time is that of the limit in force, which an operator may have set.
+func TestDraft11OfAnOverride(t *testing.T) {
+	limiter, _ := newDraft11(t, core.Options{Identify: whoSays})
+	bucket := core.PerMinute(6).Bucket(2)
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: bucket, NeedLogin: true, Overrides: true})
+	o := operator{t, limiter, "api", bucket}
+	o.max("user:a", 12)
+	v := by("a")
+	guard.Check(v)
+	if got := parseList(t, v.response["Ratelimit"])[0].Params; !slices.Equal(got.Names(), []string{"r", "t"}) || first(got.Get("t")) != int64(5) {
+		t.Errorf("%v", v.response)
+	}
+}
+
+func first(value any, _ bool) any { return value }
+
+// The RateLimit of a call that is refused because a store does not answer has no time after
+// Retry-After.
+func TestDraft11WithoutAStore(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft11})
+	failClosed := wide
+	failClosed.OnStoreError = core.FailClosed
+	for _, test := range []struct {
+		reset time.Duration
+		want  string
+	}{{2 * time.Second, `"fixed";r=4`}, {time.Second, `"fixed";r=4;t=1`}} {
+		answer := few
+		answer.ResetAfter = micros(test.reset)
+		core.UseAnswers(limiter, answer, algorithm.Verdict{Err: errors.New("down")})
+		v := newView("GET", "/")
+		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "fixed", Limit: core.PerMinute(5).Fixed()}, failClosed), v, 503)
+		if got := v.response.Get("RateLimit"); got != test.want {
+			t.Errorf("reset after %v: %s, want %s", test.reset, got, test.want)
+		}
+	}
+}
+
+// A rule that limits bytes says so, and stacked middlewares have a line each.
+func TestDraft11InBytes(t *testing.T) {
+	limiter, _ := newDraft11(t, core.Options{})
+	upload := newGuard(t, limiter, core.Rule{Name: "upload", Limit: core.PerMinute(10).Fixed(), Cost: core.CostBySize(1000)})
+	api := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(10).Fixed()})
+	v := newView("POST", "/")
+	v.size = 3500
+	wantStatus(t, api, v, 200)
+	wantStatus(t, upload, v, 200)
+	for name, want := range map[string][]string{
+		"Ratelimit-Policy": {`"api";q=10;w=60`, `"upload";q=10000;qu="content-bytes";w=60`},
+		"Ratelimit":        {`"api";r=9;t=60`, `"upload";r=6000;t=60`},
+	} {
+		if got := v.response[name]; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		parseList(t, v.response[name])
+	}
+}
+
+// A caller's own limits are shown in one form, whatever the headers are.
+func TestOwnLimitsDoNotDependOnTheHeaders(t *testing.T) {
+	limiter, _ := newDraft11(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(6).Bucket(6), Cost: core.CostBySize(1000)})
+	for range 2 {
+		v := newView("POST", "/")
+		v.size = 1000
+		wantStatus(t, guard, v, 200)
+	}
+	const want = `{"limits":[{"name":"api","limit":6,"remaining":4,"reset":20,"window":60,"policy":"\"api\";q=6;w=60"}]}`
+	if _, _, body := guard.OwnLimits(newView("GET", "/")).Reply(); string(body) != want {
+		t.Errorf("%s, want %s", body, want)
+	}
+}
