@@ -20,7 +20,7 @@ export RAPID_CHECKS ?= 20
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -36,6 +36,10 @@ redis: ## install redis-server and redis-cli unless they are there (the tests st
 
 curl: ## install curl unless it is there (the examples' own commands are tried with it)
 	@sh .ci/install curl
+
+proxies: ## install nginx and Caddy unless they are there (they ask before they forward calls)
+	@sh .ci/install nginx
+	@sh .ci/install caddy
 
 prometheus: ## install prometheus and promtool unless they are there (the dashboard and the alert rules are tried with them)
 	@sh .ci/install prometheus
@@ -82,7 +86,7 @@ race: ## run the library's tests under the race detector with the oldest depende
 extensions: redis compiler ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
 	@$(RACE) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
 
-processes: redis compiler curl prometheus ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
+processes: redis compiler curl proxies prometheus ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
 	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
 
 web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew

@@ -44,6 +44,7 @@ const (
 	codeCanceled          = 1
 	codeInvalidArgument   = 3
 	codeDeadlineExceeded  = 4
+	codePermissionDenied  = 7
 	codeResourceExhausted = 8
 	codeUnavailable       = 14
 	codeUnauthenticated   = 16

@@ -158,6 +158,9 @@ type attachment struct {
 	// following holds the present rules of a RuleSet; it is nil if rules is set.
 	following atomic.Pointer[followedRules]
 
+	// forwardAuth is set if a proxy asks about calls before it forwards them.
+	forwardAuth atomic.Bool
+
 	// The fields below are for Explain and Inspect.
 	calls   route.Notes
 	callers []uintptr // of the function that made the guard

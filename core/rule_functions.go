@@ -90,6 +90,8 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 // If the length is not known before the body is read, as in chunks or in gRPC, the call costs as
 // much as the smallest of the rule's limits lets through at once. So only one such call passes.
 // CostBySize panics if unit is less than 1.
+//
+//go:noinline // or isBySize would not know its functions
 func CostBySize(unit int64) func(Request) int {
 	must(unit >= 1, "CostBySize needs a unit of at least one byte")
 	return func(r Request) int {

@@ -182,7 +182,7 @@ func (s *ruleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*
 	var all []*boundRule
 	for key, g := range living {
 		bound, err := s.bind(key, rules)
-		wrong = append(wrong, err...)
+		wrong = append(append(wrong, err...), g.checkForwardAuth(bound)...)
 		next[g], all = bound, append(all, bound...)
 	}
 	if wrong != nil {

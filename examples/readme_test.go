@@ -34,6 +34,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
@@ -41,7 +42,7 @@ func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, p
 	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
-	_, _, _ = fmt.Print, console.New, operate.New
+	_, _, _, _ = fmt.Print, console.New, operate.New, nethttplimit.New
 	{
 %s
 	}

@@ -102,6 +102,9 @@ func parseProxy(text string) (prefix netip.Prefix, why string) {
 	return prefix.Masked(), ""
 }
 
+// TrustsNobody reports whether no peer is trusted.
+func (f *Finder) TrustsNobody() bool { return len(f.trusted) == 0 && !f.TrustsUnix }
+
 // Trusts reports whether a peer or a hop in its plain form is a trusted proxy.
 func (f *Finder) Trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {

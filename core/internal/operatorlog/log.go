@@ -23,6 +23,8 @@ type Log struct {
 	// By kind of error or rule.
 	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
 	noticeErrors, thresholdPanics, droppedNotices                                                                                                           throttle
+	// By the mistake.
+	untrustedAuthRequests, unreadableAuthRequests throttle
 	// By server.
 	breakers, connections, versions, evictions, losses, ignoredTags throttle
 	// By text.
@@ -38,7 +40,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
 		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
-		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices,
+		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices, &l.untrustedAuthRequests, &l.unreadableAuthRequests,
 		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags, &l.panics,
 	} {
 		t.close()

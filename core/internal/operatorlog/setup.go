@@ -64,7 +64,7 @@ func (l *Log) NoIdentify(rule string) {
 func (l *Log) RouteUnknown(limit string) {
 	if l.unknownRoutes.first(limit) {
 		l.logger.Warn("accesslimit: a rule without a Name runs before the route is known, so the calls of all routes share one counter",
-			slog.String("limit", limit), slog.String("change", "give the rule a Name or Paths, or attach it to each route (in chi by With, not Use)"))
+			slog.String("limit", limit), slog.String("change", "give the rule a Name or Paths, or attach it to each route (for chi there is package chilimit)"))
 	}
 }
 

@@ -17,11 +17,20 @@ func (s *Scope) Applies(v adapter.View, readings *Readings) bool {
 	return s.MatchesPath(readings)
 }
 
+// UnsureView is a LooseView that does not know the router.
+type UnsureView interface {
+	adapter.LooseView
+	RouterUnknown()
+}
+
 // LoosenessOf returns the spellings that the router of a call does not distinguish.
 func LoosenessOf(v adapter.View) (l Looseness) {
 	view, ok := v.(adapter.LooseView)
 	if !ok {
 		return 0
+	}
+	if _, unsure := v.(UnsureView); unsure {
+		l |= Unsure
 	}
 	anyCase, anySlash := view.Loose()
 	if anyCase {

@@ -51,6 +51,9 @@ func Explain(s *Scope, method, route, routed string, loose Looseness) (matches b
 		}
 	}
 	excepted, why := s.except.explainAll(readings, loose)
+	if excepted && loose&Unsure != 0 {
+		excepted, why = s.except.explainAll(read(route, routed, 0), 0)
+	}
 	if why == "" && because == everyCall {
 		why = notExcepted(readings[0], &s.except)
 	}
@@ -124,7 +127,7 @@ func notExcepted(r reading, exceptions *patterns) string {
 
 // match returns the index of the first pattern that matches a reading, or -1.
 func (p *patterns) match(r reading, loose Looseness) int {
-	return slices.IndexFunc(p[loose], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, r.folded) })
+	return slices.IndexFunc(p[loose&^Unsure], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, r.folded) })
 }
 
 func (p *patterns) noMatch() string {

@@ -19,7 +19,7 @@ type Scope struct {
 
 // patterns holds path patterns in four forms, indexed by Looseness: for routers that ignore
 // nothing, ASCII case, trailing slashes, or both.
-type patterns [4][]string
+type patterns [forms][]string
 
 // NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every
 // call.
@@ -53,18 +53,26 @@ func (s *Scope) MatchesMethod(method string) bool {
 
 // MatchesPath reports whether a path is in the scope. A path pattern applies if any reading of the
 // path matches it, and an exception only if all readings match. The router uses one of these
-// readings; a single canonical path would leave gaps in every framework.
+// readings; a single canonical path would leave gaps in every framework. If it is not known what the
+// router distinguishes, a pattern applies if one of the routers would choose it, and an exception only
+// if each would.
 func (s *Scope) MatchesPath(r *Readings) bool {
 	if len(s.paths[0]) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
 		return false
 	}
-	excepted := s.except.matcher(r.loose)
-	return slices.ContainsFunc(r.texts, func(text string) bool { return !excepted(text) })
+	return !s.except.matchAll(r.texts, r.loose) || r.loose&Unsure != 0 && !s.except.matchAll(r.exact, 0)
+}
+
+// matchAll reports whether each reading matches any of the patterns.
+func (p *patterns) matchAll(readings []string, loose Looseness) bool {
+	matches := p.matcher(loose)
+	return !slices.ContainsFunc(readings, func(text string) bool { return !matches(text) })
 }
 
 // matcher returns a function that reports whether a reading matches any of the patterns.
 func (p *patterns) matcher(loose Looseness) func(text string) bool {
+	form := loose &^ Unsure
 	return func(text string) bool {
-		return slices.ContainsFunc(p[loose], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, text) })
+		return slices.ContainsFunc(p[form], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, text) })
 	}
 }

@@ -2,6 +2,7 @@ package pathmatch_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -14,6 +15,7 @@ type rule struct{ Methods, Paths, Except []string }
 type call struct {
 	method, route, path string
 	anyCase, anySlash   bool
+	unsure              bool
 }
 
 func at(route, path string) call { return call{method: "GET", route: route, path: path} }
@@ -34,6 +36,9 @@ func (c *call) loose() (loose pathmatch.Looseness) {
 	}
 	if c.anySlash {
 		loose |= pathmatch.AnySlash
+	}
+	if c.unsure {
+		loose |= pathmatch.Unsure
 	}
 	return loose
 }
@@ -231,10 +236,16 @@ func TestLooseRouters(t *testing.T) {
 		{rule{Paths: []string{"/"}}, "//", [4]bool{true, true, true, true}},
 	} {
 		for loose, want := range test.want {
-			v := call{"GET", "", test.path, loose&letters != 0, loose&slashes != 0}
+			v := at("", test.path)
+			v.anyCase, v.anySlash = loose&letters != 0, loose&slashes != 0
 			if got := applies(test.rule, v); got != want {
 				t.Errorf("paths %q, except %q, call %q, any case %v, any slash %v: applies %v", test.rule.Paths, test.rule.Except, test.path, v.anyCase, v.anySlash, got)
 			}
+		}
+		// Of a router that is not known, the rule applies if it applies for one of these.
+		unsure := call{method: "GET", path: test.path, anyCase: true, anySlash: true, unsure: true}
+		if got := applies(test.rule, unsure); got != slices.Contains(test.want[:], true) {
+			t.Errorf("paths %q, except %q, call %q of a router that is not known: applies %v", test.rule.Paths, test.rule.Except, test.path, got)
 		}
 	}
 }

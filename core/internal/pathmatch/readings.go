@@ -14,7 +14,11 @@ type Looseness uint8
 const (
 	AnyCase  Looseness = 1 << iota // ASCII letters in any case
 	AnySlash                       // with or without trailing slashes
+	Unsure                         // it is not known whether the router does not distinguish these
 )
+
+// forms is the number of forms that a pattern has, one for each Looseness but for Unsure.
+const forms = Unsure
 
 // Readings holds the ways in which a router, or a server behind it, could read the path of one
 // call: the pattern of the matched route, the path that the framework routes, that path decoded,
@@ -22,6 +26,7 @@ const (
 // semicolon, treat a backslash as a slash, or both. The zero value is empty.
 type Readings struct {
 	texts []string
+	exact []string // the texts that are not folded, if the router may distinguish them
 	loose Looseness
 }
 
@@ -31,7 +36,7 @@ func (r *Readings) Empty() bool { return len(r.texts) == 0 }
 // Clear empties r for another call, and keeps its memory.
 func (r *Readings) Clear() {
 	clear(r.texts)
-	r.texts, r.loose = r.texts[:0], 0
+	r.texts, r.exact, r.loose = r.texts[:0], nil, 0
 }
 
 // Read adds the readings of a call's route, which may be "", and of its path.
@@ -40,6 +45,9 @@ func (r *Readings) Read(route, routed string, loose Looseness) {
 	for _, text := range spellings(route, routed) {
 		if text == "" {
 			continue
+		}
+		if loose&Unsure != 0 {
+			r.exact = append(r.exact, text)
 		}
 		text = loose.fold(text)
 		if !slices.Contains(r.texts, text) {

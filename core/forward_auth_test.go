@@ -1,0 +1,148 @@
+package core_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/internal/logtest"
+)
+
+// asking returns the request of a trusted proxy about a call from 203.0.113.7.
+func asking(method, uri string) *fakeView {
+	return newView("GET", "/auth").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7").
+		with("X-Forwarded-Method", method).with("X-Forwarded-Uri", uri).with("X-Forwarded-Host", "service.test").with("Host", "auth.test")
+}
+
+// forwardAuth returns a function that returns the status for the request of a proxy.
+func forwardAuth(t testing.TB, check *core.Check) (ask func(adapter.View) int) {
+	t.Helper()
+	decide, err := check.ForwardAuth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(v adapter.View) int { return status(decide(v)) }
+}
+
+// The rules see the call that the proxy asks about, and not its request.
+func TestForwardAuth(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var event core.Event
+		options.ClientIP, options.OnDecision = proxies, func(_ context.Context, e core.Event) { event = e }
+		limiter := newLimiter(t, options)
+		ask := forwardAuth(t, limiter.MustCheck(
+			core.Rule{Name: "posts", Seconds: 600, MaxCount: 1, Methods: []string{"POST"}, Paths: []string{"/posts/*"}, Except: []string{"/posts/free"}},
+			core.Rule{Name: "hosts", Seconds: 600, MaxCount: 100, Key: core.Join(core.ByHost, core.ByQuery("q"))},
+		))
+		for _, step := range []struct {
+			method, uri string
+			status      int
+		}{
+			{"POST", "/posts/1", 200}, {"POST", "/posts/1?x", 429}, {"POST", "/Posts/2/", 429}, {"POST", "/x/../posts/3", 429},
+			{"POST", "http://a.test/posts/4", 429}, {"POST", "//posts/5", 429}, {"GET", "/posts/1", 200}, {"POST", "/posts/free", 200},
+			{"POST", "/posts/FREE", 429}, {"POST", "/posts/%66ree", 429}, {"POST", "/posts/free/", 429}, {"POST", "/posts/free?x", 200}, {"POST", "/other", 200},
+		} {
+			if got := ask(asking(step.method, step.uri)); got != step.status {
+				t.Errorf("%s %s: %d, want %d", step.method, step.uri, got, step.status)
+			}
+		}
+		if got := ask(asking("GET", "/a?q=1")); got != 200 || event.Method != "GET" || event.Path != "/a" || event.ClientIP.String() != "203.0.113.7" {
+			t.Errorf("%d, and the event is %+v", got, event)
+		}
+		if want := "host:service.test|query:q:" + core.Digest("1"); event.Decision.Key != want {
+			t.Errorf("counted as %s, want %s", event.Decision.Key, want)
+		}
+	})
+}
+
+// A request that a peer without trust makes, or that does not say which call it is about, gets 403
+// and charges nothing. The log says so, and not each time.
+func TestForwardAuthIsRefused(t *testing.T) {
+	without := func(name string) *fakeView {
+		v := asking("GET", "/a")
+		v.request.Del(name)
+		return v
+	}
+	for name, test := range map[string]struct {
+		view *fakeView
+		log  []string
+	}{
+		"a stranger":          {asking("GET", "/a").from("198.51.100.1"), []string{"level=WARN", "a peer that is not trusted asked", "peer=198.51.100.1", "TrustedProxies"}},
+		"an untrusted socket": {asking("GET", "/a").from(""), []string{"level=WARN", "a peer that is not trusted asked", `peer="a unix socket"`}},
+		"no method":           {without("X-Forwarded-Method"), []string{"level=WARN", "X-Forwarded-Method is missing", "peer=10.0.0.1"}},
+		"no target":           {without("X-Forwarded-Uri"), []string{"level=WARN", "X-Forwarded-Uri is missing"}},
+		"no host":             {without("X-Forwarded-Host"), []string{"level=WARN", "X-Forwarded-Host is missing"}},
+		"two targets":         {asking("GET", "/a").with("X-Forwarded-Uri", "/b"), []string{"level=WARN", "X-Forwarded-Uri is there more than once"}},
+		"no target of a call": {asking("GET", "nonsense"), []string{"level=WARN", "X-Forwarded-Uri is not the target"}},
+		"an empty method":     {asking("", "/a"), []string{"level=WARN", "X-Forwarded-Method is not a method"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logtest.Log
+			var heard decisions
+			limiter := newLimiter(t, core.Options{ClientIP: proxies, Logger: log.Logger(), OnDecision: heard.note})
+			ask := forwardAuth(t, limiter.MustCheck(core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Key: core.Global}))
+			for range 3 {
+				if got := ask(test.view); got != http.StatusForbidden {
+					t.Errorf("%d, want 403", got)
+				}
+			}
+			warned(t, &log, 1, test.log...)
+			if got := ask(asking("GET", "/a")); got != 200 {
+				t.Errorf("%d: a permit is missing", got)
+			}
+			heard.last(t, 1)
+		})
+	}
+}
+
+// Rules that need the end or the body of a call are refused when they are made.
+func TestForwardAuthOfWrongRules(t *testing.T) {
+	bySize := core.Rule{Name: "upload", Limit: core.PerHour(9), Cost: core.CostBySize(1 << 10)}
+	byHeader := core.Rule{Name: "upload", Limit: core.PerHour(9), Cost: func(core.Request) int { return 1 }}
+	trusting := newLimiter(t, core.Options{ClientIP: proxies})
+	wrong := func(check *core.Check) error {
+		_, err := check.ForwardAuth()
+		return err
+	}
+	const why = "needs the length of the body, which a proxy that asks first does not send"
+	wantRuleError(t, wrong(trusting.MustCheck(bySize)), "upload", "Cost", "CostBySize")
+	wantRuleError(t, wrong(newLimiter(t, core.Options{}).MustCheck(byHeader)), "", "Options.ClientIP.TrustedProxies", "[]")
+	for _, rule := range []core.Rule{
+		{Name: "n", Seconds: 1, Count: func(int) bool { return true }}, {Name: "n", Limit: core.InFlight(1)},
+	} {
+		if _, err := trusting.Check(rule); err == nil || !strings.Contains(err.Error(), "needs a middleware, which knows") {
+			t.Errorf("%+v: %v", rule, err)
+		}
+	}
+
+	set := newRuleSet(t, trusting, byHeader)
+	ask := forwardAuth(t, set.MustCheck("upload"))
+	inHandler := newRuleSet(t, newLimiter(t, core.Options{ClientIP: proxies}), byHeader)
+	check := inHandler.MustCheck("upload")
+	if err := set.Replace("2", bySize); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("Replace: %v", err)
+	}
+	if got := ask(asking("GET", "/")); got != 200 {
+		t.Errorf("%d by the rules in force", got)
+	}
+	if err := inHandler.Replace("2", bySize); err != nil || check.Rules()[0].Cost == nil {
+		t.Errorf("Replace for a handler: %v", err)
+	}
+}
+
+// A refusal is never permission, even if Reply gives it a status of success.
+func TestForwardAuthRefusesInSpiteOfReply(t *testing.T) {
+	for reply, want := range map[int]int{200: 429, 204: 429, 299: 429, 302: 302, 403: 403} {
+		limiter := newLimiter(t, core.Options{ClientIP: proxies, Reply: func(_ core.Request, r core.Refusal) core.Refusal {
+			r.Status = reply
+			return r
+		}})
+		ask := forwardAuth(t, limiter.MustCheck(core.Rule{Name: "n", Seconds: 600, MaxCount: 1}))
+		if first, second := ask(asking("GET", "/")), ask(asking("GET", "/")); first != 200 || second != want {
+			t.Errorf("Reply with %d: %d, %d, want 200 and %d", reply, first, second, want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package examples_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// asksOf are the lines of PROXIES.md by which a proxy asks, by how they begin.
+var asksOf = map[string]string{"nginx": "location / {\n  auth_request", "caddy": "route {"}
+
+// sites runs a test behind each proxy.
+func sites(t *testing.T, test func(t *testing.T, name string, s *site)) {
+	for name, start := range asksOf {
+		t.Run(name, func(t *testing.T) { test(t, name, newSite(t, name, fenced(t, "PROXIES.md", start))) })
+	}
+}
+
+// get returns a request with further lines of its header.
+func get(target string, lines ...string) string {
+	return "GET " + target + " HTTP/1.1\r\n" + strings.Join(append(lines, "\r\n"), "\r\n")
+}
+
+const hostA = "Host: a.test"
+
+// With the configurations on the page, callers get the status and the headers of the limits, and the
+// service gets the calls that may go on, with their bodies.
+func TestProxiesAsk(t *testing.T) {
+	sites(t, func(t *testing.T, _ string, s *site) {
+		const post = "POST /limited/a?b HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nhello"
+		for i, want := range []struct {
+			request, served, policy string
+			status                  int
+			waits                   bool
+		}{
+			{post, "POST /limited/a?b hello", `"limited";q=2`, 200, false},
+			{post, "POST /limited/a?b hello", `"limited";q=2`, 200, false},
+			{post, "", `"limited";q=2`, 429, true},
+			{get("/limited/a", hostA), "GET /limited/a ", `"all";q=1000`, 200, false},
+			{get("/private/a", hostA), "", "", 401, false},
+			{get("/private/a", hostA, "Authorization: Bearer broken"), "", "", 503, true},
+		} {
+			status, header := s.send(want.request)
+			left, policy := header.Get("Ratelimit"), header.Get("Ratelimit-Policy")
+			if status != want.status || (left == "") != (want.policy == "") || !strings.HasPrefix(policy, want.policy) || (header.Get("Retry-After") != "") != want.waits {
+				t.Errorf("call %d: %d, %v, want %+v", i, status, header, want)
+			}
+			if login := header.Get("Www-Authenticate"); (login != "") != (status == 401) {
+				t.Errorf("call %d: %d with WWW-Authenticate %q", i, status, login)
+			}
+			if served := taken(s.served); served != want.served {
+				t.Errorf("call %d: the service got %q, want %q", i, served, want.served)
+			}
+		}
+	})
+}
+
+// The limiter knows the call as the service gets it, whatever its caller writes.
+func TestProxiesAskAboutHostileCalls(t *testing.T) {
+	long, huge := "/"+strings.Repeat("a", 6000), "/"+strings.Repeat("a", 40_000)
+	sites(t, func(t *testing.T, name string, s *site) {
+		for _, test := range []struct{ request, nginx, caddy string }{
+			{get("/a%2Fb?c", hostA), "200 GET a.test /a%2Fb", ""},
+			{get("//b.test//a", "Host: A.test:80"), "200 GET a.test //b.test//a", ""},
+			{get("http://b.test/a", hostA), "200 GET b.test /a", ""},
+			{get("http://b.test", hostA), "200 GET b.test /", ""},
+			{get("/a%0d%0aX-Forwarded-Host:%20b.test", hostA), "200 GET a.test /a%0d%0aX-Forwarded-Host:%20b.test", ""},
+			{get("/a#b", hostA), "403", "200 GET a.test /a#b"}, // Caddy sends /a%23b
+			{get("/%zz", hostA), "400", ""},
+			{get("/a", "Host: a.test, b.test"), "400", ""},
+			{get("/a", hostA, "X-Forwarded-Method: POST", "X-Forwarded-Uri: /b", "X-Forwarded-Host: b.test", "X-Forwarded-For: 192.0.2.1"), "200 GET a.test /a", ""},
+			{get("/a", hostA, "X-Forwarded-Uri: /b", "X-Forwarded-Uri: /c", "X-Forwarded-Host: ", "X-Forwarded-For: x"), "200 GET a.test /a", ""},
+			{get("/a", hostA, "Connection: X-Forwarded-Method, X-Forwarded-Uri, X-Forwarded-Host, X-Forwarded-For"), "200 GET a.test /a", ""},
+			{get("/limit", hostA, "X-Forwarded-Uri: /b"), "404", "200 GET a.test /limit"}, // nginx asks there
+			{get(long, hostA), "200 GET a.test " + long, ""},
+			{get(huge, hostA), "414", "200 GET a.test " + huge},
+			{"GET /a HTTP/1.0\r\n\r\n", "200 GET service.test /a", "200 GET  /a"}, // nginx takes its own name
+			{"OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n", "400", "200"},          // Caddy answers by itself
+			{"PURGE /a HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", "200 PURGE a.test /a", ""},
+			{"G@T /a HTTP/1.1\r\nHost: a.test\r\n\r\n", "400", ""},
+		} {
+			want := test.nginx
+			if name == "caddy" && test.caddy != "" {
+				want = test.caddy
+			}
+			status, _ := s.send(test.request)
+			asked, served := taken(s.asked), taken(s.served)
+			if got := strings.TrimSpace(fmt.Sprint(status, " ", asked)); got != want || (served == "") != (asked == "") {
+				t.Errorf("%.80q: %.80q, want %.80q; the service got %.80q", test.request, got, want, served)
+			}
+		}
+	})
+}
+
+// While the limiter is away, no call passes.
+func TestProxiesAskInVain(t *testing.T) {
+	sites(t, func(t *testing.T, name string, s *site) {
+		_ = s.auth.Close()
+		want := map[string]int{"nginx": http.StatusInternalServerError, "caddy": http.StatusBadGateway}[name]
+		if status, _ := s.send(get("/a", hostA)); status != want || taken(s.served) != "" {
+			t.Errorf("status %d, want %d", status, want)
+		}
+	})
+}
+
+// Caddy's own directive does the same, but that only refusals have the headers.
+func TestForwardAuthOfCaddy(t *testing.T) {
+	s := newSite(t, "caddy", fenced(t, "PROXIES.md", "forward_auth"))
+	for _, want := range []int{200, 200, 429} {
+		status, header := s.send("POST /limited/a HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n")
+		if refused := header.Get("Ratelimit") != "" && header.Get("Retry-After") != ""; status != want || refused != (want == 429) {
+			t.Errorf("%d, %v, want %d", status, header, want)
+		}
+	}
+}
