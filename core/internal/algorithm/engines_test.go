@@ -155,6 +155,24 @@ func (e *engines) ban(key string, span int64) {
 	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: algorithm.ImposeBan, keys: []string{key}, argv: algorithm.AppendImpose(nil, span), writes: []string{key}})
 }
 
+func (e *engines) pause(key string, p algorithm.Pause) (paused algorithm.Paused) {
+	paused, _ = e.process.Pause(context.Background(), []byte(key), &p)
+	longer := int64(0)
+	if paused.Longer {
+		longer = 1
+	}
+	e.add(step{
+		said: fmt.Sprintf("pause %s: %+v", key, p), script: algorithm.PauseBan, keys: []string{key}, argv: algorithm.AppendPause(nil, &p),
+		writes: []string{key}, want: []any{paused.Lasts, longer, paused.At},
+	})
+	return paused
+}
+
+func (e *engines) pauseOver(key string) {
+	_ = e.process.PauseOver(context.Background(), []byte(key))
+	e.add(step{said: "the pause of " + key + " is over", script: algorithm.PauseOver, keys: []string{key}, writes: []string{key}, want: []any{}})
+}
+
 func (e *engines) reset(key string) {
 	_, _ = e.process.Reset(context.Background(), []byte(key))
 	e.add(step{said: "reset " + key, script: &forget, keys: []string{key}, writes: []string{key}})

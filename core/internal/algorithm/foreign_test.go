@@ -64,6 +64,8 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	of := l.Properties()
 	if of.Watches {
 		all["impose"] = attempt{algorithm.ImposeBan, []string{key}, algorithm.AppendImpose(nil, second)}
+		all["pause"] = attempt{algorithm.PauseBan, []string{key}, algorithm.AppendPause(nil, &algorithm.Pause{Span: second, Longest: hour})}
+		all["pause over"] = attempt{algorithm.PauseOver, []string{key}, nil}
 		return all
 	}
 	if of.Notes {

@@ -56,6 +56,8 @@ var (
 	Renew     = assemble("algorithms", "", "concurrency_renew.lua")
 	Records   = assemble("algorithms", "", "sliding_log_records.lua")
 	ImposeBan = assemble("algorithms", "", "ban_impose.lua")
+	PauseBan  = assemble("algorithms", "", "ban_pause.lua")
+	PauseOver = assemble("algorithms", "", "ban_pause_over.lua")
 )
 
 // DecideScript returns the script that decides these counters together: decide.lua, within

@@ -12,6 +12,7 @@ import (
 func scripts() map[string]*algorithm.Script {
 	all := map[string]*algorithm.Script{
 		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records, "impose ban": algorithm.ImposeBan,
+		"pause": algorithm.PauseBan, "pause over": algorithm.PauseOver,
 	}
 	var mixed []algorithm.Counter
 	var charges []algorithm.Charge

@@ -31,6 +31,11 @@ type Store interface {
 	// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
 	// microseconds since the epoch, and whether that is later than before. key is the ban's.
 	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
+	// Pause begins a pause of the calls that go out, or makes it longer. key is that of the subject's
+	// ban.
+	Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error)
+	// PauseOver forgets the refusals before a pause that is over.
+	PauseOver(ctx context.Context, key []byte) error
 	// Reset forgets keys of one subject, and reports whether any was there.
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	// InBackground runs a task that nobody waits for, except Close.

@@ -16,7 +16,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 	"github.com/accesslimit/accesslimit/core/internal/denycache"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/fallback"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/lease"
@@ -37,6 +36,8 @@ type Shared interface {
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
 	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
+	Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error)
+	PauseOver(ctx context.Context, key []byte) error
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
 	// Panicked reports a panic that was caught.
@@ -230,22 +231,6 @@ func (s *Store) whereMade(ctx context.Context, charges []algorithm.Charge, share
 		return err
 	}
 	return errors.Join(err, shared(ctx, others))
-}
-
-// Ban bans a subject by hand. It returns when the ban ends, and whether that is later than before.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
-	defer s.denied.Invalidate(key)
-	ends, changed, err = s.Shared.Ban(ctx, key, span)
-	switch {
-	case err == nil && changed:
-		s.Bans.SawStoreTime(ends - span)
-		s.Bans.Remember(key, span, true)
-	case err == nil:
-		s.Bans.Remember(key, max(span, ends-s.Bans.StoreTime()), true) // the store's clock may not be known yet
-	case failure.ClassOf(err).MayHaveCharged():
-		s.Bans.Remember(key, span, true)
-	}
-	return ends, changed, err
 }
 
 // Reset forgets keys of one subject, including leased permits and what was counted here. It reports

@@ -107,6 +107,28 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, chan
 	return ends, changed, nil
 }
 
+// Pause begins a pause of the calls that go out, or makes it longer. key is that of the subject's
+// ban.
+func (s *Store) Pause(_ context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
+	s.locked(key, func(shard *shard, hash uint64, t instant) {
+		e := s.entry(shard, key, hash, t, nil)
+		var lives int64
+		now, lives = e.state.Pause(t.now, p)
+		e.freshAt = t.awake + lives
+	})
+	return now, nil
+}
+
+// PauseOver forgets the refusals before a pause that is over.
+func (s *Store) PauseOver(_ context.Context, key []byte) error {
+	s.change(key, func(e *entry, t instant) {
+		if e.state.PauseOver(t.now) {
+			e.freshAt = t.awake
+		}
+	})
+	return nil
+}
+
 // BanOf returns the state of the ban with a key, and the time in microseconds since the epoch.
 func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
 	now = s.Now()

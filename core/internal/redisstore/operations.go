@@ -102,6 +102,28 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, ch
 	return ends, changed, err
 }
 
+// Pause begins a pause of the calls that go out, or makes it longer. key is that of the subject's
+// ban.
+func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
+	err = s.withTimeout(ctx, func(deadline context.Context) error {
+		args := algorithm.AppendPause(onKey(algorithm.PauseBan, key), p)
+		reply, err := s.runScript(deadline, newOperation(algorithm.PauseBan, args))
+		if err == nil {
+			now, err = algorithm.ReadPaused(reply)
+		}
+		return err
+	})
+	return now, err
+}
+
+// PauseOver forgets the refusals before a pause that is over.
+func (s *Store) PauseOver(ctx context.Context, key []byte) error {
+	return s.withTimeout(ctx, func(deadline context.Context) error {
+		_, err := s.runScript(deadline, newOperation(algorithm.PauseOver, onKey(algorithm.PauseOver, key)))
+		return err
+	})
+}
+
 // Reset deletes keys of one hash tag, and reports whether any existed. One command for all of them
 // takes no longer than Timeout.
 func (s *Store) Reset(ctx context.Context, keys ...[]byte) (changed bool, err error) {
