@@ -31,6 +31,9 @@ type Front[Rule any] interface {
 	// order in which they were attached, and the number of further Guards and Checks that are not
 	// listed.
 	Attached() (rules []AttachedRule[Rule], notListed int)
+	// Outgoing prepares a rule for calls that go out, and lists it among the attached ones. The
+	// error is that of Guard.
+	Outgoing(rule Rule) (Outgoing, error)
 	// Trial begins a report on how calls would be decided. Its engine asks this store.
 	Trial(engine.Store) Trial
 	// CheckSubject returns what is wrong with a subject that an operator passes, or nil.

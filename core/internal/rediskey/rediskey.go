@@ -17,8 +17,9 @@
 // by ## and the first 32 hex digits of the SHA-256 of that NAME.
 //
 // Beside the counters of a subject lie its override, under PREFIX:{SUBJECT}:NAME:ov1, the author of
-// a ban by hand, under PREFIX:{SUBJECT}:NAME:by1, and the notice that a fraction of a limit was
-// reached, under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000.
+// a ban by hand, under PREFIX:{SUBJECT}:NAME:by1, the notice that a fraction of a limit was reached,
+// under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000, and the slot of the first call after a pause,
+// under PREFIX:{SUBJECT}:NAME%probe:cc1:10000000.
 package rediskey
 
 import (
@@ -49,6 +50,9 @@ const dryMark = "%dry"
 
 // noticeMark follows the name in the keys of notices, with a version and the fraction behind it.
 const noticeMark = "%n2-"
+
+// probeMark follows the name in the key of the slot for the first call after a pause.
+const probeMark = "%probe"
 
 // IsPrefix reports whether a text can be a prefix of keys. It must have at most 40 letters, digits
 // and -._~:/@, so that it neither opens a brace nor needs an escape.
@@ -89,6 +93,13 @@ func NoticeTail(name string, dry bool, limit *algorithm.Limit, fraction float64)
 		tail = append(tail, dryMark...)
 	}
 	return string(append(append(tail, ':'), limit.Span()...))
+}
+
+// ProbeTail returns the end of the key of the slot that the first call after a pause takes. No name
+// ends in the mark.
+func ProbeTail(name string, slot *algorithm.Limit) string {
+	tail := append(append(appendName(nil, name, false), probeMark...), ':')
+	return string(append(tail, slot.Span()...))
 }
 
 // OverrideIndex returns the keys under which the subjects of a name's overrides are listed, in

@@ -1,0 +1,20 @@
+package limiter
+
+import "github.com/accesslimit/accesslimit/core/internal/engine"
+
+// Outgoing is a rule for calls that go out, as core has prepared it.
+type Outgoing struct {
+	// Counted has the bucket of turns, then the limit of calls in flight if there is one, and the ban
+	// that pauses are kept in.
+	Counted *engine.Rule
+	// Probe is a single slot, which the first call after a pause takes.
+	Probe engine.Limit
+	// Count counts a decision for Stats. The reason and the source are core's.
+	Count func(reason, source string)
+	// Source is where counters are kept, as core names it.
+	Source string
+	// StoreFailed counts and logs that the store did not answer a call.
+	StoreFailed func(err error)
+	// Attached keeps the rule on the list of attached rules.
+	Attached any
+}

@@ -1,0 +1,52 @@
+package core
+
+import (
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
+)
+
+// probeLost is the time after which another call may take the place of a probe that did not return.
+const probeLost = 10 * time.Second
+
+// Outgoing implements limiter.Front. A pause is a ban by hand, so that operators see pauses, and lift
+// them, where they see bans.
+func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
+	rule.Ban = Ban{ByHand: true}
+	if why := onlyBuckets(&rule.Limit); why != "" {
+		return limiter.Outgoing{}, &RuleError{Rule: rule.Name, Field: "Limit", Value: rule.Limit, Why: why}
+	}
+	if wrong := f.registry.checkAll([]Rule{rule}, false); wrong != nil {
+		return limiter.Outgoing{}, joinRuleErrors(wrong)
+	}
+	g := &Guard{front: f}
+	g.rules = bind([]Rule{rule}, true, f.registry.tallies)
+	if err := f.registry.attach(&g.attachment); err != nil {
+		return limiter.Outgoing{}, err
+	}
+	named := g.rules[0].fixed
+	return limiter.Outgoing{
+		Counted: &named.counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
+	}, nil
+}
+
+// probeOf returns the slot that the first call after a pause takes.
+func probeOf(name string) engine.Limit {
+	slot := &prepare(InFlight(1).LostAfter(probeLost)).compiled
+	return engine.Limit{Compiled: slot, Max: slot.Max, KeyTail: rediskey.ProbeTail(name, slot)}
+}
+
+// counter returns a function that counts decisions of a rule.
+func (f *front) counter(of *tally.Tally) func(reason, source string) {
+	places := sync.Pool{New: func() any { return new(f.tallies.NewPlace()) }}
+	return func(reason, source string) {
+		place := places.Get().(*tally.Place)
+		of.Count(reason, source, tally.Bound, place)
+		places.Put(place)
+	}
+}

@@ -1,0 +1,97 @@
+package outgoing
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// usualQuotas are the headers without a standard that most servers send.
+var usualQuotas = []Quota{
+	{"X-RateLimit-Remaining", "X-RateLimit-Reset"},
+	{"RateLimit-Remaining", "RateLimit-Reset"},
+	{"X-Rate-Limit-Remaining", "X-Rate-Limit-Reset"},
+}
+
+// answerOf reads what a response says about the server's limits. If it says several things, the
+// longest wait counts. now is the time of this process, which counts if the response has no Date.
+func answerOf(r *http.Response, vendor []Quota, now time.Time) (a Answer) {
+	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
+		now = date // whatever the server's clock shows
+	}
+	for _, value := range r.Header.Values("Retry-After") {
+		a.Wait = max(a.Wait, waitIn(value, now))
+	}
+	for _, value := range r.Header.Values("Retry-After-Ms") {
+		a.Wait = max(a.Wait, seconds(value)/1000)
+	}
+	a.Refused = refuses(r.StatusCode, a.Wait > 0)
+	exhausted := time.Duration(0)
+	for _, q := range append(vendor[:len(vendor):len(vendor)], usualQuotas...) {
+		exhausted = max(exhausted, q.exhausted(r, now, a.Refused))
+	}
+	for _, value := range r.Header.Values("RateLimit") {
+		exhausted = max(exhausted, exhaustedBy(value))
+	}
+	a.Refused = a.Refused || refuses(r.StatusCode, exhausted > 0)
+	a.Wait = max(a.Wait, exhausted)
+	return a
+}
+
+// refuses reports whether a status is that of a call beyond a limit. Servers send 403 and 503 for
+// other reasons too, and then without a wait.
+func refuses(status int, waits bool) bool {
+	switch status {
+	case http.StatusTooManyRequests:
+		return true
+	case http.StatusForbidden, http.StatusServiceUnavailable:
+		return waits
+	}
+	return false
+}
+
+// exhausted returns how long it takes until calls are left, or 0 if some are left now. If the server
+// refused the call without saying that none are left, the reset counts too.
+func (q Quota) exhausted(r *http.Response, now time.Time, refused bool) time.Duration {
+	remaining := r.Header.Get(q.Remaining)
+	if n, ok := number(remaining); ok && n <= 0 || remaining == "" && refused {
+		return waitIn(r.Header.Get(q.Reset), now)
+	}
+	return 0
+}
+
+// exhaustedBy reads the RateLimit field in the forms of the drafts: "default";r=0;t=30, or
+// limit=10, remaining=0, reset=30. It returns the longest wait of those policies that have no calls
+// left.
+func exhaustedBy(field string) (wait time.Duration) {
+	if list, err := httpsfv.UnmarshalList([]string{field}); err == nil {
+		for _, member := range list {
+			if item, ok := member.(httpsfv.Item); ok {
+				wait = max(wait, unlessLeft(item.Params.Get, "r", "t"))
+			}
+		}
+		return wait
+	}
+	values, err := httpsfv.UnmarshalDictionary([]string{field})
+	if err != nil {
+		return 0
+	}
+	return unlessLeft(func(name string) (any, bool) {
+		member, _ := values.Get(name)
+		item, ok := member.(httpsfv.Item)
+		return item.Value, ok
+	}, "remaining", "reset")
+}
+
+// unlessLeft returns the seconds until calls are left, or 0 if some are left now.
+func unlessLeft(get func(name string) (any, bool), remaining, reset string) time.Duration {
+	left, _ := get(remaining)
+	after, _ := get(reset)
+	if n, ok := left.(int64); ok && n <= 0 {
+		if n, ok := after.(int64); ok {
+			return inSeconds(float64(n))
+		}
+	}
+	return 0
+}

@@ -1,0 +1,63 @@
+package outgoing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// ByCredential returns the host that a request goes to, and a digest of the credential with which it
+// does, so that each account has limits of its own: api.github.com:9f86d081884c7d65. Without a
+// credential it returns the host. The credential is that of Authorization, or of X-Api-Key. Of a
+// scheme that signs each request, it is what names the account.
+//
+// Danger: a token that is renewed gets another key, and its limits start afresh. Then use a function
+// that knows the account.
+func ByCredential(r *http.Request) string {
+	host := strings.ToLower(r.URL.Host)
+	credential := account(r.Header.Get("Authorization"))
+	if credential == "" {
+		credential = r.Header.Get("X-Api-Key")
+	}
+	if credential == "" {
+		return host
+	}
+	return host + ":" + digest(credential)
+}
+
+// digest returns 64 bits of a hash of a secret, which tell accounts apart.
+func digest(secret string) string {
+	sum := sha256.Sum256([]byte("accesslimit outgoing\n" + secret))
+	return hex.EncodeToString(sum[:8])
+}
+
+// named is the parameter that names the account in schemes that sign each request: AWS4-HMAC-SHA256,
+// Digest, Signature, Hawk, OAuth.
+var named = regexp.MustCompile(`(?i)[ ,](Credential|username|keyId|id|oauth_token)="?([^",/ ]+)`)
+
+// account returns what of a credential stays the same from request to request.
+func account(credential string) string {
+	if found := named.FindStringSubmatch(credential); found != nil {
+		return found[2]
+	}
+	return credential
+}
+
+// keyOf returns the key of a request, and that of another quota of the same caller, unless the quota
+// is "".
+func (t *Turns) keyOf(r *http.Request) string {
+	key := t.rule.Key(r)
+	if t.rule.Resource == nil || key == "" {
+		return key
+	}
+	return withResource(key, t.rule.Resource(r))
+}
+
+func withResource(key, resource string) string {
+	if resource == "" {
+		return key
+	}
+	return key + "/" + resource
+}

@@ -1,0 +1,43 @@
+package outgoing
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestByCredential(t *testing.T) {
+	key := func(url string, header ...string) string {
+		r, err := http.NewRequest("GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		return ByCredential(r)
+	}
+	const url = "https://API.example.com/a"
+	if got := key(url); got != "api.example.com" {
+		t.Errorf("without a credential: %q", got)
+	}
+	alice := key(url, "Authorization", "Bearer alices-secret")
+	if strings.Contains(alice, "secret") || !strings.HasPrefix(alice, "api.example.com:") {
+		t.Errorf("the key is %q", alice)
+	}
+	for name, other := range map[string]string{
+		"another token": key(url, "Authorization", "Bearer bobs-secret"), "another host": key("https://b.example.com/a", "Authorization", "Bearer alices-secret"),
+		"no token": key(url), "a key": key(url, "X-Api-Key", "secret"),
+	} {
+		if other == alice {
+			t.Errorf("%s has the same key", name)
+		}
+	}
+	const aws = "AWS4-HMAC-SHA256 Credential=AKID/%/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=%"
+	for scheme, form := range map[string]string{"AWS": aws, "Digest": `Digest username="Mufasa", realm="%", response="%"`, "Signature": `Signature keyId="k",signature="%"`} {
+		first, second := strings.ReplaceAll(form, "%", "1"), strings.ReplaceAll(form, "%", "2")
+		if key(url, "Authorization", first) != key(url, "Authorization", second) {
+			t.Errorf("%s: each request has a key of its own", scheme)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package outgoing
+
+import (
+	"sync"
+	"time"
+)
+
+// lines are the lines in which the calls of this process wait for slots, by their keys.
+type lines struct {
+	mu    sync.Mutex
+	byKey map[string]*line
+}
+
+// line is a line of calls with one key. The call that has sent to head is the first.
+type line struct {
+	calls int
+	head  chan struct{}
+	freed chan struct{} // wakes the first call
+}
+
+// join returns the line of a key with one call more. If there is none, it makes one, or returns nil.
+func (l *lines) join(key string, make_ bool) *line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.byKey[key]
+	switch {
+	case of == nil && !make_:
+		return nil
+	case of == nil:
+		if l.byKey == nil {
+			l.byKey = make(map[string]*line)
+		}
+		of = &line{head: make(chan struct{}, 1), freed: make(chan struct{}, 1)}
+		l.byKey[key] = of
+	}
+	of.calls++
+	return of
+}
+
+// leave removes a call from the line of a key.
+func (l *lines) leave(key string, of *line) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if of.calls--; of.calls == 0 {
+		delete(l.byKey, key)
+	}
+}
+
+// wake lets the first call in the line of a key ask for a slot now.
+func (l *lines) wake(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if of := l.byKey[key]; of != nil {
+		select {
+		case of.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// joinLine waits in the line of the call's key until the call is the first. If there is no line, it
+// begins one, or does nothing.
+func (a *attempt) joinLine(begin bool) error {
+	of := a.lines.join(a.key, begin)
+	if of == nil {
+		return nil
+	}
+	select {
+	case of.head <- struct{}{}:
+		a.line, a.polled = of, 0
+		return nil
+	default:
+	}
+	a.waited = true
+	timer := time.NewTimer(time.Until(a.until))
+	defer timer.Stop()
+	select {
+	case of.head <- struct{}{}:
+		a.line, a.polled = of, 0
+		return nil
+	case <-timer.C:
+		a.lines.leave(a.key, of)
+		return a.givesUp(obstacle{by: bySlot})
+	case <-a.ctx.Done():
+		a.lines.leave(a.key, of)
+		return a.ctx.Err()
+	}
+}
+
+// leaveLine lets the next call be the first.
+func (a *attempt) leaveLine() {
+	if a.line != nil {
+		<-a.line.head
+		a.lines.leave(a.key, a.line)
+		a.line = nil
+	}
+}

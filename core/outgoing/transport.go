@@ -1,0 +1,80 @@
+package outgoing
+
+import (
+	"net/http"
+	"time"
+)
+
+// Transport returns a RoundTripper whose requests take turns. next sends them; nil stands for
+// http.DefaultTransport. Its errors are those of [Turns.Take] and those of next.
+//
+// Danger: a request that waits has not been sent, but http.Client.Timeout runs.
+func (t *Turns) Transport(next http.RoundTripper) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &transport{turns: t, next: next}
+}
+
+type transport struct {
+	turns *Turns
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, refused, err := t.send(r)
+	if err != nil || !refused {
+		return response, err
+	}
+	return t.retry(r, response, refused)
+}
+
+// send sends a request when its turn has come, and reports whether the server refused it.
+func (t *transport) send(r *http.Request) (response *http.Response, refused bool, err error) {
+	key := t.turns.keyOf(r)
+	turn, err := t.turns.Take(r.Context(), key)
+	if err != nil {
+		closeBody(r)
+		return nil, false, err
+	}
+	inFlight := false
+	defer func() {
+		if !inFlight { // also after a panic
+			turn.Release()
+		}
+	}()
+	response, err = t.next.RoundTrip(r)
+	if err != nil {
+		return response, false, err
+	}
+	answer := answerOf(response, t.turns.rule.Quotas, time.Now())
+	turn.answer(t.turns.keyOfAnswer(r, response, key), answer)
+	inFlight = true
+	releaseAfter(response, turn)
+	return response, answer.Refused, nil
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach next.
+func (t *transport) CloseIdleConnections() {
+	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// keyOfAnswer returns the key that a response is about: that of the quota that it names, if the rule
+// tells quotas apart.
+func (t *Turns) keyOfAnswer(r *http.Request, response *http.Response, key string) string {
+	resource := response.Header.Get("X-RateLimit-Resource")
+	if t.rule.Resource == nil || resource == "" {
+		return key
+	}
+	return withResource(t.rule.Key(r), resource)
+}
+
+// closeBody closes the body of a request that is not sent, as every RoundTripper must.
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}

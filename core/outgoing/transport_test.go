@@ -1,0 +1,223 @@
+package outgoing_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+)
+
+// sender is a RoundTripper that is a function.
+type sender func(*http.Request) (*http.Response, error)
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
+
+// replies is a RoundTripper whose responses have a status and headers.
+func replies(status int, header ...string) sender {
+	return func(r *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Add(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = w.WriteString("the body")
+		return w.Result(), nil
+	}
+}
+
+func get(t testing.TB, through http.RoundTripper, url string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return through.RoundTrip(r)
+}
+
+const url = "http://api.example.com/a"
+
+// closed is a body that notes that it was closed.
+type closed struct {
+	io.Reader
+	is bool
+}
+
+func (c *closed) Close() error {
+	c.is = true
+	return nil
+}
+
+// A slot is free when the body of the response is closed, or read to its end, or if there is none.
+func TestSlotsAreFreedWithTheBody(t *testing.T) {
+	for name, end := range map[string]func(*http.Response) error{
+		"closed": func(r *http.Response) error { return r.Body.Close() },
+		"read":   func(r *http.Response) error { _, err := io.ReadAll(r.Body); return err },
+		"both": func(r *http.Response) error {
+			_, err := io.ReadAll(r.Body)
+			return errors.Join(err, r.Body.Close(), r.Body.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
+				through := turns.Transport(replies(200))
+				for range 3 {
+					response, err := get(t, through, url)
+					if err != nil {
+						t.Fatal(err)
+					}
+					wantWait(t, turns, "api.example.com", 0)
+					if err := end(response); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A call that fails frees its slot at once, and so does a response without a body, and a panic.
+func TestSlotsAreFreedWithoutABody(t *testing.T) {
+	broken := errors.New("the connection is broken")
+	for name, next := range map[string]sender{
+		"error": func(*http.Request) (*http.Response, error) { return nil, broken },
+		"panic": func(*http.Request) (*http.Response, error) { panic("of the transport") },
+		"empty": func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
+				func() {
+					defer func() { _ = recover() }()
+					if _, err := get(t, turns.Transport(next), url); name == "error" && !errors.Is(err, broken) {
+						t.Errorf("the error is %v", err)
+					}
+				}()
+				take(t, turns, "api.example.com").Release()
+			})
+		})
+	}
+}
+
+// The response to a call that changes the protocol can still be written to.
+func TestAnUpgradedConnectionCanBeWrittenTo(t *testing.T) {
+	virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
+		var sent strings.Builder
+		response, err := get(t, turns.Transport(sender(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 101, Body: struct {
+				io.ReadCloser
+				io.Writer
+			}{http.NoBody, &sent}}, nil
+		})), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, ok := response.Body.(io.Writer); !ok {
+			t.Error("the body cannot be written to")
+		} else if _, err := io.WriteString(w, "hello"); err != nil || sent.String() != "hello" {
+			t.Errorf("sent %q: %v", sent.String(), err)
+		}
+		wantWait(t, turns, "api.example.com", 0)
+		_ = response.Body.Close()
+		take(t, turns, "api.example.com").Release()
+	})
+}
+
+// A call that may not be sent is not: next is not asked, and the body is closed.
+func TestACallThatMustWaitTooLongIsNotSent(t *testing.T) {
+	virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
+		call(t, turns, "api.example.com", refused(time.Minute))
+		body := &closed{Reader: strings.NewReader("text")}
+		r, _ := http.NewRequest("POST", url, body)
+		client := http.Client{Transport: turns.Transport(sender(func(*http.Request) (*http.Response, error) {
+			t.Error("the call was sent")
+			return nil, errors.ErrUnsupported
+		}))}
+		_, err := client.Do(r)
+		var wait *outgoing.WaitError
+		if !errors.As(err, &wait) || !wait.Paused || !body.is {
+			t.Errorf("%v; the body is closed: %v", err, body.is)
+		}
+	})
+}
+
+// Hints are read in every response, whatever its status, even if the caller's context ends with it.
+func TestHintsAreReadInEveryResponse(t *testing.T) {
+	for _, status := range []int{200, 404, 429, 503} {
+		virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
+			ctx, cancel := context.WithCancel(background)
+			r, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+			response, err := turns.Transport(sender(func(r *http.Request) (*http.Response, error) {
+				cancel()
+				return replies(status, "Retry-After", "60")(r)
+			})).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			wantWait(t, turns, "api.example.com", time.Minute)
+		})
+	}
+}
+
+// A quota of the server that is used up stops only the calls that use it.
+func TestResourcesHaveQuotasOfTheirOwn(t *testing.T) {
+	rule := outgoing.Rule{MaxWait: time.Second, Resource: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }}
+	virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
+		through := turns.Transport(replies(200, "X-RateLimit-Resource", "search", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"))
+		for path, sent := range map[string]bool{"core": true, "search": false} {
+			response, err := get(t, through, "http://api.example.com/core")
+			if path == "search" {
+				_, err = get(t, through, "http://api.example.com/search")
+			}
+			if (err == nil) != sent {
+				t.Errorf("%s: %v, %v", path, response, err)
+			}
+		}
+	})
+}
+
+// With a real client and a real server, a 429 of one process stops the others, and nobody else.
+func TestRealClientsShareARefusal(t *testing.T) {
+	var tooMany bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tooMany && r.Header.Get("Authorization") == "Bearer alice" {
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer server.Close()
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		turns := newTurns(t, newLimiter(t, options), outgoing.Rule{InFlight: 5, MaxWait: time.Second})
+		client := &http.Client{Transport: turns.Transport(&http.Transport{})}
+		defer client.CloseIdleConnections()
+		get := func(token string) (status int, err error) {
+			r, _ := http.NewRequest("GET", server.URL, nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			response, err := client.Do(r)
+			if err != nil {
+				return 0, err
+			}
+			return response.StatusCode, response.Body.Close()
+		}
+		for i, want := range []int{200, 429, 0} {
+			tooMany = i > 0
+			if status, err := get("alice"); status != want {
+				t.Errorf("call %d: %d, %v", i, status, err)
+			}
+		}
+		if status, err := get("bob"); status != 200 {
+			t.Errorf("bob: %d, %v", status, err)
+		}
+		if s := turns.Stats(); s.Sent != 3 || s.Refused != 1 || s.GaveUp != 1 || s.Pauses != 1 {
+			t.Errorf("the counts are %+v", s)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package outgoing
+
+import (
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+)
+
+// obstacle is why a call cannot be sent now, and for how long at most.
+type obstacle struct {
+	by   cause
+	wait time.Duration
+}
+
+// cause is what holds a call up.
+type cause uint8
+
+const (
+	byTurn  cause = iota // its turn comes later
+	byPause              // the server asked for a pause
+	bySlot               // all slots are taken
+	byProbe              // the first call after a pause is on its way
+)
+
+// try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
+// the turn, or why the call cannot be sent now. Then the call holds nothing.
+func (a *attempt) try() (*Turn, obstacle, error) {
+	q := a.question(a.turn.Cost == 0)
+	held, err := q.ask(a)
+	if err != nil || held != nil {
+		a.returnTurn()
+		return nil, orNone(held), err
+	}
+	if q.turn >= 0 {
+		a.turn = q.charge(q.turn)
+	}
+	turn := &Turn{turns: a.Turns, key: a.key}
+	if q.slot >= 0 {
+		turn.slot = a.hold(q.charge(q.slot))
+	}
+	if q.isAfterPause() {
+		if held, err := a.probe(turn); err != nil || held != nil {
+			turn.slot.release()
+			a.returnTurn()
+			return nil, orNone(held), err
+		}
+	}
+	return turn, obstacle{}, nil
+}
+
+func orNone(held *obstacle) obstacle {
+	if held == nil {
+		return obstacle{}
+	}
+	return *held
+}
+
+// probe asks for the place of the only call that may be sent after a pause.
+func (a *attempt) probe(turn *Turn) (*obstacle, error) {
+	q := question{turn: -1, slot: 0, slotIs: byProbe}
+	q.add(a.counter(&a.of.Probe, a.parts.InFlight.NewHolder()))
+	q.add(a.pause())
+	held, err := q.ask(a)
+	if err == nil && held == nil {
+		turn.probe = q.charge(0)
+	}
+	return held, err
+}
+
+// question is what a call asks of the store. Its pause is the last counter.
+type question struct {
+	counters   []algorithm.Counter
+	verdicts   []algorithm.Verdict
+	turn, slot int // indexes, or -1
+	slotIs     cause
+}
+
+func (a *attempt) question(turn bool) question {
+	q, limits := question{turn: -1, slot: -1, slotIs: bySlot}, a.of.Counted.Limits
+	if turn {
+		q.turn = q.add(a.counter(limits[0], ""))
+	}
+	if len(limits) > 1 {
+		q.slot = q.add(a.counter(limits[1], a.parts.InFlight.NewHolder()))
+	}
+	q.add(a.pause())
+	return q
+}
+
+func (q *question) add(c algorithm.Counter) (at int) {
+	q.counters = append(q.counters, c)
+	return len(q.counters) - 1
+}
+
+// counter returns the counter of a limit for the call's key. mark is the holder of a slot.
+func (a *attempt) counter(of *engine.Limit, mark string) algorithm.Counter {
+	rule := a.of.Counted
+	return algorithm.Counter{
+		Key: rediskey.Append(nil, a.parts.KeyHead, a.key, of.KeyTail), Limit: of.Compiled, Cost: 1, Mark: mark,
+		Required: rule.Required, LocalShare: rule.LocalShare, Personal: true,
+	}
+}
+
+// pause returns the counter of the key's pauses.
+func (a *attempt) pause() algorithm.Counter {
+	c := a.counter(&engine.Limit{Compiled: a.of.Counted.Ban, KeyTail: a.of.Counted.BanKey}, "")
+	c.Cost = 0
+	return c
+}
+
+// ask takes all or nothing. It returns what holds the call up, if anything does.
+func (q *question) ask(a *attempt) (*obstacle, error) {
+	q.verdicts = make([]algorithm.Verdict, len(q.counters))
+	a.parts.Store.Decide(a.ctx, q.counters, true, q.verdicts)
+	for i := range q.verdicts {
+		if v := &q.verdicts[i]; v.Ended != nil || v.Failure() != nil {
+			a.parts.InFlight.DropUnconfirmedSlots(q.counters, q.verdicts)
+			if err := q.failed(a, i); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	return q.obstacle(), nil
+}
+
+// failed reports that the store did not answer for the counter at i. The error says why the call
+// cannot be sent, if the policy is FailClosed, or the caller has left.
+func (q *question) failed(a *attempt, i int) error {
+	v := &q.verdicts[i]
+	if v.Ended != nil {
+		return v.Ended
+	}
+	a.of.StoreFailed(v.Failure())
+	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
+		return nil
+	}
+	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(v.Failure())), Err: v.Failure()}
+}
+
+// obstacle returns what holds the call up, or nil.
+func (q *question) obstacle() *obstacle {
+	switch {
+	case q.paused().RetryAfter > 0:
+		return &obstacle{byPause, micros(q.paused().RetryAfter)}
+	case q.slot >= 0 && q.verdicts[q.slot].RetryAfter > 0:
+		return &obstacle{q.slotIs, micros(q.verdicts[q.slot].RetryAfter)}
+	case q.turn >= 0 && q.verdicts[q.turn].RetryAfter > 0:
+		return &obstacle{byTurn, micros(q.verdicts[q.turn].RetryAfter)}
+	}
+	return nil
+}
+
+func (q *question) paused() *algorithm.Verdict { return &q.verdicts[len(q.verdicts)-1] }
+
+// isAfterPause reports whether a refusal is remembered, and no call was answered since its pause.
+func (q *question) isAfterPause() bool {
+	v := q.paused()
+	return v.Err == nil && v.RetryAfter == 0 && v.ResetAfter > 0
+}
+
+func (q *question) charge(i int) algorithm.Charge { return q.counters[i].Charged(&q.verdicts[i]) }

@@ -1,0 +1,92 @@
+package outgoing
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+)
+
+// Turn is the permission to send one call. It is safe for concurrent use.
+type Turn struct {
+	turns *Turns
+	key   string
+	slot  slot
+
+	mu       sync.Mutex
+	answered bool
+	probe    algorithm.Charge // the place of the first call after a pause; its Cost is 0 if there is none
+}
+
+// slot is what a call holds while it is in flight. It holds nothing if there is no limit of calls in
+// flight, or if none was counted.
+type slot struct{ *inflight.Hold }
+
+func (t *Turns) hold(taken algorithm.Charge) slot {
+	if taken.Cost == 0 {
+		return slot{}
+	}
+	return slot{t.parts.InFlight.Hold([]algorithm.Charge{taken})}
+}
+
+func (s slot) release() {
+	if s.Hold != nil {
+		s.Release()
+	}
+}
+
+// Answer is what a server said about its limits.
+type Answer struct {
+	// Refused reports whether the server refused the call because of a limit.
+	Refused bool
+	// Wait is how long the server wants no call; 0: it did not say. Refusals without it lead to pauses
+	// of a second, two seconds, and so on up to MaxPause, until a call is answered.
+	Wait time.Duration
+}
+
+// Answered reports what the server said, as soon as that is known. It returns when a pause is
+// recorded, even if the call's context has ended meanwhile. Only the first report counts. A call
+// that was not answered is not reported.
+func (t *Turn) Answered(a Answer) { t.answer(t.key, a) }
+
+// answer is Answered for an answer that is about a key.
+func (t *Turn) answer(key string, a Answer) {
+	t.mu.Lock()
+	first, probe := !t.answered, t.probe
+	t.answered, t.probe = true, algorithm.Charge{}
+	t.mu.Unlock()
+	if !first {
+		return
+	}
+	if a.Refused {
+		t.turns.tally.refused.Add(1)
+	}
+	if a.Refused || a.Wait > 0 {
+		t.turns.pause(key, a)
+	}
+	if probe.Cost > 0 {
+		t.turns.probed(t.key, probe, !a.Refused)
+	}
+}
+
+// Release ends the call, and gives its slot back. It does nothing the second time. It returns within
+// Options.Timeout, or twice that if the slot is just being renewed.
+func (t *Turn) Release() {
+	t.mu.Lock()
+	probe := t.probe
+	t.probe = algorithm.Charge{}
+	t.mu.Unlock()
+	if probe.Cost > 0 {
+		t.turns.releaseProbe(t.key, probe)
+	}
+	t.slot.release()
+	t.turns.lines.wake(t.key)
+}
+
+// releaseProbe lets another call be the probe.
+func (t *Turns) releaseProbe(key string, probe algorithm.Charge) {
+	_ = t.parts.Store.GiveBack(context.Background(), []algorithm.Charge{probe})
+	t.lines.wake(key)
+}
