@@ -11,7 +11,8 @@
 // pattern. For chi there is package chilimit. Around other handlers no route is known, so a rule needs
 // a Name or Paths. With gorilla/mux, another middleware in front can set Request.Pattern to what
 // mux.CurrentRoute(r).GetPathTemplate() returns. Behind http.StripPrefix the path is the stripped one.
-// A templ.Handler is a handler as any other. core.Options.ClientIP finds the client's address.
+// A middleware around the mux that huma's humago.New gets knows the patterns of its operations. A
+// templ.Handler is a handler as any other. core.Options.ClientIP finds the client's address.
 //
 // A rule with Count receives the status that was sent. If the handler sent none after the caller
 // had left, it receives 200 and 499. For a connection that the handler took over (a WebSocket) it
