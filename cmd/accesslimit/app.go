@@ -21,7 +21,7 @@ func newApp() *cli.Command {
 			checkCommand(), diffCommand(), explainCommand(),
 			publishCommand(), rollbackCommand(), historyCommand(),
 			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(),
-			auditCommand(), referenceCommand(),
+			auditCommand(), referenceCommand(), doctorCommand(),
 		},
 	}
 	for _, c := range append(app.Commands, app) {

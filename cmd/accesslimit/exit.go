@@ -23,6 +23,9 @@ const (
 // errFound is the error of a command that has printed what it found.
 var errFound = errors.New("something was found")
 
+// errNoAnswer is the error of a command that has printed that Redis did not answer.
+var errNoAnswer = errors.New("Redis did not answer")
+
 // usageError says what is wrong with the arguments of a command.
 type usageError struct {
 	command string
@@ -58,6 +61,8 @@ func report(to io.Writer, err error) int {
 		return exitDone
 	case errors.Is(err, errFound):
 		return exitFound
+	case errors.Is(err, errNoAnswer):
+		return exitNoAnswer
 	case errors.As(err, &wrong):
 		fmt.Fprintf(to, "accesslimit: %v\nType \"%s -h\" for help.\n", err, wrong.command)
 		return exitUsage

@@ -32,7 +32,7 @@ func liveFlags(flags ...cli.Flag) []cli.Flag {
 }
 
 // open begins a session, without rules. The caller closes it.
-func open(c *cli.Command) (*session, error) {
+func open(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 	client, err := connect(c)
 	if err != nil {
 		return nil, err
@@ -40,6 +40,9 @@ func open(c *cli.Command) (*session, error) {
 	options := offline()
 	options.Redis, options.Prefix, options.Timeout, options.OneKeyPerScript = client, c.String("prefix"), c.Duration("timeout"), true
 	options.Logger = warnings(c.Root().ErrWriter)
+	for _, change := range change {
+		change(&options)
+	}
 	limiter, err := core.New(options)
 	if err != nil {
 		client.Close()

@@ -289,7 +289,7 @@ func TestEveryActIsAudited(t *testing.T) {
 }
 
 // noActs are the methods with a context that are no acts of an operator.
-const noActs = "Operator.AllBans Operator.Audit Operator.BanOf Operator.Bans Operator.Explain Operator.Inspect Operator.InspectPart " +
+const noActs = "Operator.AllBans Operator.Audit Operator.BanOf Operator.Bans Operator.Doctor Operator.Explain Operator.Inspect Operator.InspectPart " +
 	"Operator.RecordAttempt Operator.Top Limiter.Refund Guard.OwnLimits " +
 	"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Charge Counter.Peek Log.Allow Log.AllowN Log.Records " +
 	"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek"

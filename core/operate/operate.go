@@ -22,8 +22,9 @@ import (
 // Operator is a [core.Limiter] as operators see it. It is safe for concurrent use. The error of all
 // its methods is a *[core.RuleError] if the Limiter is nil, or was not made by core.New.
 type Operator struct {
-	front limiter.Front[core.Rule] // nil without a Limiter
-	parts *limiter.Parts
+	limiter *core.Limiter
+	front   limiter.Front[core.Rule] // nil without a Limiter
+	parts   *limiter.Parts
 }
 
 // New returns an Operator of a Limiter. It asks nothing yet.
@@ -33,7 +34,7 @@ func New(l *core.Limiter) *Operator {
 	if front == nil {
 		return &Operator{}
 	}
-	return &Operator{front, inside.Parts()}
+	return &Operator{l, front, inside.Parts()}
 }
 
 // made returns what is wrong with the Limiter, or nil.

@@ -1,0 +1,94 @@
+// Package doctor examines a Redis that holds limits: whether it keeps what it is given, who may do what
+// there, and how fast it answers. It sends ordinary commands through the service's own client, each
+// bounded in time, so that a server which hangs is a finding too. The only key that it writes is a probe
+// which expires after five seconds.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Level says how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"
+	Note    Level = "note"    // worth knowing, or could not be examined
+	Warning Level = "warning" // something is lost, or slow, when something else happens
+	Problem Level = "problem" // limits do not hold, or soon will not
+)
+
+// Finding is what one examination found. operate.Finding, which has the same fields, describes them.
+type Finding struct {
+	Level  Level
+	Code   string
+	Server string
+	Text   string
+	Do     string
+}
+
+// Patient is the Redis to examine.
+type Patient struct {
+	Client  redis.UniversalClient
+	Prefix  string
+	Timeout time.Duration // of each command
+	// Decide decides a call by a limit that admits it, as calls of the service are decided.
+	Decide func(ctx context.Context, subject string) error
+}
+
+// exam collects the findings about a patient.
+type exam struct {
+	*Patient
+	servers  []*server
+	findings []Finding
+}
+
+// Examine examines a patient. It returns at least one finding. If a server does not answer, there are
+// no others about it.
+func Examine(ctx context.Context, p Patient) []Finding {
+	e := &exam{Patient: &p}
+	e.connect(ctx)
+	for _, s := range e.servers {
+		for _, examine := range []func(*exam, context.Context, *server){
+			(*exam).version, (*exam).kind, (*exam).eviction, (*exam).memory, (*exam).persistence, (*exam).replication,
+			(*exam).rights, (*exam).encryption, (*exam).user,
+		} {
+			examine(e, ctx, s)
+		}
+	}
+	if len(e.servers) > 0 {
+		e.clocks()
+		e.cluster(ctx)
+		e.proxy(ctx)
+		e.writers(ctx)
+		e.speed(ctx)
+	}
+	return e.findings
+}
+
+// add adds a finding about a server, or about all of them for nil.
+func (e *exam) add(level Level, code string, s *server, text, do string) {
+	f := Finding{Level: level, Code: code, Text: text, Do: do}
+	if s != nil {
+		f.Server = s.addr
+	}
+	e.findings = append(e.findings, f)
+}
+
+// unseen adds that something could not be examined, because our user lacks a right or Redis does not
+// know the command.
+func (e *exam) unseen(code string, s *server, what string, err error) {
+	e.add(Note, code, s, fmt.Sprintf("%s is not known: %v", what, err), "")
+}
+
+// bounded calls do with a context that ends in time.
+func (e *exam) bounded(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	return do(ctx)
+}

@@ -1,0 +1,169 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+)
+
+// server is one server of a patient, which has answered.
+type server struct {
+	node    commander
+	addr    string
+	info    map[string]string // what INFO says; empty if our user may not run it
+	trips   []time.Duration   // of PING, sorted
+	ahead   time.Duration     // of its clock, compared with this process's; may be negative
+	replica bool
+}
+
+// commander is a client of one server.
+type commander interface {
+	Do(ctx context.Context, args ...any) *redis.Cmd
+	Pipelined(ctx context.Context, do func(redis.Pipeliner) error) ([]redis.Cmder, error)
+}
+
+// connect finds the servers that answer.
+func (e *exam) connect(ctx context.Context) {
+	nodes, err := e.nodes(ctx)
+	if err != nil {
+		e.unreachable(&server{}, err)
+		return
+	}
+	for _, s := range nodes {
+		if err := e.meet(ctx, s); err != nil {
+			e.unreachable(s, err)
+			continue
+		}
+		e.servers = append(e.servers, s)
+	}
+}
+
+// unreachable adds that a server does not answer. The class of the error and what to do are those that
+// the log of a service would name.
+func (e *exam) unreachable(s *server, err error) {
+	text := failure.Text(err)
+	class := failure.ClassOfReply(text)
+	if class == failure.Unexpected {
+		class = failure.Unreachable
+	}
+	do, _ := failure.Advice(class, text)
+	if do == "" {
+		do = "see whether Redis runs, and whether the address and the network are right"
+	}
+	e.add(Problem, "connection", s, "there is no answer: "+text, do)
+}
+
+// nodes returns the servers of the client, in the order of their addresses.
+func (e *exam) nodes(ctx context.Context) (all []*server, err error) {
+	var mu sync.Mutex
+	add := func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, &server{node: node, addr: node.Options().Addr})
+		return nil
+	}
+	err = e.bounded(ctx, func(ctx context.Context) error {
+		switch client := e.Client.(type) {
+		case *redis.ClusterClient:
+			return client.ForEachShard(ctx, add)
+		case *redis.Ring:
+			return client.ForEachShard(ctx, add)
+		case *redis.Client:
+			if err := add(ctx, client); err != nil {
+				return err
+			}
+			all[0].addr, err = peerOf(ctx, client)
+			return err
+		default: // a type of the service's own may stand for several servers
+			all = append(all, &server{node: client, addr: "the server"})
+			return nil
+		}
+	})
+	slices.SortFunc(all, func(a, b *server) int { return strings.Compare(a.addr, b.addr) })
+	return all, err
+}
+
+// peerOf returns the address that a client connects to. Of a client that asks Sentinels, the options do
+// not tell.
+func peerOf(ctx context.Context, client *redis.Client) (addr string, err error) {
+	options := client.Options()
+	if options.Addr != "FailoverClient" {
+		return options.Addr, nil
+	}
+	conn, err := options.Dialer(ctx, options.Network, options.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return conn.RemoteAddr().String(), nil
+}
+
+// pings is how often a server is asked for the time, to measure the trip.
+const pings = 20
+
+// meet asks a server for what it says of itself.
+func (e *exam) meet(ctx context.Context, s *server) error {
+	for range pings {
+		began := time.Now()
+		var reply []any
+		err := e.bounded(ctx, func(ctx context.Context) (err error) {
+			reply, err = s.node.Do(ctx, "time").Slice()
+			return err
+		})
+		if failure.LacksRight(fmt.Sprint(err)) { // rights says so
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		trip := time.Since(began)
+		s.trips = append(s.trips, trip)
+		if now, ok := timeOf(reply); ok {
+			s.ahead = now.Sub(began.Add(trip / 2))
+		}
+	}
+	slices.Sort(s.trips)
+	text := ""
+	_ = e.bounded(ctx, func(ctx context.Context) (err error) { // without INFO there is less to say
+		text, err = s.node.Do(ctx, "info").Text()
+		return err
+	})
+	s.info = infoOf(text)
+	s.replica = s.info["role"] == "slave"
+	return nil
+}
+
+// timeOf reads the reply to TIME.
+func timeOf(reply []any) (now time.Time, ok bool) {
+	if len(reply) != 2 {
+		return now, false
+	}
+	seconds, err1 := strconv.ParseInt(fmt.Sprint(reply[0]), 10, 64)
+	micros, err2 := strconv.ParseInt(fmt.Sprint(reply[1]), 10, 64)
+	return time.Unix(seconds, micros*1000), err1 == nil && err2 == nil
+}
+
+// infoOf returns the fields of a reply to INFO.
+func infoOf(text string) map[string]string {
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info
+}
+
+// number returns a field of INFO that is a whole number, or 0.
+func (s *server) number(field string) int64 {
+	n, _ := strconv.ParseInt(s.info[field], 10, 64)
+	return n
+}

@@ -1,0 +1,71 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// decisions is how many calls are decided to find out how many a second to expect, by how many
+// goroutines.
+const decisions, callers = 4096, 64
+
+// slow is the trip from which on every call notices Redis.
+const slow = 10 * time.Millisecond
+
+// ownKeys matches the keys of this library: a subject in braces, and behind the name a tag of two
+// letters and a version.
+func ownKeys(prefix string) *regexp.Regexp {
+	return regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `:\{[^{}]+\}:(.*:)?[a-z]{2}[0-9]+(:.*)?$`)
+}
+
+// speed measures how long a call waits, and how many calls a second are decided.
+func (e *exam) speed(ctx context.Context) {
+	for _, s := range e.servers {
+		half, last := s.trips[len(s.trips)/2], s.trips[len(s.trips)-1]
+		says := fmt.Sprintf("a trip takes %v, and of %d the slowest took %v", round(half), len(s.trips), round(last))
+		if half > slow {
+			e.add(Warning, "latency", s, says+": each call waits that long", "run Redis nearer to the services, and look for slow commands (SLOWLOG GET)")
+			continue
+		}
+		e.add(OK, "latency", s, says, "")
+	}
+	began := time.Now()
+	failed := e.decide(ctx)
+	if took := time.Since(began); failed == nil {
+		e.add(OK, "decisions", nil, fmt.Sprintf("this process gets about %d decisions a second, with %d callers at once", int(decisions/took.Seconds()), callers), "")
+	} else {
+		e.add(Problem, "decisions", nil, fmt.Sprintf("a call was not decided: %v", failed), "see the findings about connection and rights")
+	}
+}
+
+// decide decides calls on many subjects, until one fails.
+func (e *exam) decide(ctx context.Context) error {
+	var all sync.WaitGroup
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	for range callers {
+		all.Go(func() {
+			for n := next.Add(1); n <= decisions && failed.Load() == nil; n = next.Add(1) {
+				if err := e.Decide(ctx, fmt.Sprint("doctor:", n)); err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func round(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}

@@ -1,0 +1,59 @@
+package operate
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/doctor"
+)
+
+// Finding is what [Operator.Doctor] has found.
+type Finding struct {
+	// Level is "ok", "note", "warning" or "problem". With a problem, limits do not hold or soon will
+	// not. A warning is about what is lost or slow when something else happens. A note is worth
+	// knowing, or says what could not be examined.
+	Level string `json:"level"`
+	// Code is what was examined: connection, version, client, eviction, memory, persistence, replicas,
+	// rights, tls, user, clock, cluster, proxy, writers, latency or decisions.
+	Code string `json:"code"`
+	// Server is the address of the server, or "" for all.
+	Server string `json:"server,omitempty"`
+	// Text says what was found, and Do what to do, if anything.
+	Text string `json:"text"`
+	Do   string `json:"do,omitempty"`
+}
+
+// Doctor examines the Redis of the Limiter, each of its servers: whether it loses counters, bans or
+// rules, exactly which right the user lacks, whether it is reached as it should be, and how fast it is.
+// A server that does not answer is a finding, and so is what cannot be examined. Without Redis, that is
+// the only finding.
+//
+// Doctor takes some seconds. It decides 4,096 calls on counters of the name "doctor", which last a
+// second, writes a probe that lasts five seconds, and reads the names of up to 100,000 keys of each
+// server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
+// +config|get, +scan, +acl|whoami and in a cluster +cluster|info; without them, a note says what is not
+// known. The error is a *[core.RuleError] for a Limiter that was never made.
+func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
+	if err := o.made(); err != nil {
+		return nil, err
+	}
+	if o.parts.Client == nil {
+		return []Finding{{Level: string(doctor.Note), Code: "connection", Text: "there is no Redis: counts stay in this process", Do: "set Options.Redis"}}, nil
+	}
+	counter, err := o.limiter.Counter("doctor", core.PerSecond(1_000_000))
+	if err != nil {
+		return nil, err
+	}
+	found := doctor.Examine(ctx, doctor.Patient{
+		Client: o.parts.Client, Prefix: o.parts.Prefix, Timeout: o.parts.Timeout,
+		Decide: func(ctx context.Context, subject string) error {
+			_, err := counter.Allow(ctx, subject)
+			return err
+		},
+	})
+	all := make([]Finding, len(found))
+	for i, f := range found {
+		all[i] = Finding{string(f.Level), f.Code, f.Server, f.Text, f.Do}
+	}
+	return all, nil
+}
