@@ -18,7 +18,7 @@ func newApp() *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // report prints errors
 		Action:         noCommand,
 		Commands: []*cli.Command{
-			checkCommand(), diffCommand(), explainCommand(),
+			checkCommand(), diffCommand(), explainCommand(), replayCommand(),
 			publishCommand(), rollbackCommand(), historyCommand(),
 			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(),
 			auditCommand(), referenceCommand(), doctorCommand(),

@@ -10,7 +10,7 @@ import (
 // README.md shows what the scripts named readme compare, with the commands that they run.
 func TestReadme(t *testing.T) {
 	page := read(t, "README.md")
-	scripts, err := filepath.Glob("testdata/*/readme.txtar")
+	scripts, err := filepath.Glob("testdata/*/*readme.txtar")
 	if err != nil || len(scripts) == 0 {
 		t.Fatal(scripts, err)
 	}

@@ -181,7 +181,7 @@ func TestChart(t *testing.T) {
 	for i := range report.Chart.Passed {
 		passed, refused = passed+report.Chart.Passed[i], refused+report.Chart.Refused[i]
 	}
-	if passed+refused != 2000 || refused != report.Refused || report.Chart.WidthSeconds != 16 || len(report.Chart.Passed) != 125 {
+	if passed+refused != 2000 || refused != report.Refused || report.Chart.WidthSeconds != 15 || len(report.Chart.Passed) != 134 {
 		t.Errorf("%d and %d in %d columns of %v s", passed, refused, len(report.Chart.Passed), report.Chart.WidthSeconds)
 	}
 	svg := report.Chart.SVG("<calls & refusals>")

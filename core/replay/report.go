@@ -25,6 +25,8 @@ type Report struct {
 	WorstMinute Minute `json:"worst_minute"`
 	// Rules has the rules in the order of the Guards.
 	Rules []RuleReport `json:"rules"`
+	// SuggestedFor is Options.Suggest.
+	SuggestedFor float64 `json:"suggested_for,omitempty"`
 	// Chart has the calls over time.
 	Chart Chart `json:"chart"`
 
@@ -132,6 +134,7 @@ func (r *run) report(merged *accesslog.Merged) *Report {
 		From: timeOf(r.times.start), To: timeOf(r.times.end), Calls: r.decided, Refused: r.times.refused,
 		WorstMinute: r.times.report(), Chart: r.times.chart(), Lines: r.counts.Lines, BadLines: r.counts.Bad, BadExamples: r.counts.Examples,
 		ClockSeconds: seconds(merged.Unit()), SameTime: r.sameAs, Late: r.late,
+		SuggestedFor: r.options.Suggest,
 	}
 	for i, err := range merged.Errs() {
 		report.Logs = append(report.Logs, ReadLog{r.names[i], r.formats[i], err != nil})

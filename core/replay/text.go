@@ -75,7 +75,7 @@ func (r *RuleReport) writeTop(b *strings.Builder) {
 }
 
 func (r *Report) writeSuggestions(b *strings.Builder) {
-	heading := "\nThe smallest limits that refuse so few subjects:\n"
+	heading := fmt.Sprintf("\nThe smallest limits that refuse fewer than %.4g %% of subjects:\n", 100-r.SuggestedFor)
 	for i := range r.Rules {
 		for _, s := range r.Rules[i].Suggestions {
 			b.WriteString(heading)

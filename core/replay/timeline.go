@@ -51,7 +51,7 @@ const maxColumns = 240
 func (t *timeline) add(began int64, refused bool) {
 	t.minutes.add(began, refused)
 	if t.width == 0 {
-		t.start, t.width = began, int64(time.Second/time.Microsecond)
+		t.start, t.width = began, widths[0]
 	}
 	t.end = began
 	for (began-t.start)/t.width >= maxColumns {
@@ -69,17 +69,29 @@ func (t *timeline) add(began int64, refused bool) {
 	}
 }
 
-// widen makes each two columns one.
+// widths are the widths of columns, each a multiple of the one before. After a day, they double.
+var widths = []int64{
+	minute / 60, minute / 12, minute / 4, minute / 2, minute, 5 * minute, 15 * minute, 30 * minute, 60 * minute,
+	3 * 60 * minute, 6 * 60 * minute, 12 * 60 * minute, 24 * 60 * minute,
+}
+
+// widen makes the columns as wide as the next width.
 func (t *timeline) widen() {
-	t.width *= 2
-	half := t.columns[:0]
-	for i := 0; i < len(t.columns); i += 2 {
-		sum := t.columns[i]
-		if i+1 < len(t.columns) {
-			sum.passed += t.columns[i+1].passed
-			sum.refused += t.columns[i+1].refused
+	factor := 2
+	for _, width := range widths {
+		if width > t.width {
+			factor = int(width / t.width)
+			break
 		}
-		half = append(half, sum)
 	}
-	t.columns = half
+	t.width *= int64(factor)
+	sums := t.columns[:0]
+	for i, c := range t.columns {
+		if i%factor == 0 {
+			sums = append(sums, column{})
+		}
+		sums[i/factor].passed += c.passed
+		sums[i/factor].refused += c.refused
+	}
+	t.columns = sums
 }

@@ -92,9 +92,10 @@ func ParseFormat(text string, fields map[string]string) (Format, error) {
 func (f Format) named(text string) (Format, error) {
 	object, isJSON := objects[text]
 	form, isText := patterns[text]
+	f.name = text
 	switch {
 	case isJSON:
-		f.name, f.parser = text, object.parser(f.fields)
+		f.parser = object.parser(f.fields)
 		return f, nil
 	case !isText && !strings.Contains(text, "$"):
 		return f, fmt.Errorf("there is no format %q: the formats are %s, or a log_format of nginx", text, strings.Join(inOrder, ", "))
