@@ -19,8 +19,8 @@ import (
 func replayCommand() *cli.Command {
 	return &cli.Command{
 		Name: "replay", Category: files, Usage: "show whom limits would have hit, from access logs", ArgsUsage: "LOGS",
-		Description: "accesslimit replay -rules limits.yaml -suggest 99.9 access.log access.log.1.gz\n" +
-			"accesslimit replay -rules limits.yaml -guard 'login@POST /login' - <access.log",
+		Description: "accesslimit replay -rules limits.yaml -suggest 99.9 access.log old.log.gz\n" +
+			"accesslimit replay -rules limits.yaml -guard 'login@POST /login' - <a.log",
 		Flags: []cli.Flag{
 			rulesFlag(),
 			&cli.StringSliceFlag{Name: "guard", Usage: "`RULES` attached together, and where: 'api,login@POST /login'"},
