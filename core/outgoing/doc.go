@@ -5,6 +5,8 @@
 //	})
 //	client := &http.Client{Transport: turns.Transport(http.DefaultTransport)}
 //
+// Package grpclimit has interceptors for gRPC clients. [Turns.Take] is for all other calls.
+//
 // A call waits for its turn at a bucket, in the order in which Redis receives the calls, and then
 // takes a slot. If both are free, that is one round trip. Libraries that repeat calls belong above
 // the transport, so that every attempt takes a turn.

@@ -45,9 +45,8 @@ func account(credential string) string {
 	return credential
 }
 
-// keyOf returns the key of a request, and that of another quota of the same caller, unless the quota
-// is "".
-func (t *Turns) keyOf(r *http.Request) string {
+// KeyOf returns the key of a request, by the rule's Key and Resource, for [Turns.Take].
+func (t *Turns) KeyOf(r *http.Request) string {
 	key := t.rule.Key(r)
 	if t.rule.Resource == nil || key == "" {
 		return key
@@ -55,6 +54,7 @@ func (t *Turns) keyOf(r *http.Request) string {
 	return withResource(key, t.rule.Resource(r))
 }
 
+// withResource returns the key of one of a caller's quotas.
 func withResource(key, resource string) string {
 	if resource == "" {
 		return key

@@ -19,12 +19,12 @@ type line struct {
 }
 
 // join returns the line of a key with one call more. If there is none, it makes one, or returns nil.
-func (l *lines) join(key string, make_ bool) *line {
+func (l *lines) join(key string, begin bool) *line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	of := l.byKey[key]
 	switch {
-	case of == nil && !make_:
+	case of == nil && !begin:
 		return nil
 	case of == nil:
 		if l.byKey == nil {
@@ -83,7 +83,7 @@ func (a *attempt) joinLine(begin bool) error {
 		return a.givesUp(obstacle{by: bySlot})
 	case <-a.ctx.Done():
 		a.lines.leave(a.key, of)
-		return a.ctx.Err()
+		return a.timeIsUp(obstacle{by: bySlot}, a.ctx.Err())
 	}
 }
 

@@ -54,18 +54,15 @@ func (t *Turns) pauseKey(key string) []byte {
 	return rediskey.Append(nil, t.parts.KeyHead, key, t.of.Counted.BanKey)
 }
 
-// probed ends the time after a pause if the server answered the probe. Then the bucket starts empty,
-// so that the calls that have waited do not come all at once.
-func (t *Turns) probed(key string, probe algorithm.Charge, answered bool) {
+// answeredAgain ends the time after a pause. Then the bucket starts empty, so that the calls that have
+// waited do not come all at once.
+func (t *Turns) answeredAgain(key string) {
 	ctx := context.Background()
-	if answered {
-		a := &attempt{Turns: t, ctx: ctx, key: key}
-		bucket := []algorithm.Counter{a.counter(t.of.Counted.Limits[0], "")}
-		bucket[0].Cost = bucket[0].Limit.Max
-		t.parts.Store.DecideUpTo(ctx, bucket, make([]algorithm.Verdict, 1))
-		if err := t.parts.Store.PauseOver(ctx, t.pauseKey(key)); err != nil {
-			t.of.StoreFailed(err)
-		}
+	a := &attempt{Turns: t, ctx: ctx, key: key}
+	bucket := []algorithm.Counter{a.counter(t.of.Counted.Limits[0], "")}
+	bucket[0].Cost = bucket[0].Limit.Max
+	t.parts.Store.DecideUpTo(ctx, bucket, make([]algorithm.Verdict, 1))
+	if err := t.parts.Store.PauseOver(ctx, t.pauseKey(key)); err != nil {
+		t.of.StoreFailed(err)
 	}
-	t.releaseProbe(key, probe)
 }

@@ -32,7 +32,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends a request when its turn has come, and reports whether the server refused it.
 func (t *transport) send(r *http.Request) (response *http.Response, refused bool, err error) {
-	key := t.turns.keyOf(r)
+	key := t.turns.KeyOf(r)
 	turn, err := t.turns.Take(r.Context(), key)
 	if err != nil {
 		closeBody(r)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Turn is the permission to send one call. It is safe for concurrent use.
@@ -17,6 +18,7 @@ type Turn struct {
 
 	mu       sync.Mutex
 	answered bool
+	released bool
 	probe    algorithm.Charge // the place of the first call after a pause; its Cost is 0 if there is none
 }
 
@@ -47,27 +49,30 @@ type Answer struct {
 }
 
 // Answered reports what the server said, as soon as that is known. It returns when a pause is
-// recorded, even if the call's context has ended meanwhile. Only the first report counts. A call
-// that was not answered is not reported.
+// recorded, even if the call's context has ended meanwhile. A stream may report again. A call that was
+// not answered is not reported.
 func (t *Turn) Answered(a Answer) { t.answer(t.key, a) }
 
 // answer is Answered for an answer that is about a key.
 func (t *Turn) answer(key string, a Answer) {
 	t.mu.Lock()
-	first, probe := !t.answered, t.probe
-	t.answered, t.probe = true, algorithm.Charge{}
+	first, released := !t.answered, t.released
+	t.answered = true
 	t.mu.Unlock()
-	if !first {
-		return
-	}
 	if a.Refused {
 		t.turns.tally.refused.Add(1)
 	}
 	if a.Refused || a.Wait > 0 {
 		t.turns.pause(key, a)
 	}
-	if probe.Cost > 0 {
-		t.turns.probed(t.key, probe, !a.Refused)
+	if !first || t.probe.Cost == 0 {
+		return
+	}
+	if !a.Refused {
+		t.turns.answeredAgain(t.key)
+	}
+	if !released {
+		t.freePlace()
 	}
 }
 
@@ -75,18 +80,26 @@ func (t *Turn) answer(key string, a Answer) {
 // Options.Timeout, or twice that if the slot is just being renewed.
 func (t *Turn) Release() {
 	t.mu.Lock()
-	probe := t.probe
-	t.probe = algorithm.Charge{}
+	first, answered := !t.released, t.answered
+	t.released = true
 	t.mu.Unlock()
-	if probe.Cost > 0 {
-		t.turns.releaseProbe(t.key, probe)
+	if !first {
+		return
+	}
+	if t.probe.Cost > 0 && !answered {
+		t.freePlace()
 	}
 	t.slot.release()
 	t.turns.lines.wake(t.key)
 }
 
-// releaseProbe lets another call be the probe.
-func (t *Turns) releaseProbe(key string, probe algorithm.Charge) {
-	_ = t.parts.Store.GiveBack(context.Background(), []algorithm.Charge{probe})
-	t.lines.wake(key)
+// ReleaseAfter releases the turn when a context ends.
+func (t *Turn) ReleaseAfter(ctx context.Context) {
+	context.AfterFunc(ctx, panics.Guard(t.Release, t.turns.parts.Log.Panicked))
+}
+
+// freePlace lets another call be the probe.
+func (t *Turn) freePlace() {
+	_ = t.turns.parts.Store.GiveBack(context.Background(), []algorithm.Charge{t.probe})
+	t.turns.lines.wake(t.key)
 }

@@ -1,6 +1,8 @@
 package outgoing
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -26,13 +28,22 @@ func (a *attempt) holdUp(held obstacle) error {
 	}
 	if held.by == byPause {
 		a.leaveLine()
-		return a.sleep(min(held.wait+rand.N(min(held.wait/10, maxJitter)+1), left, longestSleep), nil)
+		return a.timeIsUp(held, a.sleep(min(held.wait+rand.N(min(held.wait/10, maxJitter)+1), left, longestSleep), nil))
 	}
 	if a.line == nil {
 		return a.joinLine(true)
 	}
 	a.polled++
-	return a.sleep(min(firstPoll<<min(a.polled, 10), lastPoll, left), a.line.freed)
+	return a.timeIsUp(held, a.sleep(min(firstPoll<<min(a.polled, 10), lastPoll, left), a.line.freed))
+}
+
+// timeIsUp returns the error of a wait. If the context's deadline ended it, that is a WaitError, as it
+// would be if MaxWait had ended the wait in the same moment.
+func (a *attempt) timeIsUp(held obstacle, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return a.givesUp(held)
+	}
+	return err
 }
 
 // isCertain reports whether the call cannot be sent before the wait is over.
@@ -60,8 +71,9 @@ func (a *attempt) sleep(d time.Duration, wake <-chan struct{}) error {
 // is this service's own: the server was not asked, and has not refused anything.
 type WaitError struct {
 	Rule, Key string
-	// Wait is how long the call would have had to wait still. It is exact for a turn, an upper bound
-	// for a slot, and for a pause the time until its end, behind which others may wait.
+	// Wait is how long the call would have had to wait still. It is exact for a turn. For a pause it is
+	// the time until its end, behind which others may wait. For a slot it is an upper bound, or 0 if
+	// none is known.
 	Wait time.Duration
 	// Paused reports whether the reason is that the server asked for a pause.
 	Paused bool

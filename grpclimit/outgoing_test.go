@@ -1,0 +1,209 @@
+package grpclimit_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
+)
+
+// serveAll starts a server that handles every method, and returns its address.
+func serveAll(t *testing.T, handle func(grpc.ServerStream) error) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return handle(s) }))
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return listener.Addr().String()
+}
+
+// takingTurns connects to a server by both interceptors.
+func takingTurns(t *testing.T, addr string, rule outgoing.Rule, options ...grpc.DialOption) (*grpc.ClientConn, *outgoing.Turns) {
+	t.Helper()
+	rule.Name, rule.Limit = "backend", core.PerSecond(1000).Bucket(1000)
+	turns, err := outgoing.New(limitertest.New(t, core.Options{}), rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient("dns:///"+addr, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUnaryInterceptor(grpclimit.UnaryClientInterceptor(turns)), grpc.WithStreamInterceptor(grpclimit.StreamClientInterceptor(turns)))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, turns
+}
+
+// reply is what a server replies, and what the client makes of it.
+type reply struct {
+	code     codes.Code
+	retry    time.Duration // in a RetryInfo
+	pushback string
+	refused  bool
+	wait     time.Duration // of the pause; 0: there is none
+}
+
+func (r *reply) send(s grpc.ServerStream) error {
+	if r.pushback != "" {
+		s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", r.pushback))
+	}
+	if r.code == codes.OK {
+		return s.SendMsg(wrapperspb.String("text"))
+	}
+	st := status.New(r.code, "of the server")
+	if r.retry > 0 {
+		st, _ = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.retry)})
+	}
+	return st.Err()
+}
+
+func TestClientsReadWhatTheServerSays(t *testing.T) {
+	for name, test := range map[string]reply{
+		"answered":            {code: codes.OK},
+		"not found":           {code: codes.NotFound},
+		"refused":             {code: codes.ResourceExhausted, refused: true, wait: time.Second},
+		"RetryInfo":           {code: codes.ResourceExhausted, retry: time.Minute, refused: true, wait: time.Minute},
+		"pushback":            {code: codes.ResourceExhausted, pushback: "60000", refused: true, wait: time.Minute},
+		"the longer counts":   {code: codes.ResourceExhausted, retry: time.Second, pushback: "60000", refused: true, wait: time.Minute},
+		"never repeat":        {code: codes.ResourceExhausted, pushback: "-1", refused: true, wait: time.Second},
+		"no number":           {code: codes.ResourceExhausted, pushback: "soon", refused: true, wait: time.Second},
+		"unavailable":         {code: codes.Unavailable},
+		"unavailable for now": {code: codes.Unavailable, retry: time.Minute, refused: true, wait: time.Minute},
+	} {
+		addr := serveAll(t, test.send)
+		for kind, invoke := range kinds {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				conn, turns := takingTurns(t, addr, outgoing.Rule{InFlight: 1, MaxWait: 20 * time.Millisecond})
+				ctx := metadata.AppendToOutgoingContext(context.Background(), "authorization", "Bearer alice")
+				if _, err := invoke(ctx, conn, "/a.B/C"); status.Code(err) != test.code {
+					t.Fatalf("the call ended with %v", err)
+				}
+				if s := turns.Stats(); s.Sent != 1 || (s.Refused == 1) != test.refused || (s.Pauses == 1) != (test.wait > 0) {
+					t.Errorf("the counts are %+v", s)
+				}
+				if test.wait > 0 {
+					wantNotSent(t, ctx, conn, invoke, test.wait)
+				}
+				if _, err := invoke(context.Background(), conn, "/a.B/C"); status.Code(err) != test.code {
+					t.Errorf("the call of somebody else ended with %v", err)
+				}
+			})
+		}
+	}
+}
+
+// kinds are calls of each kind.
+var kinds = map[string]invoke{
+	"unary": unary, "of the server": stream(grpc.StreamDesc{ServerStreams: true}),
+	"of the client": stream(grpc.StreamDesc{ClientStreams: true}), "both": stream(grpc.StreamDesc{ServerStreams: true, ClientStreams: true}),
+}
+
+// wantNotSent checks that a call waits for a pause that lasts about so long, and that its error is this
+// process's own.
+func wantNotSent(t *testing.T, ctx context.Context, conn *grpc.ClientConn, invoke invoke, lasts time.Duration) {
+	t.Helper()
+	_, err := invoke(ctx, conn, "/a.B/C")
+	var wait *outgoing.WaitError
+	if !errors.As(err, &wait) || !wait.Paused || wait.Wait > lasts || wait.Wait < lasts/2 || status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("the call ended with %v", err)
+	}
+}
+
+// A stream holds its slot until it ends: by its last message, by an error, or by its context.
+func TestAStreamHoldsItsSlot(t *testing.T) {
+	addr := serveAll(t, func(s grpc.ServerStream) error {
+		if err := s.SendMsg(wrapperspb.String("text")); err != nil {
+			return err
+		}
+		_ = s.RecvMsg(new(emptypb.Empty))
+		return nil
+	})
+	for name, end := range map[string]func(s grpc.ClientStream, cancel func()){
+		"canceled": func(_ grpc.ClientStream, cancel func()) { cancel() },
+		"ended": func(s grpc.ClientStream, _ func()) {
+			_ = s.CloseSend()
+			if err := s.RecvMsg(new(wrapperspb.StringValue)); !errors.Is(err, io.EOF) {
+				t.Errorf("the stream ended with %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, turns := takingTurns(t, addr, outgoing.Rule{InFlight: 1, MaxWait: limitertest.Patient})
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/a.B/C")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+				t.Fatal(err)
+			}
+			short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			defer stop()
+			var wait *outgoing.WaitError
+			if _, err := turns.Take(short, addr); !errors.As(err, &wait) {
+				t.Errorf("a second stream got a turn: %v", err)
+			}
+			end(s, cancel)
+			turn, err := turns.Take(context.Background(), addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn.Release()
+		})
+	}
+}
+
+// A message that is too large for the client was not refused by the server.
+func TestALargeMessageIsNoRefusal(t *testing.T) {
+	addr := serveAll(t, (&reply{code: codes.OK}).send)
+	conn, turns := takingTurns(t, addr, outgoing.Rule{})
+	if _, err := unary(context.Background(), conn, "/a.B/C", grpc.MaxCallRecvMsgSize(1)); status.Code(err) != codes.ResourceExhausted {
+		t.Fatalf("the call ended with %v", err)
+	}
+	if s := turns.Stats(); s.Refused != 0 || s.Pauses != 0 {
+		t.Errorf("the counts are %+v", s)
+	}
+}
+
+// The attempts of a retry policy share a turn, obey the pushback themselves, and end in one report.
+func TestARetryPolicy(t *testing.T) {
+	attempts := 0
+	addr := serveAll(t, func(s grpc.ServerStream) error {
+		attempts++
+		of := reply{code: codes.ResourceExhausted, pushback: "1"}
+		if attempts == 3 {
+			of = reply{code: codes.ResourceExhausted, pushback: "-1", retry: time.Minute}
+		}
+		return of.send(s)
+	})
+	conn, turns := takingTurns(t, addr, outgoing.Rule{InFlight: 1, MaxWait: time.Second}, grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}],
+		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))
+	if _, err := unary(context.Background(), conn, "/a.B/C"); status.Code(err) != codes.ResourceExhausted || attempts != 3 {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+	if s := turns.Stats(); s.Sent != 1 || s.Refused != 1 || s.Pauses != 1 {
+		t.Errorf("the counts are %+v", s)
+	}
+	wantNotSent(t, context.Background(), conn, unary, time.Minute)
+}
