@@ -37,6 +37,7 @@ func processor() string {
 var rivalModules = []string{
 	"redis/go-redis/v9", "go-redis/redis_rate/v10", "ulule/limiter/v3", "throttled/throttled/v2", "redis/rueidis",
 	"sethvargo/go-limiter", "go-chi/httprate", "didip/tollbooth/v8", "maypok86/otter/v2", "gin-gonic/gin", "labstack/echo/v4", "gofiber/fiber/v2",
+	"labstack/echo/v5", "gofiber/fiber/v3",
 }
 
 func rivalVersions() string {

@@ -25,6 +25,7 @@ type newCaller = func() (call func())
 // framework is a framework with a handler that does nothing.
 type framework struct {
 	name  string
+	older core.HeaderStyle // of X-RateLimit, with the reset as the framework's own limiter sends it
 	bare  func() newCaller
 	limit func(*core.Limiter, core.Rule) newCaller // our middleware in front of the handler
 	allow func(*core.Check) newCaller              // our check in the handler
@@ -45,14 +46,10 @@ const handlersSubject = "user:alice"
 // limitsOf returns what is measured for a framework: the handler alone, our middlewares, and the
 // others.
 func limitsOf(f framework, others ...Middleware) []Middleware {
-	older := core.HeadersXRateLimit // with the reset in seconds since 1970
-	if f.name == "fiber" {
-		older = core.HeadersXRateLimitDelta // in seconds from now, as fiber's own sends it
-	}
 	limit := func(limiter *core.Limiter) newCaller { return f.limit(limiter, ourRule) }
 	return append([]Middleware{
 		unlimited(f.name, f.bare),
-		ours(f.name, Ours, 0, limit), ours(f.name, OursXRateLimit, older, limit), ours(f.name, OursNoHeaders, core.NoHeaders, limit),
+		ours(f.name, Ours, 0, limit), ours(f.name, OursXRateLimit, f.older, limit), ours(f.name, OursNoHeaders, core.NoHeaders, limit),
 		ours(f.name, InHandler, 0, func(limiter *core.Limiter) newCaller { return f.allow(limiter.MustCheck(ourRule)) }),
 	}, others...)
 }
@@ -81,7 +78,7 @@ func limited(framework, name, like string, open func() newCaller) Middleware {
 }
 
 var netHTTP = framework{
-	"net/http",
+	"net/http", core.HeadersXRateLimit,
 	func() newCaller { return httpCaller(http.HandlerFunc(nothing)) },
 	func(limiter *core.Limiter, rule core.Rule) newCaller {
 		return httpCaller(nethttplimit.New(limiter, rule)(http.HandlerFunc(nothing)))
@@ -94,7 +91,7 @@ var netHTTP = framework{
 }
 
 var ginFramework = framework{
-	"gin",
+	"gin", core.HeadersXRateLimit,
 	func() newCaller { return ginWith() },
 	func(limiter *core.Limiter, rule core.Rule) newCaller { return ginWith(ginlimit.New(limiter, rule)) },
 	func(check *core.Check) newCaller {
@@ -103,7 +100,7 @@ var ginFramework = framework{
 }
 
 var echoFramework = framework{
-	"echo",
+	"echo", core.HeadersXRateLimit,
 	func() newCaller { return echoWith() },
 	func(limiter *core.Limiter, rule core.Rule) newCaller { return echoWith(echolimit.New(limiter, rule)) },
 	func(check *core.Check) newCaller {
@@ -117,7 +114,7 @@ var echoFramework = framework{
 }
 
 var fiberFramework = framework{
-	"fiber",
+	"fiber", core.HeadersXRateLimitDelta,
 	func() newCaller { return fiberWith() },
 	func(limiter *core.Limiter, rule core.Rule) newCaller { return fiberWith(fiberlimit.New(limiter, rule)) },
 	func(check *core.Check) newCaller {

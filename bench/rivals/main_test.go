@@ -14,8 +14,11 @@ func TestMain(m *testing.M) {
 		// nothing ends them.
 		goleak.IgnoreTopFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.(*Storage).gc"),
+		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v3/internal/memory.(*Storage).gc"),
 		// fiber looks at the clock once a second, for all who ask it.
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/utils.StartTimeStampUpdater.func1.1"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.New.StartTimeStampUpdater.func1.1"), // the same, inlined
+		goleak.IgnoreTopFunction("github.com/gofiber/utils/v2.StartTimeStampUpdater.func1.1"),
+		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v3/internal/memory.New.StartTimeStampUpdater.func1.1"),
 	)
 }

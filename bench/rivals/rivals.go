@@ -167,6 +167,7 @@ const (
 var Middlewares = slices.Concat(
 	limitsOf(netHTTP, ululeNetHTTP, httprateNetHTTP, httprateQuietNetHTTP, throttledNetHTTP, tollboothNetHTTP),
 	limitsOf(ginFramework, ululeGin), limitsOf(echoFramework, echoEcho), limitsOf(fiberFramework, fiberFiber),
+	limitsOf(echo5Framework, echo5Echo), limitsOf(fiber3Framework, fiber3Fiber),
 	[]Middleware{bareFastHTTP, ululeFastHTTP, bareGRPC, ourGRPC},
 )
 
