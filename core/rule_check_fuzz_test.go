@@ -23,25 +23,7 @@ func FuzzRule(f *testing.F) {
 			strings.Join(r.Except, "\n"), strings.Join(r.Methods, "\n"), r.Lease, r.OnStoreError == core.FailClosed, 0.5, r.Message, r.Ban.After, int64(r.Ban.For),
 			int64(r.Ban.Max), r.NeedLogin, byte(r.Mode))
 	}
-	year := 366 * 24 * time.Hour
-	for _, r := range []core.Rule{
-		{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Limit: core.Limit{Max: 5, Window: time.Millisecond}}, {Limit: core.Limit{Max: 5, Window: time.Millisecond - 1}},
-		{Limit: core.Limit{Max: 5, Window: year}}, {Limit: core.Limit{Max: 5, Window: year + 1}}, {Limit: core.Limit{Max: 5, Window: math.MaxInt64}},
-		{Limit: core.Limit{Max: 5, Window: math.MinInt64}}, {Seconds: 1, Limit: core.PerSecond(5)}, {MaxCount: 1, Limit: core.PerSecond(5)},
-		{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Limit: core.Limit{Max: 5, Window: time.Second, Algorithm: 99}},
-		{Limit: core.PerSecond(10_000).Log()}, {Limit: core.Limit{Max: 3, Window: time.Second, Algorithm: core.Concurrency}},
-		{Limit: core.PerSecond(7).Fixed(), Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
-		{Limit: core.PerHour(7).Aligned()}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(0)},
-		{Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(11)}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(math.MaxInt)},
-		{Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, {Seconds: 1, OnStoreError: core.FailClosed},
-		{Seconds: 1, OnStoreError: core.CountLocally(0.5)}, {Seconds: 1, OnStoreError: core.CountLocally(math.NaN())},
-		{Seconds: 1, OnStoreError: core.CountLocally(math.SmallestNonzeroFloat64)},
-		{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
-		{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
-		{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
-		{Seconds: 1, Ban: core.Ban{After: 1, For: math.MinInt64, Max: math.MaxInt64}}, {Seconds: 1, NeedLogin: true}, {Seconds: 1, Mode: core.DryRun},
-		{Name: "n", Seconds: 1, Mode: core.Soft}, {Seconds: 1, Mode: 99},
-	} {
+	for _, r := range ruleSeeds {
 		add(r, "")
 	}
 	add(core.Rule{Limit: core.PerCalendarDay(5, "UTC")}, "UTC")
@@ -84,6 +66,25 @@ func FuzzRule(f *testing.F) {
 		tried.guard = guard
 		tried.use()
 	})
+}
+
+var ruleSeeds = []core.Rule{
+	{}, {Seconds: 1}, {Seconds: -1}, {Seconds: math.MaxInt}, {Seconds: 31_622_400}, {Limit: core.Limit{Max: 5, Window: time.Millisecond}}, {Limit: core.Limit{Max: 5, Window: time.Millisecond - 1}},
+	{Limit: core.Limit{Max: 5, Window: year}}, {Limit: core.Limit{Max: 5, Window: year + 1}}, {Limit: core.Limit{Max: 5, Window: math.MaxInt64}},
+	{Limit: core.Limit{Max: 5, Window: math.MinInt64}}, {Seconds: 1, Limit: core.PerSecond(5)}, {MaxCount: 1, Limit: core.PerSecond(5)},
+	{Seconds: 1, MaxCount: mostPermits}, {Seconds: 1, MaxCount: mostPermits + 1}, {Seconds: 1, MaxCount: math.MaxInt}, {Seconds: 1, MaxCount: math.MinInt}, {Limit: core.Limit{Max: 5, Window: time.Second, Algorithm: 99}},
+	{Limit: core.PerSecond(10_000).Log()}, {Limit: core.Limit{Max: 3, Window: time.Second, Algorithm: core.Concurrency}},
+	{Limit: core.PerSecond(7).Fixed(), Lease: 7}, {Seconds: 1, MaxCount: 7, Lease: 8}, {Seconds: 1, Lease: math.MinInt},
+	{Limit: core.PerHour(7).Aligned()}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(0)},
+	{Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(11)}, {Limit: core.Limit{Max: 3, Window: 7 * time.Second}.Bucket(math.MaxInt)},
+	{Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, {Seconds: 1, OnStoreError: core.FailClosed},
+	{Seconds: 1, OnStoreError: core.CountLocally(0.5)}, {Seconds: 1, OnStoreError: core.CountLocally(math.NaN())},
+	{Seconds: 1, OnStoreError: core.CountLocally(math.SmallestNonzeroFloat64)},
+	{Seconds: 1, Name: "\r\n"}, {Seconds: 1, Name: strings.Repeat("n", 129)}, {Seconds: 1, Paths: []string{"/a/**", "/{b,c}/*"}},
+	{Seconds: 1, Paths: []string{"/[", "x"}}, {Seconds: 1, Paths: []string{"/{id}"}}, {Seconds: 1, Except: []string{"/\xff"}},
+	{Seconds: 1, Methods: []string{"GET", "get"}}, {Seconds: 1, Message: "\xff"}, {Seconds: 1, Ban: core.Ban{After: 3, For: time.Hour}},
+	{Seconds: 1, Ban: core.Ban{After: 1, For: math.MinInt64, Max: math.MaxInt64}}, {Seconds: 1, NeedLogin: true}, {Seconds: 1, Mode: core.DryRun},
+	{Name: "n", Seconds: 1, Mode: core.Soft}, {Seconds: 1, Mode: 99},
 }
 
 // lines returns the lines of a text, or none for the empty text.
