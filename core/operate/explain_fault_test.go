@@ -179,18 +179,22 @@ func TestExplainAnUnreadableOverride(t *testing.T) {
 	}
 }
 
-// If a function of a rule fails or panics, that is an error of this rule.
-func TestExplainFailingFunctions(t *testing.T) {
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(r core.Request) (string, error) {
-		if r.Header("Authorization") != nil {
-			return "", errVerify
-		}
-		return r.Value("user").(string), nil
-	}})
+// failsOrPanics is an Identify that fails for callers with a header, and panics for those without a
+// user.
+func failsOrPanics(r core.Request) (string, error) {
+	if r.Header("Authorization") != nil {
+		return "", errVerify
+	}
+	return r.Value("user").(string), nil
+}
+
+func panics(core.Request) (string, error) { panic("on purpose") }
+
+// attachFailing attaches rules whose functions fail.
+func attachFailing(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
 	limit := core.PerHour(5)
 	fails := func(r core.Request) (string, error) { return "", errVerify }
-	panics := func(r core.Request) (string, error) { panic("on purpose") }
 	plans := map[string]core.Limit{"pro": core.PerHour(9)}
 	attach(t, limiter,
 		core.Rule{Name: "good", Limit: limit},
@@ -202,6 +206,13 @@ func TestExplainFailingFunctions(t *testing.T) {
 		core.Rule{Name: "skip", Limit: limit, Skip: func(core.Request) bool { panic("on purpose") }},
 		core.Rule{Name: "login", Limit: limit, NeedLogin: true}, core.Rule{Name: "dry login", Limit: limit, NeedLogin: true, Mode: core.DryRun},
 	)
+}
+
+// If a function of a rule fails or panics, that is an error of this rule.
+func TestExplainFailingFunctions(t *testing.T) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: failsOrPanics})
+	attachFailing(t, limiter)
 	for user, identify := range map[string]string{"": "Identify: panicked: interface conversion", "alice": "", "error": "Identify: " + errVerify.Error()} {
 		info := operate.Call{Method: "GET", Path: "/", RemoteAddr: from1, User: user}
 		if user == "error" {
@@ -240,7 +251,7 @@ func TestExplainFailingFunctions(t *testing.T) {
 	}
 	explain(t, limiter, operate.Call{}) // a call without an address
 	alone := newLimiter(t, core.Options{})
-	attach(t, alone, core.Rule{Name: "panic", Limit: limit, Key: panics})
+	attach(t, alone, core.Rule{Name: "panic", Limit: core.PerHour(5), Key: panics})
 	if x := explain(t, alone, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != "" || x.Rule != "" {
 		t.Errorf("the call gets no answer, and is explained as %v", x)
 	}

@@ -200,13 +200,13 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// A Guard that was called for other routes only does not refuse the call. The first 16 routes are
-// noted.
-func TestExplainRoutes(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: whoSays})
-	hourly := core.PerHour(1)
-	reply := attach(t, limiter, core.Rule{Name: "reply", Limit: hourly})
-	unnamed := attach(t, limiter, core.Rule{Limit: hourly, NeedLogin: true})
+// newRouted returns a limiter whose guards were called for some routes, and two of them: of a named and
+// of an unnamed rule.
+func newRouted(t *testing.T) (limiter *core.Limiter, reply, unnamed *core.Guard) {
+	t.Helper()
+	limiter = newLimiter(t, core.Options{Identify: whoSays})
+	reply = attach(t, limiter, core.Rule{Name: "reply", Limit: core.PerHour(1)})
+	unnamed = attach(t, limiter, core.Rule{Limit: core.PerHour(1), NeedLogin: true})
 	attach(t, limiter, core.Rule{Name: "uncalled", Limit: core.PerHour(2)})
 	group := attach(t, limiter, core.Rule{Name: "group", Limit: core.PerHour(1_000_000)})
 	front := attach(t, limiter, core.Rule{Name: "front", Limit: core.PerHour(2)})
@@ -218,6 +218,12 @@ func TestExplainRoutes(t *testing.T) {
 	for i := range 20 {
 		group.Check(newView("GET", fmt.Sprint("/", i)))
 	}
+	return limiter, reply, unnamed
+}
+
+// A Guard that was called for other routes only does not refuse the call.
+func TestExplainRoutes(t *testing.T) {
+	limiter, _, _ := newRouted(t)
 	for _, test := range []struct {
 		info operate.Call
 		rule string // that would refuse
@@ -250,6 +256,12 @@ func TestExplainRoutes(t *testing.T) {
 	if text := explain(t, limiter, operate.Call{Method: "POST", Path: "/reply"}).String(); !strings.Contains(text, ", but not for this route: it counts each route by itself, and was never called for this one\n") {
 		t.Errorf("the text does not say why a rule is not known:\n%s", text)
 	}
+}
+
+// The first 16 routes of a Guard are noted, and one of so many calls for further ones. Explaining a call
+// notes none.
+func TestExplainNotedRoutes(t *testing.T) {
+	limiter, reply, unnamed := newRouted(t)
 	unnamed.Check(newView("GET", "/posts/{slug}").as("alice")) // now there are two for a path
 	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/posts/7", User: "alice"})
 	if r := ruleOf(t, x, "(no route)"); r.Elsewhere || len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
@@ -258,11 +270,11 @@ func TestExplainRoutes(t *testing.T) {
 	if r := ruleOf(t, x, "group"); len(r.Routes) != 16 || !slices.IsSorted(r.Routes) {
 		t.Errorf("%+v", r)
 	}
-	late := attach(t, limiter, core.Rule{Name: "late", Limit: hourly})
+	late := attach(t, limiter, core.Rule{Name: "late", Limit: core.PerHour(1)})
 	for range 1_000 {
 		late.Check(newView("GET", "/early"))
 	}
-	for range 2 * 127 { // one of so many calls is noted
+	for range 2 * 127 {
 		late.Check(newView("GET", "/late"))
 	}
 	if r := ruleOf(t, explain(t, limiter, operate.Call{Method: "GET", Path: "/late"}), "late"); r.Elsewhere || len(r.Routes) != 2 {

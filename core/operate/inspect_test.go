@@ -45,13 +45,6 @@ func TestInspect(t *testing.T) {
 		call(other, "GET", "/", "")
 		call(unnamed, "HEAD", "/b", "")
 		call(unnamed, "POST", "/a", "")
-		text := func(x operate.Explanation) string {
-			var lines []string
-			for _, r := range x.Rules {
-				lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %v: %s; %s", r.Name, r.Mode, limitsText(r), r.Reason)))
-			}
-			return strings.Join(lines, "\n")
-		}
 		want := `api enforce: 5/24h fixed rule 3+2, 7/24h fixed plan pro 3+4, 2/30h fixed plan slow 1+1, unlimited plan vip, 9/20h fixed also 4+5; allowed
 computed enforce: 5/24h fixed rule 4+1, 4/30h fixed computed 1+3, any computed;
 api dry_run: 5/24h fixed rule 1+4, 9/20h fixed also 1+8; allowed
@@ -59,7 +52,7 @@ overridden enforce: 5/24h burst 5 rule 1+4; allowed
 GET /b enforce: 5/h rule 1+4; allowed
 POST /a enforce: 5/h rule 1+4; allowed`
 		x := inspect(t, limiter, "user:alice")
-		if got := text(x); !sameLines(got, want) {
+		if got := rulesText(x); !sameLines(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		if x.Reason != "" || x.Rule != "" || x.Subject != "user:alice" || x.NotListed != 0 {
@@ -75,6 +68,15 @@ POST /a enforce: 5/h rule 1+4; allowed`
 		runtime.KeepAlive(never)
 		operated(t, limiter, other)
 	})
+}
+
+// rulesText returns a line for each rule: its mode, its limits and the reason.
+func rulesText(x operate.Explanation) string {
+	var lines []string
+	for _, r := range x.Rules {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %v: %s; %s", r.Name, r.Mode, limitsText(r), r.Reason)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // operated checks what Inspect says of overrides and bans.

@@ -63,19 +63,22 @@ func TestWarnings(t *testing.T) {
 		{"two rules", []string{"name: login, limit: 5/15m", "name: a, limit: 1/s, key: host", "name: b, limit: 1/s, need_login: true, paths: [/b]"},
 			"3:5 login login_fails_open"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			checked, err := checkRules(t, Service{}, test.rules...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, w := range checked.Warnings() {
-				got = append(got, fmt.Sprintf("%d:%d %s %s", w.Place.Line, w.Place.Column, w.Rule, w.Code))
-			}
-			if strings.Join(got, ", ") != test.want {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { wantWarnings(t, test.want, test.rules...) })
+	}
+}
+
+func wantWarnings(t *testing.T, want string, rules ...string) {
+	t.Helper()
+	checked, err := checkRules(t, Service{}, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range checked.Warnings() {
+		got = append(got, fmt.Sprintf("%d:%d %s %s", w.Place.Line, w.Place.Column, w.Rule, w.Code))
+	}
+	if strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
