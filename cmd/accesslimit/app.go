@@ -24,10 +24,10 @@ func newApp() *cli.Command {
 			auditCommand(), referenceCommand(), doctorCommand(),
 		},
 	}
-	for _, c := range append(app.Commands, app) {
-		c.OnUsageError = wrongUsage
-		c.HideHelpCommand = true
+	for _, c := range app.Commands {
+		c.OnUsageError, c.ShellComplete, c.HideHelpCommand = wrongUsage, completeFlags, true
 	}
+	app.OnUsageError = wrongUsage
 	return app
 }
 

@@ -67,7 +67,7 @@ func printChanges(c *cli.Command, changes []rulefile.Change) error {
 	}
 	return show(c, result, func() error {
 		for _, one := range changes {
-			fmt.Fprintln(c.Root().Writer, one)
+			fmt.Fprintln(c.Root().Writer, printable(one.String()))
 		}
 		if len(changes) == 0 {
 			fmt.Fprintln(c.Root().Writer, "Nothing changes.")

@@ -67,7 +67,7 @@ func report(to io.Writer, err error) int {
 		fmt.Fprintf(to, "accesslimit: %v\nType \"%s -h\" for help.\n", err, wrong.command)
 		return exitUsage
 	case errors.As(err, &failed), errors.Is(err, context.DeadlineExceeded):
-		fmt.Fprintf(to, "accesslimit: %s.%s\n", strings.TrimPrefix(err.Error(), "core: "), clusterHint(err))
+		fmt.Fprintf(to, "accesslimit: %s\n%s\n", strings.TrimPrefix(err.Error(), "core: "), adviceOn(err))
 		return exitNoAnswer
 	default:
 		fmt.Fprintf(to, "accesslimit: %s\n", why(err))

@@ -7,9 +7,12 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/redis/go-redis/v9"
 )
 
 func main() { os.Exit(mainCode()) }
@@ -18,5 +21,13 @@ func main() { os.Exit(mainCode()) }
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	slog.SetDefault(warnings(os.Stderr))
+	redis.SetLogger(quiet{}) // the commands report errors themselves
 	return report(os.Stderr, newApp().Run(ctx, os.Args))
 }
+
+// quiet keeps the client of Redis from writing about connections.
+type quiet struct{}
+
+// Printf implements the client's logger.
+func (quiet) Printf(context.Context, string, ...any) {}

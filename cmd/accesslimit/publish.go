@@ -133,7 +133,7 @@ func replace(ctx context.Context, c *cli.Command, document *rulefile.Document, n
 	}
 	if now.Text == text {
 		return show(c, result, func() error {
-			_, err := fmt.Fprintf(c.Root().Writer, "Nothing to publish: this is the text of %v.\n", now)
+			_, err := fmt.Fprintf(c.Root().Writer, "Nothing to publish: this is the text of %s.\n", printable(now.String()))
 			return err
 		})
 	}
@@ -144,9 +144,9 @@ func replace(ctx context.Context, c *cli.Command, document *rulefile.Document, n
 	result.Version = newVersion(next)
 	return show(c, result, func() error {
 		for _, one := range changes {
-			fmt.Fprintln(c.Root().Writer, one)
+			fmt.Fprintln(c.Root().Writer, printable(one.String()))
 		}
-		_, err := fmt.Fprintf(c.Root().Writer, "Published %v. Processes use it within a second or so.\n", next)
+		_, err := fmt.Fprintf(c.Root().Writer, "Published %s. Processes use it within a second or so.\n", printable(next.String()))
 		return err
 	})
 }
@@ -207,7 +207,7 @@ func history(ctx context.Context, c *cli.Command) error {
 		}
 		return show(c, all, func() error {
 			for _, v := range versions {
-				fmt.Fprintln(c.Root().Writer, v)
+				fmt.Fprintln(c.Root().Writer, printable(v.String()))
 			}
 			if len(versions) == 0 {
 				fmt.Fprintln(c.Root().Writer, "Nothing was published yet.")

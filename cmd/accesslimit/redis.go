@@ -37,12 +37,12 @@ func connect(c *cli.Command) (redis.UniversalClient, error) {
 	return newClient(text, c.Duration("timeout"))
 }
 
-// clusterHint returns what to write if a server turned out to be part of a cluster.
-func clusterHint(err error) string {
+// adviceOn returns what to do about an error of Redis.
+func adviceOn(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if _, moved := redis.IsMovedError(err); moved {
-			return " This server is part of a cluster: let the URL begin with redis-cluster."
+			return "This server is part of a cluster: let the URL begin with redis-cluster."
 		}
 	}
-	return ""
+	return "Type \"accesslimit doctor\" to see what is wrong with Redis."
 }
