@@ -46,12 +46,12 @@ func (g *Guard) answerProxy(request adapter.View) Answer {
 		g.front.Log.UntrustedAuthRequest(peer)
 		return notAnswered("Only a proxy of this service may ask.")
 	}
-	call, why := authrequest.Call(request)
+	v, why := authrequest.Call(request)
 	if why != "" {
 		g.front.Log.UnreadableAuthRequest(peer, why)
 		return notAnswered("It is not known which call this is about.")
 	}
-	answer := g.check(call, "")
+	answer := g.check(v, "")
 	if r := answer.Refusal; r != nil && r.Status < http.StatusMultipleChoices {
 		r.Status = replies[r.Decision.Reason].status
 	}

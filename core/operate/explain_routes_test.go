@@ -3,6 +3,7 @@ package operate_test
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -175,4 +176,28 @@ func TestExplainLooseRouters(t *testing.T) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
+}
+
+// A call that a proxy asks about is read for whichever router is behind the proxy.
+func TestExplainForwardAuth(t *testing.T) {
+	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"10.0.0.1"}}})
+	rule := core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.Global, Paths: []string{"/api/*"}, Except: []string{"/api/free"}}
+	check := limiter.MustCheck(rule)
+	decide, err := check.ForwardAuth()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range []string{"/api/a", "/API/a/", "/api/FREE", "/api/free", "/other"} {
+		request := newView("GET", "/auth")
+		request.peer = netip.MustParseAddr("10.0.0.1")
+		for name, value := range map[string]string{"Method": "GET", "Uri": path, "Host": "service.test", "For": "203.0.113.7"} {
+			request.request.Set("X-Forwarded-"+name, value)
+		}
+		refused := decide(request).Refusal != nil
+		r := ruleOf(t, explain(t, limiter, operate.Call{Method: "GET", Path: path, RemoteAddr: from1}), "api")
+		if applies := i < 3; r.Applies != applies || (r.Reason == core.LimitExceeded) != applies || refused != (applies && i > 0) {
+			t.Errorf("%s: refused %v, %+v", path, refused, r)
+		}
+	}
+	runtime.KeepAlive(check)
 }

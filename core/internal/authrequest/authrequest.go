@@ -3,6 +3,7 @@
 package authrequest
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -20,25 +21,13 @@ const (
 // Call returns the call that a request is about, or why it cannot be read. The request is believed, so
 // its peer must be trusted.
 func Call(request adapter.View) (call adapter.View, why string) {
-	c := &view{View: request}
-	method, why := single(request, methodHeader)
-	if why == "" {
-		c.method, why = method, checkMethod(method)
+	method, wrongMethod := methodIn(request)
+	target, wrongTarget := targetIn(request)
+	host, wrongHost := hostIn(request)
+	if why = cmp.Or(wrongMethod, wrongTarget, wrongHost); why != "" {
+		return nil, why
 	}
-	uri := ""
-	if why == "" {
-		uri, why = single(request, uriHeader)
-	}
-	if why == "" {
-		c.target, why = parseTarget(uri)
-	}
-	if why == "" {
-		c.host, why = single(request, hostHeader)
-	}
-	if why == "" && strings.ContainsAny(c.host, ", \t") {
-		why = hostHeader + " is not one host"
-	}
-	return c, why
+	return &view{request, method, host, target}, ""
 }
 
 // single returns the value of a header that must be there once.
@@ -53,13 +42,13 @@ func single(request adapter.View, name string) (value, why string) {
 	}
 }
 
-// checkMethod returns why a text is not a method of HTTP, or "". Without a method, a call would be taken
-// for one of gRPC.
-func checkMethod(method string) (why string) {
-	if method == "" || strings.ContainsFunc(method, isNotTokenChar) {
-		return methodHeader + " is not a method"
+// methodIn returns the method of the call. Without one, the call would be taken for one of gRPC.
+func methodIn(request adapter.View) (method, why string) {
+	method, why = single(request, methodHeader)
+	if why == "" && (method == "" || strings.ContainsFunc(method, isNotTokenChar)) {
+		why = methodHeader + " is not a method"
 	}
-	return ""
+	return method, why
 }
 
 // isNotTokenChar reports whether a character cannot be part of a token (RFC 9110 section 5.6.2).
@@ -67,16 +56,29 @@ func isNotTokenChar(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
 
-// parseTarget reads the target of a request as net/http does: a path with a query, a whole URI, or "*".
-// A fragment, which a target never has, is wrong: some routers behind a proxy cut it off, others do not.
-func parseTarget(uri string) (target *url.URL, why string) {
-	const wrong = uriHeader + " is not the target of a request"
+// targetIn returns the target of the call, read as net/http does: a path with a query, a whole URI, or
+// "*". A fragment, which a target never has, is wrong: some routers behind a proxy cut it off, others do
+// not.
+func targetIn(request adapter.View) (target *url.URL, why string) {
+	uri, why := single(request, uriHeader)
+	if why != "" {
+		return nil, why
+	}
 	target, err := url.ParseRequestURI(uri)
 	if err != nil || target.Opaque != "" || strings.ContainsAny(uri, " #") {
-		return nil, wrong
+		return nil, uriHeader + " is not the target of a request"
 	}
 	if target.Path == "" { // http://service.test
 		target.Path = "/"
 	}
 	return target, ""
+}
+
+// hostIn returns the host of the call. It may be empty, as in HTTP/1.0.
+func hostIn(request adapter.View) (host, why string) {
+	host, why = single(request, hostHeader)
+	if strings.ContainsAny(host, ", \t") {
+		why = hostHeader + " is not one host"
+	}
+	return host, why
 }

@@ -14,12 +14,12 @@ type view struct {
 	target       *url.URL
 }
 
-func (v *view) Method() string        { return v.method }
-func (v *view) Host() string          { return v.host }
-func (v *view) Route() string         { return "" }
-func (v *view) Routed() bool          { return false }
-func (v *view) Param(string) string   { return "" }
-func (v *view) Query(n string) string { return v.target.Query().Get(n) }
+func (v *view) Method() string           { return v.method }
+func (v *view) Host() string             { return v.host }
+func (v *view) Route() string            { return "" }
+func (v *view) Routed() bool             { return false }
+func (v *view) Param(string) string      { return "" }
+func (v *view) Query(name string) string { return v.target.Query().Get(name) }
 
 // Path implements adapter.View.
 func (v *view) Path() string {
