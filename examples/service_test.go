@@ -43,7 +43,7 @@ func (b built) Run() (code int) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	programs = dir
 	var ofRoot []string
-	for _, name := range allExamples {
+	for _, name := range append(allExamples, "outgoing") {
 		if _, err := os.Stat(name + "/go.mod"); err != nil {
 			ofRoot = append(ofRoot, "./examples/"+name)
 		} else if goBuild(name, dir, ".") != nil {

@@ -25,7 +25,8 @@
 //	    attempt.probe      try.go        asks for the place of the probe after a pause
 //	    attempt.reserve    take.go       reserves a later turn, and waits for it
 //	    attempt.holdUp     wait.go       waits for the end of a pause, or for a slot in line (line.go)
-//	  answerOf             hints.go      reads what the server says about its limits
+//	  policiesOf           pace.go       reads what the server allows, for a slower pace
+//	  answerOf             hints.go      reads what the server says about what is left
 //	  Turn.Answered        turn.go       begins a pause, or ends the time after one (pause.go)
 //	  Turn.Release         turn.go       gives the slot back, when the body was read (body.go)
 package outgoing

@@ -16,7 +16,9 @@ type Rule struct {
 	// Name is the name in metrics, and on the operators' page. It must be set. Processes whose rules
 	// have one name share turns, slots and pauses.
 	Name string
-	// Limit is the pace for each key: a token bucket, as in core.PerHour(5000).Bucket(50).
+	// Limit is the pace for each key: a token bucket, as in core.PerHour(5000).Bucket(50). A server
+	// that announces less by RateLimit-Policy, for windows up to that of the Limit, lowers the pace.
+	// In each of its windows it gets at most what it allows, the burst included.
 	Limit core.Limit
 	// InFlight is how many calls of a key may be in flight at once, 1 to 10,000; 0: any number. A
 	// call is in flight until the body of its response is closed, or read to its end. The slot of a
@@ -102,6 +104,7 @@ type Turns struct {
 	of    limiter.Outgoing
 	parts *limiter.Parts
 	lines lines
+	paces paces
 	tally tally
 	// unrecorded has the keys whose pauses this process knows, and is to record.
 	unrecorded sync.Map

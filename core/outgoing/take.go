@@ -77,7 +77,7 @@ func (a *attempt) take() (*Turn, error) {
 // none, and the next try does what the policy says.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
-	c, patience := a.counter(a.of.Counted.Limits[0], ""), max(0, time.Until(a.until).Microseconds())
+	c, patience := a.counter(a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
 	v := a.parts.Store.Reserve(a.ctx, &c, patience)
 	switch {
 	case v.Ended != nil:

@@ -49,7 +49,9 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 		return response, false, err
 	}
 	answer := answerOf(response, t.turns.rule.Quotas, time.Now())
-	turn.answer(t.turns.keyOfAnswer(r, response, key), answer)
+	about := t.turns.keyOfAnswer(r, response, key)
+	t.turns.adapt(about, policiesOf(response.Header))
+	turn.answer(about, answer)
 	inFlight = true
 	releaseAfter(response, turn)
 	return response, answer.Refused, nil

@@ -82,7 +82,7 @@ type question struct {
 func (a *attempt) question(turn bool) question {
 	q, limits := question{turn: -1, slot: -1, slotIs: bySlot}, a.of.Counted.Limits
 	if turn {
-		q.turn = q.add(a.counter(limits[0], ""))
+		q.turn = q.add(a.counter(a.paces.of(a.key, limits[0]), ""))
 	}
 	if len(limits) > 1 {
 		q.slot = q.add(a.counter(limits[1], a.parts.InFlight.NewHolder()))

@@ -1,0 +1,126 @@
+package outgoing
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
+// policy is what a server says it allows in each window.
+type policy struct {
+	calls  int64
+	window time.Duration
+}
+
+// policiesOf reads RateLimit-Policy in the forms of the drafts, "burst";q=100;w=60 and 100;w=60, and
+// RateLimit-Limit, which may have the latter too. Quotas of anything but calls are left out.
+func policiesOf(h http.Header) (found []policy) {
+	for _, name := range [...]string{"RateLimit-Policy", "RateLimit-Limit"} {
+		list, err := httpsfv.UnmarshalList(h.Values(name))
+		if err != nil {
+			continue
+		}
+		for _, member := range list {
+			item, ok := member.(httpsfv.Item)
+			if !ok {
+				continue
+			}
+			calls, window := item.Value, param(item, "w")
+			if q := param(item, "q"); q != nil {
+				calls = q
+			}
+			unit := param(item, "qu")
+			n, isNumber := calls.(int64)
+			seconds, hasWindow := window.(int64)
+			if isNumber && hasWindow && n > 0 && seconds > 0 && (unit == nil || unit == "requests") {
+				found = append(found, policy{n, inSeconds(float64(seconds))})
+			}
+		}
+	}
+	return found
+}
+
+func param(item httpsfv.Item, name string) any {
+	value, _ := item.Params.Get(name)
+	return value
+}
+
+// paces are the limits of keys whose server allows less than the rule. Each process learns them from
+// the responses that it gets. They count in the same buckets as the rule's limit, because a lower rate
+// takes effect at once, even while other processes count by another one.
+type paces struct {
+	mu    sync.RWMutex
+	byKey map[string]*pace
+}
+
+type pace struct {
+	limit *engine.Limit
+	ends  time.Time
+}
+
+const (
+	// maxPaces bounds how many keys have a pace of their own.
+	maxPaces = 10_000
+	// paceLasts is how long a pace counts unless the server says the same again.
+	paceLasts = time.Minute
+)
+
+// of returns the limit of a key, or the rule's own.
+func (p *paces) of(key string, own *engine.Limit) *engine.Limit {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if learned := p.byKey[key]; learned != nil && time.Now().Before(learned.ends) {
+		return learned.limit
+	}
+	return own
+}
+
+// set sets the limit of a key.
+func (p *paces) set(key string, limit *engine.Limit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byKey == nil || len(p.byKey) >= maxPaces {
+		p.byKey = make(map[string]*pace)
+	}
+	p.byKey[key] = &pace{limit, time.Now().Add(paceLasts)}
+}
+
+// adapt lowers the pace of a key to what the server says it allows, but never raises it above the
+// rule's. A policy with a longer window than the rule's is not spread over that window: what is left of
+// it is meant to be used at any time.
+func (t *Turns) adapt(key string, policies []policy) {
+	own := t.of.Counted.Limits[0]
+	rate, burst, window := own.Max, own.Compiled.Max, micros(own.Compiled.Window)
+	scale, applies := 1.0, false
+	for _, p := range policies {
+		if p.window <= window {
+			// A bucket lets through its burst and what comes back in a window. One call less than the
+			// server allows is sent, because it would announce a pause with the last one.
+			most := float64(burst) + float64(rate)*p.window.Seconds()/window.Seconds()
+			scale, applies = min(scale, float64(p.calls-1)/most), true
+		}
+	}
+	if !applies || scale == 1 && t.paces.of(key, own) == own {
+		return
+	}
+	slower := own
+	if scale < 1 {
+		slower = scaled(own, scale)
+	}
+	t.paces.set(key, slower)
+}
+
+// scaled returns a fraction of a limit.
+func scaled(own *engine.Limit, scale float64) *engine.Limit {
+	part := func(n int64) int64 { return max(1, int64(float64(n)*scale)) }
+	limit, err := algorithm.Bucketed(part(own.Max), own.Compiled.Window, part(own.Compiled.Max))
+	if err != nil {
+		return own
+	}
+	return &engine.Limit{Compiled: &limit, Max: part(own.Max), KeyTail: own.KeyTail}
+}
