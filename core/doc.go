@@ -52,6 +52,8 @@
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call. [Counter.Charge] charges a cost that is
 //     known afterwards, whether it fits or not.
+//   - Package replay decides the calls in access logs, and shows whom a limit would have hit before it
+//     goes live.
 //   - Package operate is for operators: the attached rules, explanations of how they would decide a
 //     call, the subjects refused most, bans, overrides, the audit. Package console is a web page that
 //     shows all of this.

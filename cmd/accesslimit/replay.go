@@ -50,8 +50,7 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	}
 	defer logs.close()
 	options.OnProgress = logs.progress(os.Stderr)
-	report, err := replay.Run(ctx, options, logs.all...)
-	logs.endProgress(os.Stderr)
+	report, err := replayUntil(ctx, options, logs)
 	if errors.Is(err, replay.ErrBadLines) {
 		return printBadLines(c, report, err)
 	}
@@ -68,6 +67,26 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		_, err := io.WriteString(c.Root().Writer, report.String()+uncounted)
 		return err
 	})
+}
+
+// replayUntil replays logs until the context ends. Standard input may not notice that it has.
+func replayUntil(ctx context.Context, options replay.Options, logs *openedLogs) (*replay.Report, error) {
+	type result struct {
+		report *replay.Report
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		report, err := replay.Run(ctx, options, logs.all...)
+		done <- result{report, err}
+	}()
+	select {
+	case r := <-done:
+		logs.endProgress(os.Stderr)
+		return r.report, r.err
+	case <-ctx.Done():
+		return nil, errors.New("interrupted")
+	}
 }
 
 // printBadLines prints lines that could not be read, and returns why that is too much.

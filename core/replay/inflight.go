@@ -32,7 +32,7 @@ func (f *inFlight) begin(answer core.Answer, ends int64, status int) {
 func (f *inFlight) endUntil(time int64, now *atomic.Int64) {
 	for len(f.calls) > 0 && f.calls[0].ends <= time {
 		call := heap.Pop(&f.calls).(running)
-		now.Store(max(call.ends, now.Load()))
+		now.Store(call.ends)
 		call.next()
 		call.stop()
 	}

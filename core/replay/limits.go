@@ -16,7 +16,7 @@ import (
 type limits struct {
 	limiter *core.Limiter
 	guards  []guard
-	now     *atomic.Int64
+	now     atomic.Int64 // in microseconds since the epoch
 	view    view
 	passed  []core.Answer // of the Guards that the present call has passed
 	running inFlight
@@ -28,22 +28,22 @@ type guard struct {
 	scope *pathmatch.Scope
 }
 
-// newLimiter returns a Limiter that counts by the clock of the logs and forgets no counter.
-func newLimiter(options *Options, now *atomic.Int64, identify core.IdentifyFunc, decided func(core.Event)) (*core.Limiter, error) {
-	l, err := core.New(core.Options{
-		MaxKeys: math.MaxInt32, Identify: identify, ClientIP: options.ClientIP, Headers: core.NoHeaders,
+// newLimiter makes the Limiter, which counts by the clock of the logs and forgets no counter.
+func (l *limits) newLimiter(options *Options, decided func(core.Event)) (err error) {
+	l.limiter, err = core.New(core.Options{
+		MaxKeys: math.MaxInt32, Identify: l.identify, ClientIP: options.ClientIP, Headers: core.NoHeaders,
 		Logger: slog.New(slog.DiscardHandler), OnDecision: func(_ context.Context, e core.Event) { decided(e) },
 	})
 	if err == nil {
-		(*limiter.Limiter[core.Rule])(l).Parts().Memory.UseClock(now.Load)
+		(*limiter.Limiter[core.Rule])(l.limiter).Parts().Memory.UseClock(l.now.Load)
 	}
-	return l, err
+	return err
 }
 
 // newLimits returns the limits of the options' Guards, whose decisions the tally receives.
-func newLimits(options *Options, now *atomic.Int64, t *tally) (l *limits, err error) {
-	l = &limits{now: now}
-	l.limiter, err = newLimiter(options, now, l.identify, func(e core.Event) { t.decided(&l.view, e) })
+func newLimits(options *Options, t *tally) (l *limits, err error) {
+	l = new(limits)
+	err = l.newLimiter(options, func(e core.Event) { t.decided(&l.view, e) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +76,11 @@ func (l *limits) fillIn(guards []Guard) {
 	attached, _ := (*limiter.Limiter[core.Rule])(l.limiter).Front().Attached()
 	for _, g := range guards {
 		for i := range g.Rules {
-			r := &g.Rules[i]
-			r.Limit, r.Seconds, r.MaxCount = attached[0].Rule.Limit, 0, 0
-			attached = attached[1:]
+			if r := &g.Rules[i]; r.Limit == (core.Limit{}) && len(attached) > i {
+				r.Limit, r.Seconds, r.MaxCount = attached[i].Rule.Limit, 0, 0
+			}
 		}
+		attached = attached[min(len(g.Rules), len(attached)):]
 	}
 }
 
@@ -88,7 +89,7 @@ func (l *limits) identify(core.Request) (string, error) { return l.view.call.Use
 
 // decide decides a call, and reports whether it was refused.
 func (l *limits) decide(c *accesslog.Call) (refused bool) {
-	l.running.endUntil(c.Began, l.now)
+	l.running.endUntil(c.Began, &l.now)
 	l.view.show(c)
 	l.passed = l.passed[:0]
 	var readings pathmatch.Readings

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/replay/internal/accesslog"
 )
 
 // need is a field that a rule reads from a call, by its name in [Options].Fields.
@@ -16,9 +15,12 @@ type need struct {
 }
 
 // has reports whether a call has a field.
-func has(c *accesslog.Call, field string) bool {
+func (v *view) has(field string) bool {
+	c := v.call
 	kind, name, named := strings.Cut(field, ":")
 	switch {
+	case kind == "cookie":
+		return v.Cookie(name) != ""
 	case named:
 		return c.Named(kind, name) != nil
 	case kind == "user":
@@ -55,7 +57,7 @@ func (r *ruleTally) countMissing(v *view) {
 		r.explore(v)
 	}
 	for i := range r.needs {
-		if !has(v.call, r.needs[i].field) {
+		if !v.has(r.needs[i].field) {
 			r.needs[i].missing++
 		}
 	}
@@ -106,6 +108,7 @@ func (r *ruleTally) holdsSlots() bool {
 // without a user, because they would be refused whatever its limit is.
 func (t *tally) forCalls(r core.Rule, v *view) core.Rule {
 	r.Warn = nil
+	r = keepSlots(r)
 	if !r.NeedLogin {
 		return r
 	}

@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -43,7 +44,8 @@ type Options struct {
 
 // Guard is a set of rules that are decided together, as a [core.Guard] is.
 type Guard struct {
-	// Rules are the rules. Warn is ignored, and so are overrides, of which a log knows nothing.
+	// Rules are the rules, each with a Name. Warn is ignored, and so are overrides, of which a log knows
+	// nothing. Functions may run several times for a call.
 	Rules []core.Rule
 	// Methods and Paths are those of the routes that the Guard is attached to, in the form of
 	// [core.Rule]; all by default. A rule's own Methods and Paths hold beside them.
@@ -59,6 +61,9 @@ func (o *Options) check() error {
 		return fmt.Errorf("suggest is %v: it is a percentage of subjects, such as 99.9", o.Suggest)
 	}
 	for _, g := range o.Guards {
+		if slices.ContainsFunc(g.Rules, func(r core.Rule) bool { return r.Name == "" }) {
+			return errors.New("a rule has no Name, by which it would be reported")
+		}
 		where := core.Rule{Name: "guard", Limit: core.PerSecond(1), Methods: g.Methods, Paths: g.Paths}
 		if wrong := where.Check(nil); wrong != nil {
 			return fmt.Errorf("a guard's %s: %s", wrong[0].Field, wrong[0].Why)

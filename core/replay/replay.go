@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/replay/internal/accesslog"
 )
@@ -37,7 +36,7 @@ func Run(ctx context.Context, options Options, logs ...Log) (*Report, error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	defer r.close()
-	merged, err := r.open(logs)
+	merged, err := r.open(ctx, logs)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
@@ -52,7 +51,6 @@ func Run(ctx context.Context, options Options, logs ...Log) (*Report, error) {
 // run is the state of one Run.
 type run struct {
 	options Options
-	now     atomic.Int64 // the clock of the logs, in microseconds since the epoch
 	counts  accesslog.Counts
 	formats []string
 	names   []string
@@ -78,12 +76,12 @@ func newRun(options Options) (*run, error) {
 	}
 	r.tally = newTally(r.options.Guards, options.OnDecision)
 	var err error
-	if r.limits, err = newLimits(&r.options, &r.now, r.tally); err != nil {
+	if r.limits, err = newLimits(&r.options, r.tally); err != nil {
 		return nil, err
 	}
 	r.limits.fillIn(r.options.Guards)
 	if options.Suggest > 0 {
-		r.peaks, err = newPeaks(&r.options, &r.now)
+		r.peaks, err = newPeaks(&r.options)
 	}
 	if err != nil {
 		r.limits.close()
@@ -93,14 +91,14 @@ func newRun(options Options) (*run, error) {
 }
 
 // open opens the logs.
-func (r *run) open(logs []Log) (*accesslog.Merged, error) {
+func (r *run) open(ctx context.Context, logs []Log) (*accesslog.Merged, error) {
 	format, err := accesslog.ParseFormat(r.options.Format, r.options.Fields)
 	if err != nil {
 		return nil, err
 	}
 	var opened []*accesslog.Log
 	for _, from := range logs {
-		l, err := accesslog.Open(from.Name, from.Reader, format, r.options.Zone, &r.counts)
+		l, err := accesslog.Open(from.Name, &reader{ctx, from.Reader}, format, r.options.Zone, &r.counts)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", from.Name, err)
 		}
@@ -108,6 +106,19 @@ func (r *run) open(logs []Log) (*accesslog.Merged, error) {
 		r.names, r.formats = append(r.names, from.Name), append(r.formats, l.Format())
 	}
 	return accesslog.Merge(opened), nil
+}
+
+// reader reads until a context has ended.
+type reader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r *reader) Read(p []byte) (n int, err error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // progressEvery is how many calls lie between two looks at the context and reports of progress.
@@ -124,7 +135,6 @@ func (r *run) decide(ctx context.Context, call *accesslog.Call) error {
 		}
 	}
 	r.note(call)
-	r.now.Store(call.Began)
 	refused := r.limits.decide(call)
 	r.times.add(call.Began, refused)
 	if r.peaks != nil {

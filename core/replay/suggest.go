@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -37,12 +36,11 @@ type limitPeaks struct {
 
 // newPeaks returns the peaks of the options' rules. Each rule counts by itself, because a refusal by
 // one must not lower the use of another.
-func newPeaks(options *Options, now *atomic.Int64) (p *peaks, err error) {
-	p = &peaks{limits: &limits{now: now}}
+func newPeaks(options *Options) (p *peaks, err error) {
+	p = &peaks{limits: new(limits)}
 	var counting *rulePeaks // the rule whose Guard is asked
 	l := p.limits
-	l.limiter, err = newLimiter(options, now, l.identify, func(e core.Event) { counting.decided(&e.Decision) })
-	if err != nil {
+	if err = l.newLimiter(options, func(e core.Event) { counting.decided(&e.Decision) }); err != nil {
 		return nil, err
 	}
 	for _, g := range options.Guards {
@@ -98,8 +96,9 @@ func (p *rulePeaks) add(own core.Limit) core.Limit {
 	return large
 }
 
-// largest returns the limit with the same counter and the largest size.
+// largest returns the limit that counts in the same way and has the largest size.
 func largest(l core.Limit) core.Limit {
+	l = keptSlot(l)
 	tooLarge := sort.Search(math.MaxInt32, func(size int) bool {
 		r := core.Rule{Limit: withSize(l, size+1)}
 		return len(r.Check(nil)) > 0

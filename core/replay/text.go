@@ -2,6 +2,8 @@ package replay
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +20,7 @@ func (r *Report) String() string {
 	r.writeRules(&b)
 	for i := range r.Rules {
 		r.Rules[i].writeTop(&b)
+		r.Rules[i].writeReasons(&b)
 	}
 	r.writeSuggestions(&b)
 	r.writeMissing(&b)
@@ -58,7 +61,7 @@ func (r *Report) writeRules(b *strings.Builder) {
 
 // writeTop writes whom a rule refuses most.
 func (r *RuleReport) writeTop(b *strings.Builder) {
-	if len(r.Top) == 0 {
+	if r.Refused == 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n%s refuses most:\n", plain(r.Name))
@@ -67,9 +70,15 @@ func (r *RuleReport) writeTop(b *strings.Builder) {
 		fmt.Fprintf(w, "  %s\t%s of %s\n", plain(s.Subject), number(s.Refused), count(s.Calls, "call"))
 	}
 	w.Flush()
-	for reason, n := range r.Reasons {
-		if reason == core.Banned {
-			fmt.Fprintf(b, "  %s of these because of a ban\n", number(n))
+}
+
+// writeReasons writes why a rule refused calls, beyond the limit that it has.
+func (r *RuleReport) writeReasons(b *strings.Builder) {
+	for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+		switch reason {
+		case core.LimitExceeded, core.SoftExceeded, core.DryRunExceeded:
+		default:
+			fmt.Fprintf(b, "  %s refused with the reason %s\n", count(r.Reasons[reason], "call"), reason)
 		}
 	}
 }

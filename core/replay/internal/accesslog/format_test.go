@@ -155,6 +155,17 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
+// A log whose format was named wrongly is not read to its end.
+func TestWrongFormatEndsEarly(t *testing.T) {
+	bad := strings.Repeat("x\n", maxBadStart+1)
+	if _, counts, err := read(t, bad, "common", nil); err == nil || counts.Lines != maxBadStart || !strings.Contains(err.Error(), "none of its first 10000 lines") {
+		t.Errorf("%+v, %v", counts, err)
+	}
+	if calls, counts, err := read(t, line+bad+line, "common", nil); err != nil || len(calls) != 2 || counts.Bad != maxBadStart+1 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+}
+
 type endlessReader struct{}
 
 func (endlessReader) Read(p []byte) (int, error) { return len(p), nil }

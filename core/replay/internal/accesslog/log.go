@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -22,6 +23,7 @@ type BadLine struct {
 }
 
 const (
+	maxBadStart = 10_000 // lines that cannot be read before the first call: the format is wrong
 	maxExamples = 3
 	exampleText = 120 // bytes
 )
@@ -34,6 +36,8 @@ type Log struct {
 	ahead  []aheadLine // the first lines, from which the format was found out
 	clock  clock
 	counts *Counts
+
+	badFirst int // lines that could not be read before the first call, or -1 after it
 }
 
 // aheadLine is a line that was read before its turn, or why it could not be read.
@@ -95,11 +99,14 @@ func (l *Log) next(c *Call) error {
 		switch err {
 		case nil:
 			l.counts.Calls++
+			l.badFirst = -1
 			return nil
 		case errNoCall:
 			l.counts.Others++
 		default:
-			l.bad(line, number, err)
+			if l.bad(line, number, err); l.badFirst == maxBadStart {
+				return fmt.Errorf("none of its first %d lines can be read: %w", maxBadStart, err)
+			}
 		}
 	}
 }
@@ -118,6 +125,9 @@ func (l *Log) line() (line string, number int, err error) {
 // bad counts a line that could not be read.
 func (l *Log) bad(line string, number int, why error) {
 	l.counts.Bad++
+	if l.badFirst >= 0 {
+		l.badFirst++
+	}
 	if len(l.counts.Examples) == maxExamples {
 		return
 	}

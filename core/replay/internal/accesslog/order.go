@@ -118,6 +118,7 @@ func (o *ordered) insert(c Call) {
 		o.release(c.written/second - lateness/second)
 	}
 	if at := c.Began / second; at < o.from {
+		c.Took = max(0, c.Took-(o.from*second-c.Began))
 		c.Began, c.Late = o.from*second, true
 	} else if c.Began > o.newest {
 		c.Began = o.newest
