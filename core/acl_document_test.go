@@ -127,12 +127,7 @@ func TestTheRightsOfAnAuditor(t *testing.T) {
 	if _, err := operate.New(newLimiter(t, core.Options{Redis: admin, Timeout: patient})).Ban(background, "n", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Do(background, "acl", "setuser", "auditor", "on", ">p", "~"+core.AuditKey, "+xrevrange").Err(); err != nil {
-		t.Fatal(err)
-	}
-	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) {
-		o.Username, o.Password = "auditor", "p"
-	})})
+	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.UserWith(t, "~"+core.AuditKey, "+xrevrange")})
 	if entries, err := operate.New(limiter).Audit(background, "", 10); err != nil || len(entries) != 1 {
 		t.Errorf("the audit is %+v", entries)
 	}

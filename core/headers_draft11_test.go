@@ -110,18 +110,3 @@ func TestDraft11InBytes(t *testing.T) {
 		parseList(t, v.response[name])
 	}
 }
-
-// A caller's own limits are shown in one form, whatever the headers are.
-func TestOwnLimitsDoNotDependOnTheHeaders(t *testing.T) {
-	limiter, _ := newDraft11(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(6).Bucket(6), Cost: core.CostBySize(1000)})
-	for range 2 {
-		v := newView("POST", "/")
-		v.size = 1000
-		wantStatus(t, guard, v, 200)
-	}
-	const want = `{"limits":[{"name":"api","limit":6,"remaining":4,"reset":20,"window":60,"policy":"\"api\";q=6;w=60"}]}`
-	if _, _, body := guard.OwnLimits(newView("GET", "/")).Reply(); string(body) != want {
-		t.Errorf("%s, want %s", body, want)
-	}
-}

@@ -27,9 +27,3 @@ func TestModeText(t *testing.T) {
 		t.Errorf("the mode has become %v, and an unknown one is %v", read, core.Mode(7))
 	}
 }
-
-// A rule with a mode that does not exist is refused when it is made.
-func TestUnknownMode(t *testing.T) {
-	_, err := newLimiter(t, core.Options{}).Guard(core.Rule{Name: "n", Seconds: 1, Mode: 3})
-	wantRuleError(t, err, "n", "Mode", "Mode(3)")
-}

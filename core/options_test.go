@@ -144,10 +144,7 @@ func TestOneKeyPerScript(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := redistest.Start(t)
-			if err := server.Client(t).Do(background, "acl", "setuser", "limiter", "on", ">secret", "~accesslimit:*", "+@all", test.rule).Err(); err != nil {
-				t.Fatal(err)
-			}
-			client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limiter", "secret" })
+			client := server.UserWith(t, "~accesslimit:*", "+@all", test.rule)
 			var log logtest.Log
 			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger(), OneKeyPerScript: test.option})
 			counter := limiter.MustCounter("name", core.PerHour(1000))

@@ -27,39 +27,6 @@ func wantOwn(t *testing.T, guard *core.Guard, v adapter.View, want string) core.
 	return own
 }
 
-// The reply is JSON with the words and the numbers of the headers.
-func TestOwnLimitsAsJSON(t *testing.T) {
-	limiter, now := newLimiter(t, core.Options{}), time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro()
-	core.UseClock(limiter, func() int64 { return now })
-	guard := newGuard(t, limiter,
-		core.Rule{Name: `say "hi"`, Limit: core.PerMinute(2).Fixed(), Also: []core.Limit{core.PerCalendarDay(9, "UTC")}},
-		core.Rule{Name: "bucket", Limit: core.PerSecond(1).Bucket(5)},
-		core.Rule{Name: "slot", Limit: core.InFlight(1)},
-	)
-	for i, want := range []string{
-		`{"limits":[{"name":"say \"hi\"","limit":2,"remaining":2,"reset":0,"window":60,"policy":"\"say \\\"hi\\\"\";q=2;w=60"},` +
-			`{"name":"say \"hi\"-day","limit":9,"remaining":9,"reset":0,"window":86400,"policy":"\"say \\\"hi\\\"-day\";q=9;w=86400"},` +
-			`{"name":"bucket","limit":5,"remaining":5,"reset":0,"window":5,"policy":"\"bucket\";q=5;w=5"},` +
-			`{"name":"slot","limit":1,"remaining":1,"policy":"\"slot\";q=1;qu=\"concurrent-requests\""}]}`,
-		`{"limits":[{"name":"say \"hi\"","limit":2,"remaining":1,"reset":60,"window":60,"policy":"\"say \\\"hi\\\"\";q=2;w=60"},` +
-			`{"name":"say \"hi\"-day","limit":9,"remaining":8,"reset":7200,"window":86400,"policy":"\"say \\\"hi\\\"-day\";q=9;w=86400"},` +
-			`{"name":"bucket","limit":5,"remaining":4,"reset":1,"window":5,"policy":"\"bucket\";q=5;w=5"},` +
-			`{"name":"slot","limit":1,"remaining":0,"reset":30,"policy":"\"slot\";q=1;qu=\"concurrent-requests\""}]}`,
-	} {
-		v := newView("GET", "/rate_limit")
-		own := guard.OwnLimits(v)
-		own.SetHeader(v.response)
-		status, contentType, body := own.Reply()
-		if status != 200 || contentType != "application/json" || string(body) != want {
-			t.Errorf("call %d: %d %s\n%s, want\n%s", i, status, contentType, body, want)
-		}
-		if len(v.response) != 2 || v.response.Get("Content-Type") != "application/json" || v.response.Get("Cache-Control") != "no-store" {
-			t.Errorf("the headers are %v", v.response)
-		}
-		guard.Check(newView("GET", "/reply"))
-	}
-}
-
 // Asking charges nothing, is no strike, is in no count, and costs one trip. It says what the next
 // call gets.
 func TestOwnLimitsChargeNothing(t *testing.T) {

@@ -97,6 +97,11 @@ var refusedFields = []refusedRule{
 	{"too many in flight", core.Rule{Name: "n", Limit: core.Limit{Max: 10_001, Window: 1 * time.Second, Algorithm: core.Concurrency}}, "Limit.Max", "10001", "1 to 10,000 for Concurrency"},
 	{"slots too short to renew", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Window: 999 * time.Millisecond, Algorithm: core.Concurrency}}, "Limit.Window", "999ms", "at least 1 s"},
 	{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", fmt.Sprint(mostPermits - 1), "rounder number"},
+	{"a mode that does not exist", core.Rule{Seconds: 1, Mode: 3}, "Mode", "Mode(3)", ""},
+	{"soft without a name", core.Rule{Seconds: 1, Mode: core.Soft}, "Mode", "soft", ""},
+	{"soft with a ban", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, Ban: core.Ban{ByHand: true}}, "Mode", "soft", ""},
+	{"soft with a lease", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, Lease: 1}, "Mode", "soft", ""},
+	{"soft with FailClosed", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, OnStoreError: core.FailClosed}, "Mode", "soft", ""},
 	{"a message of invalid UTF-8", core.Rule{Seconds: 1, Message: "\xff"}, "Message", "\xff", "UTF-8"},
 	{"a note that nothing keeps", core.Rule{Seconds: 1, Note: note("")}, "Note", "a function", "sliding log only"},
 }

@@ -113,20 +113,6 @@ func TestLenientRulesBesideALogin(t *testing.T) {
 	})
 }
 
-func TestSoftRulesRefused(t *testing.T) {
-	for name, rule := range map[string]core.Rule{
-		"without a name":  {Seconds: 1, Mode: core.Soft},
-		"with a ban":      {Name: "n", Seconds: 1, Mode: core.Soft, Ban: core.Ban{ByHand: true}},
-		"with a lease":    {Name: "n", Seconds: 1, Mode: core.Soft, Lease: 1},
-		"with FailClosed": {Name: "n", Seconds: 1, Mode: core.Soft, OnStoreError: core.FailClosed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := newLimiter(t, core.Options{}).Guard(rule)
-			wantRuleError(t, err, rule.Name, "Mode", "soft")
-		})
-	}
-}
-
 // A name is one of soft rules, or of others.
 func TestSoftNamesAreTheirOwn(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})

@@ -163,11 +163,7 @@ func TestExplainForeignValues(t *testing.T) {
 // rule says so.
 func TestExplainAnUnreadableOverride(t *testing.T) {
 	server := redistest.Start(t)
-	if err := server.Client(t).Do(background, "acl", "setuser", "some", "on", ">p", "~*", "+@all", "-get").Err(); err != nil {
-		t.Fatal(err)
-	}
-	client := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "some", "p" })
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	limiter := newLimiter(t, core.Options{Redis: server.UserWith(t, "~*", "+@all", "-get"), Timeout: patient})
 	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true, OnStoreError: core.FailClosed})
 	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
 	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailClosed || r.Limits[0].Known {
