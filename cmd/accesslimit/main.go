@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -23,7 +24,18 @@ func mainCode() int {
 	defer stop()
 	slog.SetDefault(warnings(os.Stderr))
 	redis.SetLogger(quiet{}) // the commands report errors themselves
+	if err := checkDash(os.Args); err != nil {
+		return report(os.Stderr, err)
+	}
 	return report(os.Stderr, newApp().Run(ctx, os.Args))
+}
+
+// checkDash returns an error if arguments follow "-", because the parser of arguments drops them.
+func checkDash(args []string) error {
+	if at := slices.Index(args, "-"); at >= 0 && at < len(args)-1 {
+		return &usageError{"accesslimit", "write - as the last argument: it stands for standard input"}
+	}
+	return nil
 }
 
 // quiet keeps the client of Redis from writing about connections.

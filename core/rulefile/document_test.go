@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -209,39 +206,6 @@ func TestWriteChecks(t *testing.T) {
 		if mustRead(t, d).Text != text {
 			t.Errorf("%.60q is not read as it was written", text)
 		}
-	}
-}
-
-// The lines of RULEFILE.md publish a version from a shell.
-func TestPublishingFromAShell(t *testing.T) {
-	page := string(must(os.ReadFile("../RULEFILE.md")))
-	_, section, _ := strings.Cut(page, "### Publishing from a shell")
-	section, _, _ = strings.Cut(section, "\n## ")
-	server := redistest.Start(t)
-	host, port, _ := strings.Cut(server.Addr(), ":")
-	script := ""
-	for line := range strings.Lines(section) {
-		if command, ok := strings.CutPrefix(line, "    $ "); ok {
-			script += strings.Replace(command, "redis-cli", fmt.Sprintf("redis-cli -h %s -p %s", host, port), 1)
-		}
-	}
-	dir := t.TempDir()
-	text := strings.TrimSpace(limitText("1/s")) // $(...) removes the last line end
-	err := errors.Join(
-		os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text+"\n"), 0o600),
-		os.WriteFile(filepath.Join(dir, "publish.lua"), must(os.ReadFile("../internal/fleetrules/publish.lua")), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	shell := exec.Command("sh", "-e", "-c", script)
-	shell.Dir = dir
-	out, err := shell.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	v := mustRead(t, newDocument(t, server.Client(t)))
-	if want := (Version{1, "ci", "contract 17", v.Time, text}); v != want {
-		t.Errorf("read %+v, want %+v after\n%s", v, want, out)
 	}
 }
 
