@@ -142,7 +142,7 @@ func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
 		bound, version, place := g.inForce()
 		for _, b := range bound {
 			name := b.displayName()
-			of := limiter.AttachedRule[Rule]{Rule: b.Rule.clone(), Place: place(name), Version: version, Key: g.writtenKey(name), InHandler: b.inHandler}
+			of := limiter.AttachedRule[Rule]{Rule: b.Rule.clone(), Place: place(name), Version: version, Key: g.writtenKey(name), InHandler: b.inHandler, Outgoing: b.outgoing}
 			of.Rule.Limit = b.Rule.limit()
 			for _, named := range b.namedRules() {
 				of.Names = append(of.Names, named.name)

@@ -24,7 +24,8 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 		return limiter.Outgoing{}, joinRuleErrors(wrong)
 	}
 	g := &Guard{front: f}
-	g.rules = bind([]Rule{rule}, true, f.registry.tallies)
+	g.rules = bind([]Rule{rule}, false, f.registry.tallies)
+	g.rules[0].outgoing = true
 	if err := f.registry.attach(&g.attachment); err != nil {
 		return limiter.Outgoing{}, err
 	}

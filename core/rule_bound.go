@@ -31,6 +31,8 @@ type boundRule struct {
 	routes  route.Table[*namedRule]
 	// inHandler is set for the rules of a Check, which does not learn how a call ends.
 	inHandler bool
+	// outgoing is set for a rule for calls that go out, which decides no call that comes in.
+	outgoing bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.

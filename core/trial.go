@@ -67,6 +67,9 @@ func (t *trial) Notes() (noted []route.Noted, notListed int) { return t.noted, t
 func (t *trial) OfCall(v adapter.View, who limiter.Caller, explain pathmatch.Explainer) ([]limiter.TrialRule, limiter.Caller) {
 	who = t.identify(v, who)
 	rules := t.collect(func(guard int, rule *boundRule) []*triedRule {
+		if rule.outgoing {
+			return nil
+		}
 		seen := viewOf(&t.noted[guard], v)
 		return []*triedRule{newTried(rule, rule.knownAs(seen.Method(), seen.Route()), seen)}
 	})

@@ -109,6 +109,9 @@ func callsOf(r *core.Rule) string {
 
 // traits returns what a rule does besides counting, in words.
 func traits(of operate.AttachedRule) (traits []string) {
+	if of.Outgoing {
+		traits = append(traits, "for calls that go out")
+	}
 	if of.InHandler {
 		traits = append(traits, "checked in a handler")
 	}

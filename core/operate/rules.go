@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
@@ -21,13 +22,16 @@ type AttachedRule struct {
 	Place, Version string
 	// CountsBy is the key that the rule counts by, as a file with rules spells it: ip, user,
 	// global, header:X-Tenant. It is "" if Rule.Key is any other function than those of package
-	// core that take no arguments.
+	// core that take no arguments, and if the rule is Outgoing.
 	CountsBy string
 	// Traits are what the rule does besides counting calls by its limits, in words such as "skips some
 	// calls" and "leases 100".
 	Traits []string
 	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool
+	// Outgoing reports whether the rule is for calls that go out. It counts by the key of an
+	// outgoing.Rule.
+	Outgoing bool
 }
 
 // Rules returns the rules in force of all Guards and Checks that the service holds, in the order in
@@ -42,7 +46,7 @@ func (o *Operator) Rules() (rules []AttachedRule, notListed int, err error) {
 		slices.Sort(of.Names)
 		rules = append(rules, AttachedRule{
 			Rule: of.Rule, Names: of.Names, Place: of.Place, Version: of.Version,
-			CountsBy: countsBy(&of.Rule, of.Key), Traits: rulefield.Traits(&of.Rule), InHandler: of.InHandler,
+			CountsBy: countsBy(&of), Traits: rulefield.Traits(&of.Rule), InHandler: of.InHandler, Outgoing: of.Outgoing,
 		})
 	}
 	return rules, notListed, nil
@@ -56,12 +60,14 @@ var plainKeys = map[uintptr]string{
 
 func addressOf(key core.KeyFunc) uintptr { return reflect.ValueOf(key).Pointer() }
 
-// countsBy returns AttachedRule.CountsBy. written is the rule's key in a file, or "".
-func countsBy(r *core.Rule, written string) string {
+// countsBy returns AttachedRule.CountsBy.
+func countsBy(of *limiter.AttachedRule[core.Rule]) string {
 	switch {
-	case r.Key != nil:
-		return cmp.Or(written, plainKeys[addressOf(r.Key)])
-	case r.NeedLogin:
+	case of.Outgoing:
+		return ""
+	case of.Rule.Key != nil:
+		return cmp.Or(of.Key, plainKeys[addressOf(of.Rule.Key)])
+	case of.Rule.NeedLogin:
 		return "user"
 	default:
 		return "ip"

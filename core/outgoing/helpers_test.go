@@ -19,10 +19,11 @@ const (
 )
 
 var (
-	background    = context.Background()
-	newLimiter    = limitertest.New
-	onBothEngines = limitertest.OnBothEngines
-	eventually    = limitertest.Eventually
+	background        = context.Background()
+	newLimiter        = limitertest.New
+	onBothEngines     = limitertest.OnBothEngines
+	onEveryDeployment = limitertest.OnEveryDeployment
+	eventually        = limitertest.Eventually
 
 	// plenty is a bucket that nobody empties.
 	plenty = core.PerSecond(1000).Bucket(1000)

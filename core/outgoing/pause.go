@@ -13,7 +13,7 @@ import (
 // the pause holds in this process, and is recorded as soon as possible.
 func (t *Turns) pause(key string, a Answer) {
 	p := &algorithm.Pause{
-		Span: min(a.Wait, t.rule.MaxPause).Microseconds(), Refused: a.Refused,
+		Span: min(max(0, a.Wait), t.rule.MaxPause).Microseconds(), Refused: a.Refused,
 		Base: basePause.Microseconds(), Longest: t.rule.MaxPause.Microseconds(),
 	}
 	if a.Wait > 0 {

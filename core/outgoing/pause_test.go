@@ -16,7 +16,7 @@ import (
 
 // A pause holds for all processes, and only for its key.
 func TestOneUsersPauseNeverStopsAnother(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		turns := newTurns(t, newLimiter(t, options), outgoing.Rule{MaxWait: time.Second})
 		other := turns
 		if options.Redis != nil {

@@ -19,8 +19,8 @@ const (
 	maxJitter = 250 * time.Millisecond
 )
 
-// holdUp waits until it is worth trying again. For a pause, each call waits by itself. For a slot, the
-// calls of this process wait in line, and only the first asks for one.
+// holdUp waits until it is worth trying again. For a pause, each call waits by itself. For a slot, and
+// after a pause, the calls of this process wait in line, and only the first asks.
 func (a *attempt) holdUp(held obstacle) error {
 	left := time.Until(a.until)
 	if left <= 0 || held.isCertain() && held.wait > left {
@@ -28,7 +28,11 @@ func (a *attempt) holdUp(held obstacle) error {
 	}
 	if held.by == byPause {
 		a.leaveLine()
-		return a.timeIsUp(held, a.sleep(min(held.wait+rand.N(min(held.wait/10, maxJitter)+1), left, longestSleep), nil))
+		wait := held.wait + rand.N(min(held.wait/10, maxJitter)+1)
+		if err := a.sleep(min(wait, left, longestSleep), nil); err != nil {
+			return a.timeIsUp(held, err)
+		}
+		return a.joinLine(true)
 	}
 	if a.line == nil {
 		return a.joinLine(true)

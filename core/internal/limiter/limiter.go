@@ -66,6 +66,7 @@ type AttachedRule[Rule any] struct {
 	Place, Version string
 	Key            string // as written there, or ""
 	InHandler      bool   // it belongs to a Check
+	Outgoing       bool   // it is for calls that go out
 }
 
 // New returns a Limiter. It connects to nothing.
