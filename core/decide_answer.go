@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
@@ -40,7 +39,7 @@ func (c *call) passUncounted() Answer {
 
 // answerVerdicts answers the call by the limit at a place, which binds it.
 func (c *call) answerVerdicts(at int) Answer {
-	c.writeHeaders(c.ResponseHeader(), at)
+	c.writeHeaders(c.ResponseHeader())
 	answer := c.reportAndAnswer(at)
 	if c.Passed() {
 		answer.completion = c.completion()
@@ -48,8 +47,8 @@ func (c *call) answerVerdicts(at int) Answer {
 	return answer
 }
 
-// writeHeaders tells the caller what was decided. The limit at a place binds the call.
-func (c *call) writeHeaders(w adapter.HeaderWriter, at int) {
+// writeHeaders tells the caller what was decided.
+func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	if c.headers.Style == limitheader.None {
 		return
 	}
@@ -58,19 +57,7 @@ func (c *call) writeHeaders(w adapter.HeaderWriter, at int) {
 			c.headers.Add(limitheader.Limit{Policy: &c.preparedAt(i).policy, Counter: c.Counter(i), Verdict: v, Unit: c.ruleOf(i).unit})
 		}
 	}
-	c.headers.Write(w, c.retryAfter(at))
-}
-
-// retryAfter returns what a caller who is refused by the limit at a place is told to wait, or 0.
-func (c *call) retryAfter(at int) time.Duration {
-	switch {
-	case c.Passed():
-		return 0
-	case c.Verdict(at).Err != nil:
-		return retryStoreAfter
-	default:
-		return time.Duration(c.Verdict(at).RetryAfter) * time.Microsecond
-	}
+	c.headers.Write(w, !c.Passed())
 }
 
 // reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the

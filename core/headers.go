@@ -24,8 +24,8 @@ const (
 	//
 	// While permits are left, t is the seconds within which no further one comes back, rounded
 	// down: nobody can use more than r in that time. If none is left, t is the seconds to wait,
-	// rounded up. It is left out if it would be 0 or is not known, and in a refusal if it ends after
-	// Retry-After. If [CostBySize] computed the cost of the call, q and r are bytes:
+	// rounded up. It is left out if it would be 0 or is not known, as it is in a refusal for limits
+	// with permits left. If [CostBySize] computed the cost of the call, q and r are bytes:
 	//
 	//	RateLimit-Policy: "upload";q=1048576;qu="content-bytes";w=60
 	HeadersDraft11 = HeaderStyle(limitheader.Draft11)

@@ -22,8 +22,10 @@ func EnginesAgree(t *testing.T, e Engine) {
 		rules := rapid.SliceOfN(rapid.SampledFrom(limits()), 1, 4).Draw(rt, "limits")
 		n := rapid.OneOf(rapid.IntRange(1, 40), rapid.Just(30)).Draw(rt, "length")
 		calls := rapid.SliceOfN(plannedCalls, n, n).Draw(rt, "calls")
+		style := rapid.SampledFrom([]core.HeaderStyle{core.HeadersDraft10, core.HeadersDraft11}).Draw(rt, "headers")
 		var wrong error
 		lab.bubble(t, func(t *testing.T, options core.Options) {
+			options.Headers = style
 			inProcess := options
 			inProcess.Redis = nil
 			wrong = agree(watchGuard(t, options, rulesOf(rules)...), watchGuard(t, inProcess, rulesOf(rules)...), rules, calls)

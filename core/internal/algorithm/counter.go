@@ -62,7 +62,6 @@ type Verdict struct {
 
 	Struck    bool // the counter is a ban that counted a refusal of this call
 	Uncharged bool // the cost fits, but not into another counter of its Group, so it is not charged
-	GivenBack bool // the charge was given back, and ResetAfter is an upper bound
 	From      Origin
 	// Part numbers the shards of a call: counters with the same Part were answered by one shard.
 	Part    uint8
@@ -81,7 +80,6 @@ func (v *Verdict) Stops() bool { return v.Blocked || v.Costly }
 // Uncharge changes a verdict on this counter as if its charge had been given back. If others have
 // used the counter too, ResetAfter stays as it was with the charge, which is an upper bound.
 func (c *Counter) Uncharge(v *Verdict) {
-	v.GivenBack = v.GivenBack || v.Taken > 0
 	v.Remaining, v.Taken, v.Position = v.Remaining+v.Taken, 0, 0
 	if v.Remaining == c.Limit.Max {
 		v.ResetAfter = 0

@@ -33,13 +33,13 @@ func (l *Limit) Leasable() bool { return registry[l.Kind].Leases }
 // if this algorithm cannot be leased.
 func (l *Limit) LeaseLife(v *Verdict) int64 { return registry[l.Kind].leaseLife(l, v) }
 
-// NextPermit returns how long after v.At the next permit comes back, if none is given back. While
-// permits are left, the result is never too long. A caller who uses permits meanwhile does not
-// change that: by then, at most v.Remaining of them fit. If none is left, the result is never too
-// short, except for a bucket that is used at several rates. It is 0 if the time is not known, as it
-// is not unless the store has just answered.
+// NextPermit returns how long after v.At the next permit comes back, if none is given back. v is the
+// verdict on a call that passed. While permits are left, the result is never too long. A caller who
+// uses permits meanwhile does not change that: by then, at most v.Remaining of them fit. If none is
+// left, the result is never too short, except for a bucket that is used at several rates. It is 0 if
+// the time is not known, as if the store did not decide this call itself.
 func (l *Limit) NextPermit(v *Verdict) int64 {
-	if v.From != FromStore || v.GivenBack {
+	if v.From != FromStore {
 		return 0
 	}
 	return registry[l.Kind].nextPermit(l, v)

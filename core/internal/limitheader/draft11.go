@@ -9,25 +9,24 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
-// appendDraft11 appends the limit's entry of RateLimit. Its t is the effective window. It is left out
-// if it ends after the wait that a refused caller is told.
-func (l *Limit) appendDraft11(text []byte, retryAfter time.Duration) []byte {
-	t := l.effectiveWindow()
-	known := t > 0 && (retryAfter == 0 || t <= waits.RetryAfter(retryAfter))
-	return l.append(text, l.inUnits(l.Verdict.Remaining), t, known)
+// appendDraft11 appends the limit's entry of RateLimit. Its t is the effective window.
+func (l *Limit) appendDraft11(text []byte, refused bool) []byte {
+	t := l.effectiveWindow(refused)
+	return l.append(text, l.inUnits(l.Verdict.Remaining), t, t > 0)
 }
 
 // effectiveWindow returns the seconds within which a caller can use no more than the permits left:
 // the whole seconds before the next permit comes back. If none is left, it is the wait, rounded up.
-// It returns 0 if it is not known, or too short.
-func (l *Limit) effectiveWindow() int64 {
+// It returns 0 if it is not known, or too short. In a refusal it is not known for limits that do not
+// refuse. Their verdicts may be remembered, or a charge may have been given back since, and
+// Retry-After must not end before the window.
+func (l *Limit) effectiveWindow(refused bool) int64 {
 	switch v := l.Verdict; {
-	case v.RetryAfter > 0 && v.Remaining == 0:
-		if v.RetryAfter == algorithm.Forever {
-			return 0
-		}
+	case refused && !l.Counter.Refuses(v):
+		return 0
+	case v.RetryAfter > 0 && v.Remaining == 0 && v.RetryAfter < algorithm.Forever:
 		return waits.Seconds(time.Duration(v.RetryAfter) * time.Microsecond)
-	case l.Leased:
+	case v.RetryAfter > 0 || l.Leased:
 		return 0
 	case v.Remaining == 0:
 		return waits.Seconds(l.nextPermit())

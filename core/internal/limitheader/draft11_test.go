@@ -24,36 +24,42 @@ func leased(p limitheader.Policy) limitheader.Policy {
 	return p
 }
 
+func soft(l limitheader.Limit) limitheader.Limit {
+	l.Counter.Lenient = true
+	return l
+}
+
 func TestDraft11(t *testing.T) {
 	const second = 1_000_000
 	for name, test := range map[string]struct {
-		limit      limitheader.Limit
-		retryAfter time.Duration
-		want       string
+		limit   limitheader.Limit
+		refused bool
+		want    string
 	}{
-		"the time until permits are back, rounded down": {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: 60*second - 1}), 0, `"wide";r=999;t=59`},
-		"a second":                       {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: second}), 0, `"wide";r=999;t=1`},
-		"less than a second":             {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: second - 1}), 0, `"wide";r=999`},
-		"unused":                         {fixed(wide, algorithm.Verdict{Remaining: 1000}), 0, `"wide";r=1000;t=3600`},
-		"the last permit":                {fixed(wide, algorithm.Verdict{ResetAfter: second + 1}), 0, `"wide";r=0;t=2`},
-		"refused":                        {fixed(wide, algorithm.Verdict{RetryAfter: 1, ResetAfter: 40 * second}), time.Microsecond, `"wide";r=0;t=1`},
-		"refused for its cost":           {fixed(wide, algorithm.Verdict{Remaining: 3, RetryAfter: 30*second + 1, ResetAfter: 30*second + 1}), 30*time.Second + 1, `"wide";r=3;t=30`},
-		"refused by another":             {fixed(wide, algorithm.Verdict{Remaining: 3, ResetAfter: 30 * second}), 29*time.Second + 1, `"wide";r=3;t=30`},
-		"refused by another for less":    {fixed(wide, algorithm.Verdict{Remaining: 3, ResetAfter: 30 * second}), 29 * time.Second, `"wide";r=3`},
-		"a block without an end":         {fixed(wide, algorithm.Verdict{RetryAfter: algorithm.Forever}), 0, `"wide";r=0`},
-		"a cost that never fits":         {fixed(wide, algorithm.Verdict{Remaining: 3, RetryAfter: algorithm.Forever, ResetAfter: second}), 0, `"wide";r=3;t=1`},
-		"leased permits, which may come": {fixed(leased(wide), algorithm.Verdict{Remaining: 3, ResetAfter: second}), 0, `"wide";r=3`},
-		"the last leased permit":         {fixed(leased(wide), algorithm.Verdict{ResetAfter: second}), 0, `"wide";r=0`},
-		"refused by a leased rule":       {fixed(leased(wide), algorithm.Verdict{RetryAfter: second, ResetAfter: second}), time.Second, `"wide";r=0;t=1`},
-		"a remembered refusal":           {fixed(wide, algorithm.Verdict{RetryAfter: second, From: algorithm.FromRefusal}), time.Second, `"wide";r=0;t=1`},
-		"beside a remembered refusal":    {fixed(wide, algorithm.Verdict{Remaining: 9, ResetAfter: second, From: algorithm.FromRefusal}), time.Minute, `"wide";r=9`},
-		"a share of a process":           {fixed(wide, algorithm.Verdict{Remaining: 9, ResetAfter: second, From: algorithm.FromLocal}), 0, `"wide";r=9`},
-		"the largest number":             {fixed(wide, algorithm.Verdict{Remaining: 1e12, ResetAfter: math.MaxInt64 / 1000}), 0, `"wide";r=1000000000000;t=9223372036`},
+		"the time until permits are back, rounded down": {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: 60*second - 1}), false, `"wide";r=999;t=59`},
+		"a second":                       {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: second}), false, `"wide";r=999;t=1`},
+		"less than a second":             {fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: second - 1}), false, `"wide";r=999`},
+		"unused":                         {fixed(wide, algorithm.Verdict{Remaining: 1000}), false, `"wide";r=1000;t=3600`},
+		"the last permit":                {fixed(wide, algorithm.Verdict{ResetAfter: second + 1}), false, `"wide";r=0;t=2`},
+		"refused":                        {fixed(wide, algorithm.Verdict{RetryAfter: 1, ResetAfter: 40 * second}), true, `"wide";r=0;t=1`},
+		"refused for its cost":           {fixed(wide, algorithm.Verdict{Remaining: 3, RetryAfter: 30 * second, ResetAfter: 30 * second}), true, `"wide";r=3`},
+		"refused by another":             {fixed(wide, algorithm.Verdict{Remaining: 3, ResetAfter: 30 * second}), true, `"wide";r=3`},
+		"the last, refused by another":   {fixed(wide, algorithm.Verdict{ResetAfter: 30 * second}), true, `"wide";r=0`},
+		"a block without an end":         {fixed(wide, algorithm.Verdict{RetryAfter: algorithm.Forever}), true, `"wide";r=0`},
+		"a soft cost that never fits":    {fixed(wide, algorithm.Verdict{Remaining: 3, RetryAfter: algorithm.Forever}), false, `"wide";r=3`},
+		"a soft limit":                   {soft(fixed(wide, algorithm.Verdict{RetryAfter: second})), false, `"wide";r=0;t=1`},
+		"soft, and refused by another":   {soft(fixed(wide, algorithm.Verdict{RetryAfter: second})), true, `"wide";r=0`},
+		"leased permits, which may come": {fixed(leased(wide), algorithm.Verdict{Remaining: 3, ResetAfter: second}), false, `"wide";r=3`},
+		"the last leased permit":         {fixed(leased(wide), algorithm.Verdict{ResetAfter: second}), false, `"wide";r=0`},
+		"refused by a leased rule":       {fixed(leased(wide), algorithm.Verdict{RetryAfter: second, ResetAfter: second}), true, `"wide";r=0;t=1`},
+		"a remembered refusal":           {fixed(wide, algorithm.Verdict{RetryAfter: second, From: algorithm.FromRefusal}), true, `"wide";r=0;t=1`},
+		"a share of a process":           {fixed(wide, algorithm.Verdict{Remaining: 9, ResetAfter: second, From: algorithm.FromLocal}), false, `"wide";r=9`},
+		"the largest number":             {fixed(wide, algorithm.Verdict{Remaining: 1e12, ResetAfter: math.MaxInt64 / 1000}), false, `"wide";r=1000000000000;t=9223372036`},
 	} {
 		to := http.Header{}
 		w := newWriter(limitheader.Draft11)
 		w.Add(test.limit)
-		w.Write(to, test.retryAfter)
+		w.Write(to, test.refused)
 		if got := to.Get("RateLimit"); got != test.want || to.Get("RateLimit-Policy") != `"wide";q=1000;w=3600` {
 			t.Errorf("%s: %v, want %s", name, to, test.want)
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/waits"
@@ -13,13 +12,13 @@ import (
 
 // writeLists adds RateLimit and RateLimit-Policy in the form of draft 10 or 11, with an entry for
 // each limit.
-func (w *Writer) writeLists(to adapter.HeaderWriter, retryAfter time.Duration) {
+func (w *Writer) writeLists(to adapter.HeaderWriter, refused bool) {
 	w.text = w.text[:0]
 	for i := range w.limits {
 		if i > 0 {
 			w.text = append(w.text, ", "...)
 		}
-		w.text = w.appendEntry(w.text, &w.limits[i], retryAfter)
+		w.text = w.appendEntry(w.text, &w.limits[i], refused)
 	}
 	policy := w.policy()
 	switch to := to.(type) {
@@ -41,9 +40,9 @@ func (w *Writer) writeLists(to adapter.HeaderWriter, retryAfter time.Duration) {
 }
 
 // appendEntry appends a limit's entry of RateLimit.
-func (w *Writer) appendEntry(text []byte, l *Limit, retryAfter time.Duration) []byte {
+func (w *Writer) appendEntry(text []byte, l *Limit, refused bool) []byte {
 	if w.Style.has(Draft11) {
-		return l.appendDraft11(text, retryAfter)
+		return l.appendDraft11(text, refused)
 	}
 	reset, known := l.Reset(l.Verdict)
 	return l.append(text, l.Verdict.Remaining, waits.Seconds(reset), known)

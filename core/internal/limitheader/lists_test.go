@@ -43,7 +43,7 @@ func TestPoliciesAreReusedForTheSameLimits(t *testing.T) {
 			w.Add(l)
 			want[i] = p.Draft10
 		}
-		w.Write(to, 0)
+		w.Write(to, false)
 		if got := to.Get("RateLimit-Policy"); got != strings.Join(want, ", ") {
 			t.Errorf("%s, want %q", got, want)
 		}

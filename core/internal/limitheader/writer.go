@@ -5,7 +5,6 @@ package limitheader
 import (
 	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -84,14 +83,14 @@ func (w *Writer) Add(l Limit) { w.limits = append(w.limits, l) }
 
 // Write writes the headers of a reply, unless no limit was added, and forgets the limits. It adds a
 // line to RateLimit, so that each of several middlewares has its entry. The other headers describe
-// the limit that binds most. retryAfter is what a refused caller is told to wait, and otherwise 0.
-func (w *Writer) Write(to adapter.HeaderWriter, retryAfter time.Duration) {
+// the limit that binds most. refused says that the call is refused, by whatever limit.
+func (w *Writer) Write(to adapter.HeaderWriter, refused bool) {
 	if len(w.limits) > 1 {
 		w.dropSoft()
 	}
 	if len(w.limits) > 0 {
 		if w.Style.has(Draft10 | Draft11) {
-			w.writeLists(to, retryAfter)
+			w.writeLists(to, refused)
 		}
 		if w.Style.has(Draft7 | XRateLimit | XRateLimitDelta) {
 			w.writeBinding(to)

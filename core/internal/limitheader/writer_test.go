@@ -40,7 +40,7 @@ func write(w *limitheader.Writer, to adapter.HeaderWriter, limits ...limitheader
 	for _, l := range limits {
 		w.Add(l)
 	}
-	w.Write(to, 0)
+	w.Write(to, false)
 }
 
 func wantHeader(t *testing.T, got http.Header, want map[string]string) {
