@@ -75,11 +75,16 @@ func (l *openedLogs) progress(to *os.File) func(lines int) {
 			return
 		}
 		l.shown = time.Now()
-		fmt.Fprintf(to, "\r\033[K%d lines", lines)
-		if l.size > 0 {
-			fmt.Fprintf(to, ", %d %%", min(100, l.read.Load()*100/l.size))
-		}
+		fmt.Fprint(to, "\r\033[K", l.progressLine(lines))
 	}
+}
+
+// progressLine says how much was read.
+func (l *openedLogs) progressLine(lines int) string {
+	if l.size == 0 {
+		return fmt.Sprintf("%d lines", lines)
+	}
+	return fmt.Sprintf("%d lines, %d %%", lines, min(100, l.read.Load()*100/l.size))
 }
 
 // endProgress removes the progress from the terminal.

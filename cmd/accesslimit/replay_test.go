@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -58,16 +60,24 @@ func trafficLog() []byte {
 	return []byte(b.String())
 }
 
-// The picture on the page is the one that the command on the page draws.
-func TestReplayPicture(t *testing.T) {
-	dir := t.TempDir()
-	log, rules, drawn := filepath.Join(dir, "access.log"), filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "calls.svg")
+// readmeRules returns the path of the rules on the page, in a folder of their own.
+func readmeRules(t *testing.T) string {
 	_, text, _ := strings.Cut(read(t, "testdata/files/replay_readme.txtar"), "-- limits.yaml --\n")
 	text, _, _ = strings.Cut(text, "-- ")
-	for name, data := range map[string][]byte{log: trafficLog(), rules: []byte(text)} {
-		if err := os.WriteFile(name, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+	rules := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(rules, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// The picture on the page is the one that the command on the page draws.
+func TestReplayPicture(t *testing.T) {
+	rules := readmeRules(t)
+	dir := filepath.Dir(rules)
+	log, drawn := filepath.Join(dir, "access.log"), filepath.Join(dir, "calls.svg")
+	if err := os.WriteFile(log, trafficLog(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	app := newApp()
 	app.Writer = new(strings.Builder)
@@ -82,5 +92,57 @@ func TestReplayPicture(t *testing.T) {
 	}
 	if picture != read(t, "calls.svg") {
 		t.Error("calls.svg is not what the command draws: run the test with -update")
+	}
+}
+
+// An interrupt ends the command, even while standard input is silent.
+func TestReplayIsInterrupted(t *testing.T) {
+	silent, writer := io.Pipe()
+	defer writer.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	app := newApp()
+	app.Reader = readerFunc(func(p []byte) (int, error) {
+		interrupt()
+		return silent.Read(p)
+	})
+	if err := app.Run(ctx, []string{"accesslimit", "replay", "-rules", readmeRules(t), "-"}); err == nil || err.Error() != "interrupted" {
+		t.Errorf("%v", err)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Progress is shown on a terminal, and not in a file.
+func TestProgress(t *testing.T) {
+	logs := &openedLogs{size: 200}
+	logs.read.Store(50)
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if logs.progress(file) != nil {
+		t.Error("progress is shown in a file")
+	}
+	logs.endProgress(file)
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // it is a device, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	show := logs.progress(terminal)
+	if show == nil {
+		t.Fatal("no progress is shown on a device")
+	}
+	if show(1000); logs.shown.IsZero() {
+		t.Error("nothing was shown")
+	}
+	if got := logs.progressLine(1000); got != "1000 lines, 25 %" {
+		t.Errorf("%q", got)
+	}
+	if got := new(openedLogs).progressLine(7); got != "7 lines" {
+		t.Errorf("%q", got)
 	}
 }
