@@ -34,6 +34,7 @@ func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err err
 	}
 	g.forwardAuth.Store(true)
 	if wrong := g.checkForwardAuth(g.bound()); wrong != nil {
+		g.forwardAuth.Store(false) // the check still works in a handler
 		return nil, joinRuleErrors(wrong)
 	}
 	return g.answerProxy, nil

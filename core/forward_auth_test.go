@@ -128,8 +128,11 @@ func TestForwardAuthOfWrongRules(t *testing.T) {
 	if got := ask(asking("GET", "/")); got != 200 {
 		t.Errorf("%d by the rules in force", got)
 	}
-	if err := inHandler.Replace("2", bySize); err != nil || check.Rules()[0].Cost == nil {
-		t.Errorf("Replace for a handler: %v", err)
+	for range 2 {
+		if err := inHandler.Replace("2", bySize); err != nil {
+			t.Errorf("Replace for a handler: %v", err)
+		}
+		wantRuleError(t, wrong(check), "upload", "Cost", "CostBySize")
 	}
 }
 
