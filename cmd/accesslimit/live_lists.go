@@ -93,6 +93,7 @@ func top(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	list.Refused, list.Near = append([]operate.TopEntry{}, list.Refused...), append([]operate.TopEntry{}, list.Near...) // no null in JSON
 	return show(c, list, func() error {
 		_, err := fmt.Fprint(c.Root().Writer, list)
 		return err

@@ -25,6 +25,7 @@ func TestLive(t *testing.T) {
 		env.Values["redis"] = server
 		env.Setenv("REDIS_URL", "redis://"+server.Addr())
 		env.Setenv("ACCESSLIMIT_AUTHOR", "bob@ops")
+		env.Setenv("ACCESSLIMIT_TIMEOUT", "30s") // for a busy machine
 		return nil
 	})
 }

@@ -15,7 +15,7 @@ func redisFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "redis", OnlyOnce: true, Usage: "a `FILE` with the URL of Redis, in place of $REDIS_URL"},
 		&cli.StringFlag{Name: "prefix", OnlyOnce: true, Value: "accesslimit", Usage: "the `PREFIX` of the keys (Options.Prefix)", Sources: cli.EnvVars("ACCESSLIMIT_PREFIX")},
-		&cli.DurationFlag{Name: "timeout", OnlyOnce: true, Value: 5 * time.Second, Usage: "how long to wait for Redis: a `TIME` up to 1m"},
+		&cli.DurationFlag{Name: "timeout", OnlyOnce: true, Value: 5 * time.Second, Usage: "how long to wait for Redis: a `TIME` up to 1m", Sources: cli.EnvVars("ACCESSLIMIT_TIMEOUT")},
 	}
 }
 

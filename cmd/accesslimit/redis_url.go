@@ -30,31 +30,44 @@ func newClient(text string, timeout time.Duration) (redis.UniversalClient, error
 	if err != nil {
 		return nil, err
 	}
-	switch kind {
-	case "":
-		o, err := redis.ParseURL(u.String())
-		if err != nil {
-			return nil, err
-		}
-		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
-		return redis.NewClient(o), files.into(o.TLSConfig)
-	case "cluster":
-		o, err := redis.ParseClusterURL(u.String())
-		if err != nil {
-			return nil, err
-		}
-		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
-		return redis.NewClusterClient(o), files.into(o.TLSConfig)
-	case "sentinel":
-		o, err := redis.ParseFailoverURL(u.String())
-		if err != nil {
-			return nil, err
-		}
-		o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
-		return redis.NewFailoverClient(o), files.into(o.TLSConfig)
-	default:
+	open, ok := map[string]func(string, time.Duration) (redis.UniversalClient, *tls.Config, error){
+		"": newSingle, "cluster": newCluster, "sentinel": newFailover,
+	}[kind]
+	if !ok {
 		return nil, fmt.Errorf("the URL of Redis begins with %s-%s://: write redis://, redis-cluster:// or redis-sentinel://, and rediss for TLS", scheme, kind)
 	}
+	client, config, err := open(u.String(), timeout)
+	if err != nil {
+		return nil, err
+	}
+	return client, files.into(config)
+}
+
+func newSingle(url string, timeout time.Duration) (redis.UniversalClient, *tls.Config, error) {
+	o, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+	return redis.NewClient(o), o.TLSConfig, nil
+}
+
+func newCluster(url string, timeout time.Duration) (redis.UniversalClient, *tls.Config, error) {
+	o, err := redis.ParseClusterURL(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+	return redis.NewClusterClient(o), o.TLSConfig, nil
+}
+
+func newFailover(url string, timeout time.Duration) (redis.UniversalClient, *tls.Config, error) {
+	o, err := redis.ParseFailoverURL(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
+	return redis.NewFailoverClient(o), o.TLSConfig, nil
 }
 
 // tlsFiles are the files that a URL names for TLS.

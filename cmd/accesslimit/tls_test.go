@@ -34,6 +34,7 @@ func TestTLS(t *testing.T) {
 		t.Cleanup(func() { listener.Close() })
 		go forward(listener, limittest.StartRedis(t).Addr())
 		env.Setenv("ADDR", listener.Addr().String())
+		env.Setenv("ACCESSLIMIT_TIMEOUT", "30s") // for a busy machine
 		return nil
 	})
 }

@@ -111,6 +111,7 @@ const pings = 20
 
 // meet asks a server for what it says of itself.
 func (e *exam) meet(ctx context.Context, s *server) error {
+	shortest := e.Timeout
 	for range pings {
 		began := time.Now()
 		var reply []any
@@ -125,10 +126,10 @@ func (e *exam) meet(ctx context.Context, s *server) error {
 			return err
 		}
 		trip := time.Since(began)
-		s.trips = append(s.trips, trip)
-		if now, ok := timeOf(reply); ok {
-			s.ahead = now.Sub(began.Add(trip / 2))
+		if now, ok := timeOf(reply); ok && trip < shortest {
+			shortest, s.ahead = trip, now.Sub(began.Add(trip/2)) // the shortest trip tells best
 		}
+		s.trips = append(s.trips, trip)
 	}
 	slices.Sort(s.trips)
 	text := ""
