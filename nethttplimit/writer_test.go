@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/handlercost"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -95,9 +96,9 @@ func TestWriterCanDoTheSame(t *testing.T) {
 		}
 		server.Close()
 	}
-	poor := &discard{header: make(http.Header)}
+	poor := handlercost.NewDiscard()
 	for _, w := range []http.ResponseWriter{poor, httptest.NewRecorder(), struct {
-		*discard
+		*handlercost.Discard
 		http.Hijacker
 	}{poor, nil}} {
 		nethttplimit.New(newLimiter(t), counted)(http.HandlerFunc(note)).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
@@ -159,13 +160,6 @@ func TestEventsAreSentAtOnce(t *testing.T) {
 		t.Errorf("%d are left: %v; a stream that ended well does not count", d.Remaining, err)
 	}
 }
-
-// discard is a ResponseWriter that keeps nothing.
-type discard struct{ header http.Header }
-
-func (d *discard) Header() http.Header         { return d.header }
-func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
-func (d *discard) WriteHeader(int)             {}
 
 var (
 	long = bytes.Repeat([]byte("0123456789"), 1000)
