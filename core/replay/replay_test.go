@@ -146,7 +146,7 @@ func TestReport(t *testing.T) {
 	calls := every(call{from: "192.0.2.1"}, 0, 1, 2, 70, 71, 72, 73)
 	calls = append(calls, every(call{from: "2001:db8::1"}, 74)...)
 	calls = append(calls, every(call{from: "192.0.2.3"}, 75, 76)...)
-	_, report := run(t, calls, core.Rule{Name: "api", Limit: core.PerMinute(2).Fixed()})
+	_, report := run(t, calls, core.Rule{Name: "api", Limit: core.PerMinute(2).Fixed(), Also: []core.Limit{core.PerDay(9)}})
 	r := report.Rules[0]
 	if report.Calls != 10 || report.Refused != 3 || r.Calls != 10 || r.Refused != 3 || r.Reasons[core.LimitExceeded] != 3 || r.Subjects != 3 || r.Hit != 1 || r.Near != 1 {
 		t.Errorf("%+v", report)
@@ -161,7 +161,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	text := report.String()
-	for _, want := range []string{"10 calls from 2026-11-22 10:00:00 to 2026-11-22 10:01:16 UTC\n3 refused (30 %), most of them at 2026-11-22 10:01: 2 of 7 calls", "  ip:192.0.2.1   3 of 7 calls\n", "api    2/m fixed   10      3 (30 %)   3          1 (33 %)       1\n"} {
+	for _, want := range []string{"10 calls from 2026-11-22 10:00:00 to 2026-11-22 10:01:16 UTC\n3 refused (30 %), most of them at 2026-11-22 10:01: 2 of 7 calls", "  ip:192.0.2.1   3 of 7 calls\n", "api    2/m fixed, 9/24h   10      3 (30 %)   3          1 (33 %)       1\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -169,6 +169,23 @@ func TestReport(t *testing.T) {
 	var back replay.Report
 	if encoded, err := json.Marshal(report); err != nil || json.Unmarshal(encoded, &back) != nil || back.String() != text {
 		t.Errorf("as JSON: %v\n%s", err, encoded)
+	}
+}
+
+// A call counts once for a rule with several limits, whichever of them does not fit.
+func TestSeveralLimits(t *testing.T) {
+	for _, mode := range []core.Mode{core.Enforce, core.Soft, core.DryRun} {
+		for _, limits := range [][]core.Limit{{core.PerMinute(9), core.PerHour(1)}, {core.PerHour(1), core.PerMinute(9)}, {core.PerHour(1), core.PerDay(1)}} {
+			rule := core.Rule{Name: "r", Limit: limits[0], Also: limits[1:], Mode: mode}
+			options := replay.Options{Format: form, Guards: []replay.Guard{{Rules: []core.Rule{rule, {Name: "other", Limit: core.PerHour(9)}}}}}
+			report, err := replay.Run(t.Context(), options, logOf(every(call{}, 0, 1, 2)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r, other := report.Rules[0], report.Rules[1]; r.Calls != 3 || r.Refused != 2 || r.WorstMinute.Refused != 2 || r.Top[0].Calls != 3 || other.Calls != 3 || other.Refused != 0 {
+				t.Errorf("%v %v: %+v", mode, limits, report.Rules)
+			}
+		}
 	}
 }
 

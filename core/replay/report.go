@@ -72,9 +72,10 @@ type Minute struct {
 
 // RuleReport says what one rule would have done.
 type RuleReport struct {
-	Name  string     `json:"name"`
-	Limit core.Limit `json:"limit"`
-	Mode  core.Mode  `json:"mode,omitempty"`
+	Name  string       `json:"name"`
+	Limit core.Limit   `json:"limit"`
+	Also  []core.Limit `json:"also,omitempty"`
+	Mode  core.Mode    `json:"mode,omitempty"`
 	// Calls is the number of calls that the rule decided, and Refused how many of them it refused, or
 	// would have refused if it were not in DryRun or Soft. Reasons says why.
 	Calls   int                 `json:"calls"`
@@ -164,7 +165,7 @@ func (r *ruleTally) report(p *peaks, percent float64) RuleReport {
 		WorstMinute: r.times.report(), Ignored: r.ignored,
 	}
 	if r.rule != nil {
-		report.Limit, report.Mode = r.rule.Limit, r.rule.Mode
+		report.Limit, report.Also, report.Mode = r.rule.Limit, r.rule.Also, r.rule.Mode
 	}
 	for _, s := range r.subjects {
 		switch {

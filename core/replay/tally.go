@@ -25,6 +25,7 @@ type ruleTally struct {
 	subjects map[string]*subject
 	nobody   subject // of calls that were refused before their subject was known
 	times    minutes
+	refusing bool // the present call was counted as refused
 	needs    []need
 	explored bool // the rule's functions have shown what they read
 	ignored  int  // calls without a user, of a rule for users only
@@ -85,17 +86,19 @@ func (t *tally) count(v *view, d *core.Decision, refused bool) {
 	r := t.of(d.Rule)
 	s := r.subject(d.Key)
 	s.most = max(s.most, use(d))
-	if slices.Contains(t.reported, r) {
-		return
+	if !slices.Contains(t.reported, r) {
+		t.reported = append(t.reported, r)
+		r.calls++
+		s.calls++
+		r.refusing = false
+		r.times.add(v.call.Began)
+		r.countMissing(v)
 	}
-	t.reported = append(t.reported, r)
-	r.calls++
-	s.calls++
-	r.times.add(v.call.Began, refused)
-	r.countMissing(v)
-	if refused {
+	if refused && !r.refusing {
+		r.refusing = true
 		r.refused++
 		s.refused++
+		r.times.refuse()
 		r.reasons[d.Reason]++
 	}
 }

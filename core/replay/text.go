@@ -53,7 +53,11 @@ func (r *Report) writeRules(b *strings.Builder) {
 		if of.Mode != core.Enforce {
 			refused += " by " + of.Mode.String()
 		}
-		fmt.Fprintf(w, "%s\t%v\t%s\t%s\t%s\t%s (%s)\t%s\n", plain(of.Name), of.Limit, number(of.Calls), refused,
+		limits := of.Limit.String()
+		for _, l := range of.Also {
+			limits += ", " + l.String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s (%s)\t%s\n", plain(of.Name), limits, number(of.Calls), refused,
 			number(of.Subjects), number(of.Hit), share(of.Hit, of.Subjects), number(of.Near))
 	}
 	w.Flush()

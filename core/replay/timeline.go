@@ -13,16 +13,17 @@ type minuteCount struct {
 	calls, refused int
 }
 
-func (m *minutes) add(began int64, refused bool) {
+// add counts a call.
+func (m *minutes) add(began int64) {
 	if at := began / minute; at != m.present.at {
 		m.worst = m.worstSoFar()
 		m.present = minuteCount{at: at}
 	}
 	m.present.calls++
-	if refused {
-		m.present.refused++
-	}
 }
+
+// refuse counts the last call as refused.
+func (m *minutes) refuse() { m.present.refused++ }
 
 // worstSoFar returns the minute with the most refusals, or else with the most calls.
 func (m *minutes) worstSoFar() minuteCount {
@@ -49,7 +50,7 @@ const maxColumns = 240
 
 // add counts a call. Calls come in the order of time.
 func (t *timeline) add(began int64, refused bool) {
-	t.minutes.add(began, refused)
+	t.minutes.add(began)
 	if t.width == 0 {
 		t.start, t.width = began, widths[0]
 	}
@@ -62,6 +63,7 @@ func (t *timeline) add(began int64, refused bool) {
 		t.columns = append(t.columns, column{})
 	}
 	if refused {
+		t.refuse()
 		t.refused++
 		t.columns[at].refused++
 	} else {
