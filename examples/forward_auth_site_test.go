@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,6 +42,10 @@ func newSite(t *testing.T, name, lines string) *site {
 	service := s.serve("tcp", "127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		s.served <- r.Method + " " + r.RequestURI + " " + string(body)
+		if status, err := strconv.Atoi(r.URL.Query().Get("status")); err == nil {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(status)
+		}
 	}))
 	s.run(func(address string) *exec.Cmd { return asking[name](t, dir, lines, address, service.Addr, socket) })
 	return s

@@ -93,6 +93,18 @@ func TestProxiesAskAboutHostileCalls(t *testing.T) {
 	})
 }
 
+// Refusals of the service itself are not taken for those of the limiter.
+func TestProxiesPassOnRefusals(t *testing.T) {
+	sites(t, func(t *testing.T, _ string, s *site) {
+		for _, want := range []int{401, 403, 429, 503} {
+			status, header := s.send(get(fmt.Sprint("/a?status=", want), hostA))
+			if status != want || header.Get("Retry-After") != "7" || header.Get("Ratelimit") == "" {
+				t.Errorf("%d: %d, %v", want, status, header)
+			}
+		}
+	})
+}
+
 // While the limiter is away, no call passes.
 func TestProxiesAskInVain(t *testing.T) {
 	sites(t, func(t *testing.T, name string, s *site) {
