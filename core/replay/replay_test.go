@@ -161,7 +161,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	text := report.String()
-	for _, want := range []string{"10 calls from 2026-11-22 10:00:00 to 2026-11-22 10:01:16 UTC\n3 refused (30 %), most of them at 2026-11-22 10:01: 2 of 7 calls", "  ip:192.0.2.1   3 of 7 calls\n", "api    2/m fixed, 9/24h   10      3 (30 %)   3          1 (33 %)       1\n"} {
+	for _, want := range []string{"10 calls from 2026-11-22 10:00:00 to 2026-11-22 10:01:16 UTC\n3 refused (30 %), at worst 2 of 7 calls in the minute from 2026-11-22 10:01", "  ip:192.0.2.1   3 of 7 calls\n", "api    2/m fixed, 9/24h   10      3 (30 %)   3          1 (33 %)       1\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -38,7 +38,7 @@ func (r *Report) writeCalls(b *strings.Builder) {
 	fmt.Fprintf(b, "%s from %s to %s UTC\n", count(r.Calls, "call"), r.From.Format(clockText), r.To.Format(clockText))
 	fmt.Fprintf(b, "%s refused (%s)", number(r.Refused), share(r.Refused, r.Calls))
 	if m := r.WorstMinute; m.Refused > 0 {
-		fmt.Fprintf(b, ", most of them at %s: %s of %s in a minute", m.Time.Format("2006-01-02 15:04"), number(m.Refused), count(m.Calls, "call"))
+		fmt.Fprintf(b, ", at worst %s of %s in the minute from %s", number(m.Refused), count(m.Calls, "call"), m.Time.Format("2006-01-02 15:04"))
 	}
 	b.WriteString("\n")
 }

@@ -88,6 +88,10 @@ func TestFieldsFromElsewhere(t *testing.T) {
 	if got != "bob [free] [acme b] [] [l] [10.0.0.1]\n" {
 		t.Error(got)
 	}
+	traefik := `{"ClientHost":"10.0.0.1","RequestMethod":"GET","RequestPath":"/","StartUTC":"2026-11-22T10:00:01Z","request_X-Tenant":"acme"}`
+	if f, err = ParseFormat("traefik", nil); err != nil || f.parse(traefik, &p, &c) != nil || fmt.Sprint(c.Named("header", "X-Tenant")) != "[acme]" {
+		t.Errorf("%+v %v", c, err)
+	}
 	flat := `{"@timestamp":"2026-11-22T10:00:01Z","source.ip":"192.0.2.1","http":{"request.method":"GET"},"verb":"GET","url":"/flat","trace":{}}`
 	calls, _, err := read(t, flat, "json", map[string]string{"address": "source.ip", "method": "verb", "uri": "url"})
 	if err != nil || len(calls) != 1 || !strings.Contains(calls[0], "GET /flat host= user= from=192.0.2.1") {
