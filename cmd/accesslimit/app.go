@@ -48,10 +48,10 @@ func buildVersion() string {
 
 // noCommand is run if the first argument is no command.
 func noCommand(_ context.Context, app *cli.Command) error {
-	if !app.Args().Present() {
+	name := app.Args().First()
+	if name == "" || name == "help" {
 		return cli.ShowRootCommandHelp(app)
 	}
-	name := app.Args().First()
 	return usage(app, "there is no command %q (did you mean %q?)", name, cli.SuggestCommand(app.Commands, name))
 }
 

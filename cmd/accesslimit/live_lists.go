@@ -44,8 +44,11 @@ func auditCommand() *cli.Command {
 
 func bans(ctx context.Context, c *cli.Command) error {
 	rule, begin := c.Args().First(), openRules
-	if rule == "" {
+	switch {
+	case rule == "":
 		begin = openKnownRules
+	case c.String("rules") == "": // they would only tell how the bans came about
+		begin = func(_ context.Context, c *cli.Command) (*session, error) { return open(c) }
 	}
 	s, err := begin(ctx, c)
 	if err != nil {

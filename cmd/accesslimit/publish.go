@@ -84,6 +84,10 @@ func publish(ctx context.Context, c *cli.Command) error {
 
 func rollback(ctx context.Context, c *cli.Command) error {
 	return withDocument(c, func(document *rulefile.Document) error {
+		now, err := document.Read(ctx) // it may be gone, though older ones are kept
+		if err != nil {
+			return err
+		}
 		versions, err := document.History(ctx)
 		if err != nil {
 			return err
@@ -92,7 +96,7 @@ func rollback(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		return replace(ctx, c, document, versions[0], fmt.Sprintf("document@%d", v.Number), v.Text)
+		return replace(ctx, c, document, now, fmt.Sprintf("document@%d", v.Number), v.Text)
 	})
 }
 

@@ -29,13 +29,25 @@ func (o *Operator) ActHint(rule, subject string) string {
 		counts = append(counts, r.CountsBy)
 	}
 	if counts == nil {
-		slices.Sort(names)
-		return fmt.Sprintf("No rule is named %q. The rules: %s.", rule, strings.Join(slices.Compact(names), ", "))
+		return fmt.Sprintf("No rule is named %q. The rules: %s.", rule, listed(names))
 	}
 	if hint := o.SubjectHint(subject); hint != "" {
 		return hint
 	}
 	return fmt.Sprintf("Rule %q counts by %s, so it never meets the subject %q.", rule, strings.Join(counts, " and by "), subject)
+}
+
+// maxListed is how many names a hint lists.
+const maxListed = 20
+
+// listed returns names for a sentence.
+func listed(names []string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if more := len(names) - maxListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // counts reports whether the rule can count by a subject, as far as its key tells.
