@@ -16,7 +16,7 @@ import (
 func TestSuggestionsAgainstReplays(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"sliding window": core.PerMinute(3), "fixed window": core.PerMinute(3).Fixed(), "log": core.PerMinute(3).Log(),
-		"bucket": core.PerMinute(20).Bucket(3), "calendar": core.PerCalendarDay(3, "Europe/Berlin"), "in flight": core.InFlight(3),
+		"bucket": core.PerMinute(20).Bucket(3), "aligned": core.PerMinute(3).Aligned(), "calendar": core.PerCalendarDay(3, "Europe/Berlin"), "in flight": core.InFlight(3),
 	} {
 		t.Run(name, func(t *testing.T) {
 			draw := rand.New(rand.NewPCG(rand.Uint64(), 27))
