@@ -80,10 +80,10 @@ func (a *attempt) joinLine(begin bool) error {
 		return nil
 	case <-timer.C:
 		a.lines.leave(a.key, of)
-		return a.givesUp(obstacle{by: bySlot})
+		return a.givesUp(&obstacle{by: bySlot})
 	case <-a.ctx.Done():
 		a.lines.leave(a.key, of)
-		return a.timeIsUp(obstacle{by: bySlot}, a.ctx.Err())
+		return a.timeIsUp(&obstacle{by: bySlot}, a.ctx.Err())
 	}
 }
 

@@ -29,6 +29,7 @@ func (t *Turns) record(key string, p *algorithm.Pause) {
 		t.tally.pauses.Add(1)
 	}
 	if err == nil {
+		// Struck, because without Redis only bans that begin are listed.
 		listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
 		t.parts.Bans.Saw(ban, t.rule.Name, []byte(key), &listed)
 		return

@@ -83,24 +83,31 @@ func (a *attempt) reserve() error {
 	case v.Ended != nil:
 		return v.Ended
 	case v.RetryAfter > 0:
-		return a.givesUp(obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
+		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
 	case v.Err != nil && time.Now().After(a.until):
-		return a.givesUp(obstacle{by: byTurn})
+		return a.givesUp(&obstacle{by: byTurn})
 	}
 	a.turn = c.Charged(&v)
 	if err := a.sleep(micros(v.Wait), nil); err != nil {
-		a.parts.Store.InBackground(a.returnTurn)
-		return err
+		return a.returnTurn(err)
 	}
 	return nil
 }
 
-// returnTurn gives back a turn that is not used, as far as nobody waits behind it.
-func (a *attempt) returnTurn() {
-	if a.turn.Cost > 0 {
-		_ = a.parts.Store.GiveBack(context.WithoutCancel(a.ctx), []algorithm.Charge{a.turn})
-		a.turn = algorithm.Charge{}
+// returnTurn gives back a turn that is not used, as far as nobody waits behind it. If err says that the
+// call is over, it does so in the background. It returns err.
+func (a *attempt) returnTurn(err error) error {
+	unused := a.turn
+	a.turn = algorithm.Charge{}
+	giveBack := func() { _ = a.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused}) }
+	switch {
+	case unused.Cost == 0:
+	case err != nil:
+		a.parts.Store.InBackground(giveBack)
+	default:
+		giveBack()
 	}
+	return err
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -221,3 +221,25 @@ func TestRealClientsShareARefusal(t *testing.T) {
 		}
 	})
 }
+
+// A client that follows redirects frees the slot of each response before it sends the next request.
+func TestRedirectsNeedOneSlot(t *testing.T) {
+	server := httptest.NewServer(http.RedirectHandler("/next", http.StatusFound))
+	defer server.Close()
+	turns := newTurns(t, newLimiter(t, core.Options{}), outgoing.Rule{InFlight: 1})
+	client := &http.Client{Transport: turns.Transport(&http.Transport{}), CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) == 3 {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	defer client.CloseIdleConnections()
+	response, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if s := turns.Stats(); s.Sent != 3 || s.Waited != 0 {
+		t.Errorf("the counts are %+v", s)
+	}
+}

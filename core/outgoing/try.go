@@ -28,12 +28,10 @@ const (
 
 // try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
 // the turn, or why the call cannot be sent now. Then the call holds nothing.
-func (a *attempt) try() (*Turn, obstacle, error) {
+func (a *attempt) try() (*Turn, *obstacle, error) {
 	q := a.question(a.turn.Cost == 0)
-	held, err := q.ask(a)
-	if err != nil || held != nil {
-		a.returnTurn()
-		return nil, orNone(held), err
+	if held, err := q.ask(a); err != nil || held != nil {
+		return nil, held, a.returnTurn(err)
 	}
 	if q.turn >= 0 {
 		a.turn = q.charge(q.turn)
@@ -45,18 +43,10 @@ func (a *attempt) try() (*Turn, obstacle, error) {
 	if q.isAfterPause() {
 		if held, err := a.probe(turn); err != nil || held != nil {
 			turn.slot.release()
-			a.returnTurn()
-			return nil, orNone(held), err
+			return nil, held, a.returnTurn(err)
 		}
 	}
-	return turn, obstacle{}, nil
-}
-
-func orNone(held *obstacle) obstacle {
-	if held == nil {
-		return obstacle{}
-	}
-	return *held
+	return turn, nil, nil
 }
 
 // probe asks for the place of the only call that may be sent after a pause.

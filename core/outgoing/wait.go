@@ -21,7 +21,7 @@ const (
 
 // holdUp waits until it is worth trying again. For a pause, each call waits by itself. For a slot, and
 // after a pause, the calls of this process wait in line, and only the first asks.
-func (a *attempt) holdUp(held obstacle) error {
+func (a *attempt) holdUp(held *obstacle) error {
 	left := time.Until(a.until)
 	if left <= 0 || held.isCertain() && held.wait > left {
 		return a.givesUp(held)
@@ -43,7 +43,7 @@ func (a *attempt) holdUp(held obstacle) error {
 
 // timeIsUp returns the error of a wait. If the context's deadline ended it, that is a WaitError, as it
 // would be if MaxWait had ended the wait in the same moment.
-func (a *attempt) timeIsUp(held obstacle, err error) error {
+func (a *attempt) timeIsUp(held *obstacle, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return a.givesUp(held)
 	}
@@ -91,6 +91,6 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("outgoing: rule %q: the call would have to wait for another %v", e.Rule, e.Wait)
 }
 
-func (a *attempt) givesUp(held obstacle) error {
+func (a *attempt) givesUp(held *obstacle) error {
 	return &WaitError{Rule: a.rule.Name, Key: a.key, Wait: held.wait, Paused: held.by == byPause}
 }
