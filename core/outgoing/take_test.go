@@ -234,3 +234,19 @@ func TestWrongRules(t *testing.T) {
 	_, err := newTurns(t, limiter, outgoing.Rule{}).Take(background, "")
 	limitertest.WantRuleError(t, err, "api", "key", "")
 }
+
+// A turn that comes during a pause is given back, so it is there when the pause is over.
+func TestATurnThatComesDuringAPauseIsGivenBack(t *testing.T) {
+	rule := outgoing.Rule{Limit: core.PerHour(1).Bucket(1), MaxWait: time.Hour + time.Minute}
+	virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
+		first := take(t, turns, alice)
+		time.AfterFunc(55*time.Minute, func() { first.Answered(outgoing.Answer{Wait: 10 * time.Minute}) })
+		wantTook(t, time.Hour, func() {
+			if wait := wantWait(t, turns, alice, 5*time.Minute); !wait.Paused {
+				t.Errorf("the error is %+v", wait)
+			}
+		})
+		time.Sleep(5 * time.Minute)
+		wantTook(t, 0, func() { take(t, turns, alice).Release() })
+	})
+}
