@@ -57,6 +57,7 @@ func TestCountersRefused(t *testing.T) {
 	}{
 		{"no name", "", []core.Limit{core.PerHour(1)}, "name", ""},
 		{"no limit", "n", []core.Limit{{}}, "Max", "0"},
+		{"a zone that is none", "n", []core.Limit{core.PerCalendarDay(1, "Nowhere/City")}, "Calendar", "day of Nowhere/City"},
 		{"slots", "n", []core.Limit{core.InFlight(1)}, "Limit", "1 at once"},
 		{"slots beside it", "n", []core.Limit{core.PerHour(1), core.InFlight(1)}, "Limit", "1 at once"},
 		{"the same counter twice", "n", []core.Limit{core.PerHour(1), core.PerHour(2)}, "Also[0]", "2/h"},

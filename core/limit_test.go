@@ -25,19 +25,6 @@ func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
 	})
 }
 
-func TestCalendarsInDirectCalls(t *testing.T) {
-	for name, limit := range map[string]core.Limit{
-		"unknown": core.PerCalendarDay(1, "Nowhere/City"), "none": core.PerCalendarMonth(1, ""), "this machine's": core.PerCalendarDay(1, "Local"),
-		"a path": core.PerCalendarDay(1, "/etc/localtime"), "and a window": {Max: 1, Window: time.Hour, Calendar: core.PerCalendarDay(1, "UTC").Calendar},
-		"of a bucket": core.PerCalendarDay(1, "UTC").Bucket(1),
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := newLimiter(t, core.Options{}).Counter("n", limit)
-			wantRuleError(t, err, "n", "Calendar", "")
-		})
-	}
-}
-
 func TestCalendarsInWords(t *testing.T) {
 	for text, want := range map[string]string{
 		core.PerCalendarDay(5, "Europe/Berlin").String():                                      "5/day@Europe/Berlin",

@@ -89,6 +89,8 @@ var refusedFields = []refusedRule{
 	{"an unknown zone", core.Rule{Name: "n", Limit: core.PerCalendarDay(1, "Nowhere/City")}, "Limit.Calendar", "day of Nowhere/City", "time/tzdata"},
 	{"a file for a zone", core.Rule{Name: "n", Limit: core.PerCalendarDay(1, "../../etc/passwd")}, "Limit.Calendar", "day of ../../etc/passwd", "time/tzdata"},
 	{"a calendar of another algorithm", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Algorithm: core.FixedWindow}}, "Limit.Calendar", "day of UTC", "calendar window only"},
+	{"a calendar of a bucket", core.Rule{Name: "n", Limit: core.PerCalendarDay(1, "UTC").Bucket(1)}, "Limit.Calendar", "day of UTC", "calendar window only"},
+	{"an absolute path for a zone", core.Rule{Name: "n", Limit: core.PerCalendarDay(1, "/etc/localtime")}, "Limit.Calendar", "day of /etc/localtime", ""},
 	{"a calendar and Seconds", core.Rule{Name: "n", Seconds: 1, Limit: core.PerCalendarDay(5, "UTC")}, "Limit", "5/day@UTC", "one or the other"},
 	{"a calendar and a Window", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Window: time.Second}}, "Limit.Calendar", "day of UTC", "set one of the two"},
 	{"a calendar and a Burst", core.Rule{Name: "n", Limit: core.Limit{Max: 5, Calendar: core.PerCalendarDay(1, "UTC").Calendar, Burst: 3}}, "Limit.Burst", "3", "applies only to a token bucket"},
