@@ -28,7 +28,7 @@ type Finding struct {
 // A server that does not answer is a finding, and so is what cannot be examined. Without Redis, that is
 // the only finding.
 //
-// Doctor takes some seconds. It decides 4,096 calls on counters of the name "doctor", which last a
+// Doctor takes some seconds. It decides up to 4,096 calls on counters of the name "doctor", which last a
 // second, writes a probe that lasts five seconds, and reads the names of up to 100,000 keys of each
 // server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
 // +config|get, +scan, +acl|whoami and in a cluster +cluster|info; without them, a note says what is not
