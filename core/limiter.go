@@ -113,6 +113,7 @@ type front struct {
 	calls    callPool
 	directs  directPool
 	registry registry
+	outgoing outgoingWaits
 
 	debtExceeded atomic.Uint64 // see Stats.DebtExceeded
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,7 +33,7 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	}
 	named := g.rules[0].fixed
 	return limiter.Outgoing{
-		Counted: &named.counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		Waits: f.outgoing.of(named.name), Counted: &named.counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }
@@ -40,6 +42,38 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 func probeOf(name string) engine.Limit {
 	slot := &prepare(InFlight(1).LostAfter(probeLost)).compiled
 	return engine.Limit{Compiled: slot, Max: slot.Max, KeyTail: rediskey.ProbeTail(name, slot)}
+}
+
+// outgoingWaits holds the counts of rules for calls that go out, by their names.
+type outgoingWaits struct {
+	mu     sync.Mutex
+	byName map[string]*limiter.OutgoingWaits
+}
+
+func (w *outgoingWaits) of(name string) *limiter.OutgoingWaits {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.byName == nil {
+		w.byName = make(map[string]*limiter.OutgoingWaits)
+	}
+	if w.byName[name] == nil {
+		w.byName[name] = new(limiter.OutgoingWaits)
+	}
+	return w.byName[name]
+}
+
+// stats returns the counts, in order of the names.
+func (w *outgoingWaits) stats() (all []OutgoingStats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(w.byName)) {
+		of := w.byName[name]
+		all = append(all, OutgoingStats{
+			Rule: name, Sent: of.Sent.Load(), GaveUp: of.GaveUp.Load(), Refused: of.Refused.Load(), Pauses: of.Pauses.Load(),
+			Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),
+		})
+	}
+	return all
 }
 
 // counter returns a function that counts decisions of a rule.

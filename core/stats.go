@@ -67,6 +67,8 @@ type Stats struct {
 	// says which. A restart with all data, and a failover to a replica that has them, are no losses.
 	// This is found out by a key that is renewed every ten seconds while calls are made.
 	Losses uint64
+	// Outgoing are the counts of calls that go out, in order of Rule: see package outgoing.
+	Outgoing []OutgoingStats
 	// RuleSets are the sets of rules that guards follow, in the order in which their first guards
 	// were made.
 	RuleSets []RuleSetStats
@@ -96,6 +98,25 @@ type DecisionCount struct {
 	// charge, at least 80 % of its Max, or of its Burst for a TokenBucket, was in use. Only charged
 	// calls are near a limit, and not those that CountLocally counted in this process.
 	Near uint64
+}
+
+// OutgoingStats are the counts of this process's calls that go out by one rule. Decisions counts them
+// too, with the reasons Allowed, LimitExceeded, Banned (for a pause) and StoreFailClosed.
+type OutgoingStats struct {
+	// Rule is the name of the rule.
+	Rule string
+	// Sent is the number of calls that got a turn. GaveUp is the number of those that would have had
+	// to wait too long.
+	Sent, GaveUp uint64
+	// Refused is the number of calls that the server refused because of a limit.
+	Refused uint64
+	// Pauses is the number of times that this process began a pause, or made one longer.
+	Pauses uint64
+	// Waited is the number of calls that had to wait, and WaitTime the sum of their waits.
+	Waited   uint64
+	WaitTime time.Duration
+	// Waiting is the number of calls that wait now, or are just asking.
+	Waiting int
 }
 
 // Histogram counts how long something took.
@@ -171,7 +192,7 @@ type keyCounter interface {
 // The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
 func (l *Limiter) Stats() Stats {
 	f := l.mustFront()
-	s := Stats{StoreErrors: f.failures.stats()}
+	s := Stats{StoreErrors: f.failures.stats(), Outgoing: f.outgoing.stats()}
 	for _, state := range f.registry.sets.States() {
 		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
 	}

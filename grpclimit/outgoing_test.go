@@ -38,10 +38,11 @@ func serveAll(t *testing.T, handle func(grpc.ServerStream) error) (addr string) 
 }
 
 // takingTurns connects to a server by both interceptors.
-func takingTurns(t *testing.T, addr string, rule outgoing.Rule, options ...grpc.DialOption) (*grpc.ClientConn, *outgoing.Turns) {
+func takingTurns(t *testing.T, addr string, rule outgoing.Rule, options ...grpc.DialOption) (*grpc.ClientConn, counted) {
 	t.Helper()
 	rule.Name, rule.Limit = "backend", core.PerSecond(1000).Bucket(1000)
-	turns, err := outgoing.New(limitertest.New(t, core.Options{}), rule)
+	limiter := limitertest.New(t, core.Options{})
+	turns, err := outgoing.New(limiter, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +52,17 @@ func takingTurns(t *testing.T, addr string, rule outgoing.Rule, options ...grpc.
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn, turns
+	return conn, counted{turns, limiter}
 }
+
+// counted are the turns of a client, with their counts.
+type counted struct {
+	*outgoing.Turns
+	limiter *core.Limiter
+}
+
+// Stats returns the counts of the only rule.
+func (c counted) Stats() core.OutgoingStats { return c.limiter.Stats().Outgoing[0] }
 
 // reply is what a server replies, and what the client makes of it.
 type reply struct {

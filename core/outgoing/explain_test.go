@@ -14,6 +14,9 @@ func TestCallsThatComeInAreOthers(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 3})
 	call(t, turns, alice, outgoing.Answer{})
+	if all := limiter.Stats().Outgoing; len(all) != 1 || all[0].Rule != "api" || all[0].Sent != 1 || all[0].WaitTime != 0 {
+		t.Errorf("the counts are %+v", all)
+	}
 	ops := operate.New(limiter)
 	report, err := ops.Explain(background, operate.Call{Method: "GET", Path: "/orders", User: "alice"})
 	if err != nil || strings.Contains(report.String(), "api") {

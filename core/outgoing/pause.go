@@ -26,7 +26,7 @@ func (t *Turns) record(key string, p *algorithm.Pause) {
 	ban := t.pauseKey(key)
 	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
 	if paused.Longer {
-		t.tally.pauses.Add(1)
+		t.of.Waits.Pauses.Add(1)
 	}
 	if err == nil {
 		// Struck, because without Redis only bans that begin are listed.

@@ -105,7 +105,6 @@ type Turns struct {
 	parts *limiter.Parts
 	lines lines
 	paces paces
-	tally tally
 	// unrecorded has the keys whose pauses this process knows, and is to record.
 	unrecorded sync.Map
 }

@@ -28,12 +28,13 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(a.until) {
 		a.until = deadline
 	}
-	t.tally.waiting.Add(1)
-	defer t.tally.waiting.Add(-1)
+	t.of.Waits.Waiting.Add(1)
+	defer t.of.Waits.Waiting.Add(-1)
 	turn, err := a.take()
 	a.leaveLine()
 	if a.waited {
-		t.tally.sawWait(time.Since(began))
+		t.of.Waits.Waited.Add(1)
+		t.of.Waits.WaitTime.Add(int64(time.Since(began)))
 	}
 	t.count(err)
 	return turn, err

@@ -60,7 +60,7 @@ func (t *Turn) answer(key string, a Answer) {
 	t.answered = true
 	t.mu.Unlock()
 	if a.Refused {
-		t.turns.tally.refused.Add(1)
+		t.turns.of.Waits.Refused.Add(1)
 	}
 	if a.Refused || a.Wait > 0 {
 		t.turns.pause(key, a)

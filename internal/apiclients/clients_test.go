@@ -30,10 +30,11 @@ func serve(t *testing.T, answer func(call int64, w http.ResponseWriter)) (url st
 	return server.URL, calls
 }
 
-// process returns what a process of the service has: turns, and a client that takes them.
-func process(t *testing.T, options core.Options, maxWait time.Duration) (*http.Client, *outgoing.Turns) {
+// process returns what a process of the service has: a limiter, and a client that takes turns.
+func process(t *testing.T, options core.Options, maxWait time.Duration) (*http.Client, *core.Limiter) {
 	t.Helper()
-	turns, err := outgoing.New(limitertest.New(t, options), outgoing.Rule{
+	limiter := limitertest.New(t, options)
+	turns, err := outgoing.New(limiter, outgoing.Rule{
 		Name: "api", Limit: core.PerSecond(1000).Bucket(1000), InFlight: 1, MaxWait: maxWait,
 	})
 	if err != nil {
@@ -41,7 +42,7 @@ func process(t *testing.T, options core.Options, maxWait time.Duration) (*http.C
 	}
 	client := &http.Client{Transport: turns.Transport(&http.Transport{})}
 	t.Cleanup(client.CloseIdleConnections)
-	return client, turns
+	return client, limiter
 }
 
 func githubClient(t *testing.T, client *http.Client, url string) *github.Client {
@@ -73,7 +74,7 @@ func TestGoGitHub(t *testing.T) {
 			url, calls := serve(t, answer)
 			options := core.Options{Redis: redistest.Start(t).Client(t)}
 			first, _ := process(t, options, time.Second)
-			second, turns := process(t, options, time.Second)
+			second, limiter := process(t, options, time.Second)
 			_, _, err := githubClient(t, first, url).Users.Get(context.Background(), "octocat")
 			var abuse *github.AbuseRateLimitError
 			if errors.As(err, &abuse) != (name == "second limit") {
@@ -84,7 +85,7 @@ func TestGoGitHub(t *testing.T) {
 			if !errors.As(err, &wait) || !wait.Paused || wait.Wait < 5*time.Minute || calls.Load() != 1 {
 				t.Errorf("the call of another process: %v; %d calls were sent", err, calls.Load())
 			}
-			if s := turns.Stats(); s.GaveUp != 1 || s.Refused != 0 {
+			if s := limiter.Stats().Outgoing[0]; s.GaveUp != 1 || s.Refused != 0 {
 				t.Errorf("the counts of the other process are %+v", s)
 			}
 		})
@@ -106,13 +107,13 @@ func TestGoRetryableHTTP(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	client, turns := process(t, core.Options{}, limitertest.Patient)
+	client, limiter := process(t, core.Options{}, limitertest.Patient)
 	response, err := repeating(client).Get(url)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v", response, err)
 	}
 	_ = response.Body.Close()
-	if s := turns.Stats(); calls.Load() != 3 || s.Sent != 3 || s.Refused != 2 || s.Pauses != 2 {
+	if s := limiter.Stats().Outgoing[0]; calls.Load() != 3 || s.Sent != 3 || s.Refused != 2 || s.Pauses != 2 {
 		t.Errorf("after %d calls the counts are %+v", calls.Load(), s)
 	}
 }

@@ -1,6 +1,10 @@
 package limiter
 
-import "github.com/accesslimit/accesslimit/core/internal/engine"
+import (
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
 
 // Outgoing is a rule for calls that go out, as core has prepared it.
 type Outgoing struct {
@@ -11,10 +15,18 @@ type Outgoing struct {
 	Probe engine.Limit
 	// Count counts a decision for Stats. The reason and the source are core's.
 	Count func(reason, source string)
+	// Waits counts what else becomes of the rule's calls. Rules of one name share it.
+	Waits *OutgoingWaits
 	// Source is where counters are kept, as core names it.
 	Source string
 	// StoreFailed counts and logs that the store did not answer a call.
 	StoreFailed func(err error)
 	// Attached keeps the rule on the list of attached rules.
 	Attached any
+}
+
+// OutgoingWaits are the counts of core.OutgoingStats.
+type OutgoingWaits struct {
+	Sent, GaveUp, Refused, Pauses, Waited atomic.Uint64
+	WaitTime, Waiting                     atomic.Int64 // in nanoseconds; calls
 }
