@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -29,7 +28,9 @@ func explainCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "header", Usage: "a `HEADER`, as in -header 'X-Tenant: acme'"},
 			&cli.StringFlag{Name: "route", OnlyOnce: true, Usage: "the framework's `PATTERN`, such as /users/:id"},
 			&cli.BoolFlag{Name: "grpc", Usage: "the call is one of gRPC, which has no METHOD"},
-		}, append(resultFlags(), asJSON())...),
+		}, append(append(resultFlags(),
+			&cli.BoolFlag{Name: "live", Usage: "with what is used on a live Redis now"},
+		), append(redisFlags(), asJSON())...)...),
 		DisableSliceFlagSeparator: true,
 		Action:                    explain,
 	}
@@ -54,26 +55,12 @@ func explain(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	if c.String("rules") == "" {
-		return usage(c, "name the files with the rules: -rules limits.yaml")
-	}
-	limiter, err := core.New(offline())
+	s, unknown, err := openExplained(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer limiter.Close()
-	var unknown []rulefile.FunctionUse
-	_, guard, err := attachRules(c, limiter, func(service rulefile.Service) (*rulefile.Checked, error) {
-		return rulefile.Check(service, names(c.String("rules"))...)
-	}, func(uses []rulefile.FunctionUse) (functions rulefile.Functions, err error) {
-		functions, unknown, err = resultsOf(c, uses)
-		return functions, err
-	})
-	if err != nil {
-		return err
-	}
-	defer runtime.KeepAlive(guard) // a Guard that nobody holds is not explained
-	report, err := operate.New(limiter).Explain(ctx, call)
+	defer s.close()
+	report, err := s.Explain(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -82,6 +69,34 @@ func explain(ctx context.Context, c *cli.Command) error {
 		printUnknown(c.Root().Writer, report, unknown)
 		return nil
 	})
+}
+
+// openExplained begins a session with the rules, and functions that return what the flags say. It
+// returns the uses of those that no flag speaks of.
+func openExplained(ctx context.Context, c *cli.Command) (s *session, unknown []rulefile.FunctionUse, err error) {
+	switch {
+	case c.Bool("live"):
+		s, err = open(c)
+	case c.String("rules") == "":
+		return nil, nil, usage(c, "name the files with the rules: -rules limits.yaml; or with -live, those of the document are explained")
+	default:
+		s, err = openOffline(c)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.attach(ctx, func(uses []rulefile.FunctionUse) (functions rulefile.Functions, err error) {
+		functions, unknown, err = resultsOf(c, uses)
+		return functions, err
+	})
+	if err == nil && s.rules == nil {
+		err = noRules(c)
+	}
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	return s, unknown, nil
 }
 
 // printUnknown says which functions of the rules that apply are not known.

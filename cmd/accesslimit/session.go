@@ -51,9 +51,20 @@ func open(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 	return &session{c: c, client: client, limiter: limiter, Operator: operate.New(limiter)}, nil
 }
 
+// openOffline begins a session without Redis.
+func openOffline(c *cli.Command) (*session, error) {
+	limiter, err := core.New(offline())
+	if err != nil {
+		return nil, err
+	}
+	return &session{c: c, limiter: limiter, Operator: operate.New(limiter)}, nil
+}
+
 func (s *session) close() {
 	s.limiter.Close()
-	s.client.Close()
+	if s.client != nil {
+		s.client.Close()
+	}
 	runtime.KeepAlive(s.guard)
 }
 
@@ -63,7 +74,7 @@ func openRules(ctx context.Context, c *cli.Command) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.attach(ctx); err != nil {
+	if err = s.attach(ctx, standIns); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -75,13 +86,23 @@ func openKnownRules(ctx context.Context, c *cli.Command) (*session, error) {
 	s, err := openRules(ctx, c)
 	if err == nil && s.rules == nil {
 		s.close()
-		return nil, usage(c, "which rules? There is no document under %q in Redis, so name their files: -rules limits.yaml", documentOf(c))
+		return nil, noRules(c)
 	}
 	return s, err
 }
 
-// attach finds the rules, and attaches them.
-func (s *session) attach(ctx context.Context) (err error) {
+// noRules is the error of a command that needs rules.
+func noRules(c *cli.Command) error {
+	return usage(c, "which rules? There is no document under %q in Redis, so name their files: -rules limits.yaml", documentOf(c))
+}
+
+// standIns returns functions for commands that run none.
+func standIns(uses []rulefile.FunctionUse) (rulefile.Functions, error) {
+	return rulefile.StandIns(uses...)
+}
+
+// attach finds the rules, and attaches them with the functions for their uses.
+func (s *session) attach(ctx context.Context, functions func([]rulefile.FunctionUse) (rulefile.Functions, error)) (err error) {
 	check := func(service rulefile.Service) (*rulefile.Checked, error) {
 		return rulefile.Check(service, names(s.c.String("rules"))...)
 	}
@@ -94,9 +115,7 @@ func (s *session) attach(ctx context.Context) (err error) {
 			return rulefile.CheckText(service, fmt.Sprintf("document@%d", present.Number), present.Text)
 		}
 	}
-	s.rules, s.guard, err = attachRules(s.c, s.limiter, check, func(uses []rulefile.FunctionUse) (rulefile.Functions, error) {
-		return rulefile.StandIns(uses...)
-	})
+	s.rules, s.guard, err = attachRules(s.c, s.limiter, check, functions)
 	return err
 }
 
