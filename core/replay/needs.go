@@ -97,7 +97,7 @@ func (r *ruleTally) explore(v *view) {
 // holdsSlots reports whether the rule limits calls in flight, and needs to know how long they took.
 func (r *ruleTally) holdsSlots() bool {
 	for _, l := range append([]core.Limit{r.rule.Limit}, r.rule.Also...) {
-		if l.Algorithm == core.Concurrency {
+		if properties(l).Slots {
 			return true
 		}
 	}

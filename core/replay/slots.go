@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // keepSlots returns a rule whose slots are never lost. In a service, calls renew their slots by the
@@ -28,9 +29,12 @@ func keepSlots(r core.Rule) core.Rule {
 	return r
 }
 
+// properties returns what is always true of a limit's algorithm.
+func properties(l core.Limit) *algorithm.Properties { return algorithm.Kind(l.Algorithm).OfLimit() }
+
 // keptSlot returns a limit whose slots are lost after the longest time that there is.
 func keptSlot(l core.Limit) core.Limit {
-	if l.Algorithm == core.Concurrency {
+	if properties(l).Slots {
 		l.Window = 366 * 24 * time.Hour
 	}
 	return l

@@ -106,9 +106,9 @@ func largest(l core.Limit) core.Limit {
 	return withSize(l, max(1, tooLarge))
 }
 
-// withSize returns the limit with another size: the Max, or the burst of a TokenBucket.
+// withSize returns the limit with another size: the Max, or the burst of a bucket.
 func withSize(l core.Limit, size int) core.Limit {
-	if l.Algorithm == core.TokenBucket {
+	if properties(l).Burst {
 		l.Burst = size
 	} else {
 		l.Max = size

@@ -128,7 +128,7 @@ func use(d *core.Decision) float32 {
 
 // atOnce returns how many permits of a limit can be used at one moment.
 func atOnce(l core.Limit) int {
-	if l.Algorithm == core.TokenBucket && l.Burst != 0 {
+	if l.Burst != 0 {
 		return l.Burst
 	}
 	return l.Max
