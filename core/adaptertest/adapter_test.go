@@ -16,9 +16,10 @@ func TestToy(t *testing.T) { adaptertest.Run(t, adaptertest.Adapter{Serve: serve
 
 // furtherNames are what an adapter exports because of its framework.
 var furtherNames = map[string][]string{
-	"echo5limit": {"NewStore", "Store"}, // of the framework's own rate limiter
-	"grpclimit":  {"StreamServerInterceptor", "UnaryServerInterceptor"},
-	"mcplimit":   {"Caller", "HTTP", "Options", "User"},
+	"echo5limit":   {"NewStore", "Store"}, // of the framework's own rate limiter
+	"grpclimit":    {"StreamClientInterceptor", "StreamServerInterceptor", "UnaryClientInterceptor", "UnaryServerInterceptor"},
+	"mcplimit":     {"Caller", "HTTP", "Options", "User"},
+	"nethttplimit": {"ForwardAuth"},
 }
 
 // TestAdaptersAreAlike checks that all adapters export the same names, so that somebody who knows one

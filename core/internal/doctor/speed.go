@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // decisions is how many calls are decided to find out how many a second to expect, by how many
@@ -51,16 +53,17 @@ func (e *exam) decide(ctx context.Context, began time.Time) (done int64, err err
 	var all sync.WaitGroup
 	var next, decided atomic.Int64
 	var failed atomic.Pointer[error]
+	fail := func(err error) { failed.Store(&err) }
 	for range callers {
-		all.Go(func() {
+		all.Go(panics.Guard(func() {
 			for n := next.Add(1); n <= decisions && failed.Load() == nil && time.Since(began) < longest; n = next.Add(1) {
 				if err := e.Decide(ctx, fmt.Sprint("doctor:", n)); err != nil {
-					failed.Store(&err)
+					fail(err)
 					return
 				}
 				decided.Add(1)
 			}
-		})
+		}, fail))
 	}
 	all.Wait()
 	if err := failed.Load(); err != nil {
