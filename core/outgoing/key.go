@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
@@ -33,14 +34,14 @@ func digest(secret string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// named is the parameter that names the account in schemes that sign each request: AWS4-HMAC-SHA256,
-// Digest, Signature, Hawk, OAuth.
-var named = regexp.MustCompile(`(?i)[ ,](Credential|username|keyId|id|oauth_token)="?([^",/ ]+)`)
+// named is the parameter that names the account in schemes that sign each request: Digest, Signature,
+// Hawk, OAuth; AWS4-HMAC-SHA256, which has a date behind the account's name. Its value may be quoted.
+var named = regexp.MustCompile(`(?i)^[^ =]+(?:[^"]|"(?:[^"\\]|\\.)*")*?[ ,](?:(?:username|keyId|id|oauth_token)=(?:"((?:[^"\\]|\\.)+)"|([^", ]+))|Credential=([^", /]+))`)
 
 // account returns what of a credential stays the same from request to request.
 func account(credential string) string {
 	if found := named.FindStringSubmatch(credential); found != nil {
-		return found[2]
+		return cmp.Or(found[1:]...)
 	}
 	return credential
 }

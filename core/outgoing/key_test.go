@@ -41,3 +41,19 @@ func TestByCredential(t *testing.T) {
 		}
 	}
 }
+
+// Schemes that sign each request name the account in a parameter, which may be a quoted text of any kind.
+func TestAccountsOfSignedRequests(t *testing.T) {
+	for credential, want := range map[string]string{
+		`AWS4-HMAC-SHA256 Credential=AKID/20261123/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=1`: "AKID",
+		`Signature keyId="https://example.com/users/alice#main-key",signature="1"`:                             "https://example.com/users/alice#main-key",
+		`Digest username="Alice, Jr", realm="id=x", response="1"`:                                              "Alice, Jr",
+		`Digest realm="a", username="A\"B", response="1"`:                                                      `A\"B`,
+		`Hawk id="dh37", ts="1", nonce="2"`:                                                                    "dh37", `OAuth realm="", oauth_token=abc%2Fd, oauth_nonce="1"`: "abc%2Fd",
+		"Bearer secret": "Bearer secret", "": "",
+	} {
+		if got := account(credential); got != want {
+			t.Errorf("%s: the account is %q, want %q", credential, got, want)
+		}
+	}
+}
