@@ -24,7 +24,7 @@ func answerOf(r *http.Response, vendor []Quota, now time.Time) (a Answer) {
 		a.Wait = max(a.Wait, waitIn(value, now))
 	}
 	for _, value := range r.Header.Values("Retry-After-Ms") {
-		a.Wait = max(a.Wait, seconds(value)/1000)
+		a.Wait = max(a.Wait, milliseconds(value))
 	}
 	a.Refused = refuses(r.StatusCode, a.Wait > 0)
 	exhausted := time.Duration(0)

@@ -33,6 +33,7 @@ func TestHints(t *testing.T) {
 		"a date":                           {429, []string{"Retry-After", at.Add(30 * second).Format(http.TimeFormat)}, true, 30 * second},
 		"a date that has passed":           {429, []string{"Retry-After", at.Add(-30 * second).Format(http.TimeFormat)}, true, 0},
 		"milliseconds":                     {429, []string{"Retry-After-Ms", "1500"}, true, 1500 * time.Millisecond},
+		"many milliseconds":                {429, []string{"Retry-After-Ms", "43200000"}, true, 12 * time.Hour},
 		"two that disagree":                {429, []string{"Retry-After", "2", "Retry-After-Ms", "7000"}, true, 7 * second},
 		"two of one name":                  {429, []string{"Retry-After", "2", "Retry-After", "9"}, true, 9 * second},
 		"503 with a wait":                  {503, []string{"Retry-After", "5"}, true, 5 * second},

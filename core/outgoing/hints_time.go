@@ -49,10 +49,10 @@ func parseISO(text string) (time.Time, error) {
 
 func until(at, now time.Time) time.Duration { return min(max(0, at.Sub(now)), longest) }
 
-// seconds reads a number of seconds, or returns 0.
-func seconds(text string) time.Duration {
+// milliseconds reads a number of milliseconds, or returns 0.
+func milliseconds(text string) time.Duration {
 	n, _ := number(strings.TrimSpace(text))
-	return inSeconds(n)
+	return inSeconds(n / 1000)
 }
 
 func inSeconds(n float64) time.Duration {
