@@ -68,3 +68,52 @@ func TestAPauseIsRecordedWhenRedisIsBack(t *testing.T) {
 		return errors.As(err, &wait) && wait.Paused
 	})
 }
+
+// A process whose calls go on when Redis is back does not forget the pause before it is recorded.
+func TestCallsDoNotForgetAPauseThatIsNotRecordedYet(t *testing.T) {
+	server := redistest.Start(t)
+	var processes []*outgoing.Turns
+	for range 2 {
+		processes = append(processes, newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{MaxWait: time.Second}))
+	}
+	turn := take(t, processes[0], alice)
+	server.Kill()
+	turn.Answered(refused(time.Hour))
+	server.Restart()
+	eventually(t, "the other process sees the pause", func() bool {
+		if wait := wantWait(t, processes[0], alice, 0); !wait.Paused {
+			t.Fatalf("the process that knows the pause: %v", wait)
+		}
+		turn, err := processes[1].Take(background, alice)
+		if err == nil {
+			turn.Release()
+		}
+		var wait *outgoing.WaitError
+		return errors.As(err, &wait) && wait.Paused
+	})
+}
+
+// A Redis that answers, but cannot write, is not asked over and over until a turn is free.
+func TestARedisThatCannotWriteIsNotAskedOverAndOver(t *testing.T) {
+	for name, policy := range map[string]core.StorePolicy{"open": core.FailOpen, "closed": core.FailClosed} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
+			turns := newTurns(t, limiter, outgoing.Rule{Limit: core.PerMinute(20).Bucket(1), InFlight: 5, MaxWait: time.Minute, OnStoreError: policy})
+			call(t, turns, alice, outgoing.Answer{})
+			if err := server.Client(t).ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
+			before := server.Calls("evalsha")
+			turn, err := turns.Take(background, alice)
+			if policy == core.FailOpen && err == nil {
+				turn.Release()
+			} else if policy == core.FailOpen || !errors.Is(err, core.ErrStore) {
+				t.Errorf("Take: %v", err)
+			}
+			if n := server.Calls("evalsha") - before; n > 20 {
+				t.Errorf("it was asked %d times", n)
+			}
+		})
+	}
+}

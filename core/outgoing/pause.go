@@ -23,31 +23,45 @@ func (t *Turns) pause(key string, a Answer) {
 }
 
 func (t *Turns) record(key string, p *algorithm.Pause) {
+	if lasts, err := t.tryToRecord(key, p); err != nil && t.unrecorded.add(key, lasts) {
+		t.recordSoon(key, *p)
+	}
+}
+
+// tryToRecord returns how long the pause lasts, and why it holds only in this process, if it does.
+func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (lasts time.Duration, err error) {
 	ban := t.pauseKey(key)
 	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
 	if paused.Longer {
 		t.of.Waits.Pauses.Add(1)
 	}
-	if err == nil {
-		// Struck, because without Redis only bans that begin are listed.
-		listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
-		t.parts.Bans.Saw(ban, t.rule.Name, []byte(key), &listed)
-		return
+	if err != nil {
+		t.of.StoreFailed(err)
+		return micros(paused.Lasts), err
 	}
-	t.of.StoreFailed(err)
-	if _, waits := t.unrecorded.LoadOrStore(key, true); !waits {
-		time.AfterFunc(again, panics.Guard(func() { t.recordAgain(key, *p) }, t.parts.Log.Panicked))
-	}
+	listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
+	t.parts.Bans.Saw(ban, t.rule.Name, []byte(key), &listed)
+	return micros(paused.Lasts), nil
 }
 
 // again is how long an attempt to record a pause waits for the next one.
 const again = time.Second
 
-// recordAgain records what is left of a pause that this process knows.
+func (t *Turns) recordSoon(key string, p algorithm.Pause) {
+	time.AfterFunc(again, panics.Guard(func() { t.recordAgain(key, p) }, t.parts.Log.Panicked))
+}
+
+// recordAgain records what is left of a pause that only this process knows.
 func (t *Turns) recordAgain(key string, p algorithm.Pause) {
-	t.unrecorded.Delete(key)
-	if p.Span = t.parts.Known.Lasts(t.pauseKey(key)); p.Span > 0 {
-		t.record(key, &p)
+	end := t.unrecorded.end(key)
+	if p.Span = time.Until(end).Microseconds(); p.Span > 0 {
+		if _, err := t.tryToRecord(key, &p); err != nil {
+			t.recordSoon(key, p)
+			return
+		}
+	}
+	if !t.unrecorded.remove(key, end) {
+		t.recordSoon(key, p)
 	}
 }
 

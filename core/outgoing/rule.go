@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -105,8 +104,8 @@ type Turns struct {
 	parts *limiter.Parts
 	lines lines
 	paces paces
-	// unrecorded has the keys whose pauses this process knows, and is to record.
-	unrecorded sync.Map
+	// unrecorded has the pauses that only this process knows, and is to record.
+	unrecorded unrecorded
 }
 
 // New returns the [Turns] of a rule. The error is a *core.RuleError, or joins one for each mistake.

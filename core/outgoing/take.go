@@ -51,6 +51,8 @@ type attempt struct {
 	line   *line            // at whose head the call is, or nil
 	polled int              // how often the call has asked in vain at the head of its line
 	waited bool
+	// unpaced reports that the store failed to reserve a turn, and that the policy needs none.
+	unpaced bool
 }
 
 // take tries and waits until the call may be sent.
@@ -74,8 +76,8 @@ func (a *attempt) take() (*Turn, error) {
 	}
 }
 
-// reserve reserves the next turn, and waits until it comes. If the store does not answer, there is
-// none, and the next try does what the policy says.
+// reserve reserves the next turn, and waits until it comes. If the store fails, there is none, and the
+// policy says whether the call needs one.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
 	c, patience := a.counter(a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
@@ -85,8 +87,13 @@ func (a *attempt) reserve() error {
 		return v.Ended
 	case v.RetryAfter > 0:
 		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
-	case v.Err != nil && time.Now().After(a.until):
-		return a.givesUp(&obstacle{by: byTurn})
+	case v.Err != nil:
+		a.of.StoreFailed(v.Err)
+		if c.Required {
+			return storeError(v.Err)
+		}
+		a.unpaced = true
+		return nil
 	}
 	a.turn = c.Charged(&v)
 	if err := a.sleep(micros(v.Wait), nil); err != nil {

@@ -29,7 +29,10 @@ const (
 // try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
 // the turn, or why the call cannot be sent now. Then the call holds nothing.
 func (a *attempt) try() (*Turn, *obstacle, error) {
-	q := a.question(a.turn.Cost == 0)
+	if left := time.Until(a.unrecorded.end(a.key)); left > 0 {
+		return nil, &obstacle{byPause, left}, a.returnTurn(nil)
+	}
+	q := a.question(a.turn.Cost == 0 && !a.unpaced)
 	if held, err := q.ask(a); err != nil || held != nil {
 		return nil, held, a.returnTurn(err)
 	}
@@ -129,7 +132,11 @@ func (q *question) failed(a *attempt, i int) error {
 	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
 		return nil
 	}
-	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(v.Failure())), Err: v.Failure()}
+	return storeError(v.Failure())
+}
+
+func storeError(err error) error {
+	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(err)), Err: err}
 }
 
 // obstacle returns what holds the call up, or nil.
