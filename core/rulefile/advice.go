@@ -25,7 +25,7 @@ type Warning struct {
 
 // String returns the warning with its place, such as
 //
-//	limits.yaml:4:5: rule "login": on_store_error: ...
+//	limits.yaml:4:5: rule "a": limit: 10/s never decides, because 5/m never allows more: ...
 func (w Warning) String() string {
 	return fmt.Sprintf("%v: rule %s: %s", w.Place, quote(w.Rule), w.Why)
 }

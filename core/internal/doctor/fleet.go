@@ -77,7 +77,8 @@ func (e *exam) proxy(ctx context.Context) {
 	}
 	runs := map[string]bool{s.info["run_id"]: true}
 	for range dials {
-		again := redis.NewClient(client.Options())
+		options := *client.Options() // those of the service's client stay as they are
+		again := redis.NewClient(&options)
 		text := ""
 		err := e.bounded(ctx, func(ctx context.Context) (err error) {
 			text, err = again.Do(ctx, "info", "server").Text()
@@ -95,7 +96,7 @@ func (e *exam) proxy(ctx context.Context) {
 	case len(runs) > 1:
 		e.add(Problem, "proxy", s, fmt.Sprintf("%d connections ended at %d servers: each of them has counters of its own", dials+1, len(runs)),
 			"let the proxy choose the server by the key, as core/REDIS.md says, or connect to one server")
-	case port != "" && port != s.info["tcp_port"]:
+	case port != "" && port != s.info["tcp_port"] && client.Options().TLSConfig == nil: // INFO does not tell a second port for TLS
 		e.add(Note, "proxy", s, fmt.Sprintf("the server listens at port %s, so a proxy or a mapping of ports is in between", s.info["tcp_port"]), "see what core/REDIS.md demands of proxies")
 	default:
 		e.add(OK, "proxy", s, "all connections end at one server", "")
