@@ -19,6 +19,8 @@
 //	replies, err := limiter.Counter("reply", core.PerMinute(5))
 //	d, err := replies.Allow(ctx, "user:alice")
 //
+// Package outgoing paces the calls that a service makes to others.
+//
 // # Counters
 //
 // A counter belongs to a name, a subject and a limit. A handle has the name and the limit, and each

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -32,11 +33,17 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 		return limiter.Outgoing{}, err
 	}
 	named := g.rules[0].fixed
+	counted := named.counted
+	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Waits: f.outgoing.of(named.name), Counted: &named.counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		Waits: f.outgoing.of(named.name), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }
+
+// pauses are bans that watch no counter, so none begins by itself. They are not by hand alone, because
+// a process that knows many pauses must not forget an operator's bans for them.
+var pauses = algorithm.Banned(1, 0, 0, time.Second.Microseconds())
 
 // probeOf returns the slot that the first call after a pause takes.
 func probeOf(name string) engine.Limit {

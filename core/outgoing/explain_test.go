@@ -12,7 +12,7 @@ import (
 // A rule for calls that go out is among the attached rules, and decides no call that comes in.
 func TestCallsThatComeInAreOthers(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 3})
+	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 3, Limit: core.PerHour(1000).Bucket(1000)})
 	call(t, turns, alice, outgoing.Answer{})
 	if all := limiter.Stats().Outgoing; len(all) != 1 || all[0].Rule != "api" || all[0].Sent != 1 || all[0].WaitTime != 0 {
 		t.Errorf("the counts are %+v", all)

@@ -14,3 +14,10 @@ func (t *Turns) Stats() core.OutgoingStats {
 		Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),
 	}
 }
+
+// Lines returns the number of lines in which calls wait.
+func Lines(t *Turns) int {
+	t.lines.mu.Lock()
+	defer t.lines.mu.Unlock()
+	return len(t.lines.byKey)
+}
