@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,32 +96,39 @@ func (p *paces) set(key string, limit *engine.Limit) {
 // it is meant to be used at any time.
 func (t *Turns) adapt(key string, policies []policy) {
 	own := t.of.Counted.Limits[0]
-	rate, burst, window := own.Max, own.Compiled.Max, micros(own.Compiled.Window)
-	scale, applies := 1.0, false
-	for _, p := range policies {
-		if p.window <= window {
-			// A bucket lets through its burst and what comes back in a window. One call less than the
-			// server allows is sent, because it would announce a pause with the last one.
-			most := float64(burst) + float64(rate)*p.window.Seconds()/window.Seconds()
-			scale, applies = min(scale, float64(p.calls-1)/most), true
-		}
-	}
-	if !applies || scale == 1 && t.paces.of(key, own) == own {
+	window := micros(own.Compiled.Window)
+	policies = slices.DeleteFunc(policies, func(p policy) bool { return p.window > window })
+	if len(policies) == 0 {
 		return
 	}
-	slower := own
-	if scale < 1 {
-		slower = scaled(own, scale)
+	rate, burst := float64(own.Max), float64(own.Compiled.Max)
+	scale := 1.0
+	for _, p := range policies {
+		// A bucket lets through its burst and what comes back in a window. One call less than the
+		// server allows is sent, because it would announce a pause with the last one.
+		most := burst + rate*p.window.Seconds()/window.Seconds()
+		scale = min(scale, float64(p.calls-1)/most)
 	}
-	t.paces.set(key, slower)
+	if scale < 1 {
+		t.paces.set(key, slowed(own, scale, policies))
+	} else if t.paces.of(key, own) != own {
+		t.paces.set(key, own)
+	}
 }
 
-// scaled returns a fraction of a limit.
-func scaled(own *engine.Limit, scale float64) *engine.Limit {
-	part := func(n int64) int64 { return max(1, int64(float64(n)*scale)) }
-	limit, err := algorithm.Bucketed(part(own.Max), own.Compiled.Window, part(own.Compiled.Max))
+// slowed returns a limit with a fraction of the burst of another, and with as much of its rate as the
+// policies leave beside that. A bucket cannot be smaller than one call, so a fraction of the rate would
+// be far slower than a server that allows few calls.
+func slowed(own *engine.Limit, scale float64, policies []policy) *engine.Limit {
+	burst := max(1, int64(float64(own.Compiled.Max)*scale))
+	rate := float64(own.Max)
+	for _, p := range policies {
+		rate = min(rate, float64(max(1, p.calls-1-burst))*micros(own.Compiled.Window).Seconds()/p.window.Seconds())
+	}
+	calls := max(1, int64(rate))
+	limit, err := algorithm.Bucketed(calls, own.Compiled.Window, burst)
 	if err != nil {
 		return own
 	}
-	return &engine.Limit{Compiled: &limit, Max: part(own.Max), KeyTail: own.KeyTail}
+	return &engine.Limit{Compiled: &limit, Max: calls, KeyTail: own.KeyTail}
 }

@@ -75,3 +75,27 @@ func TestThePaceRecovers(t *testing.T) {
 		})
 	}
 }
+
+// A server that allows few calls in a short window gets about as many, although the rule's window is
+// longer and its bucket larger.
+func TestFewCallsInAShortWindow(t *testing.T) {
+	for header, took := range map[string]time.Duration{
+		`"a";q=1;w=1`: 3 * time.Second, `"a";q=2;w=1`: 3 * time.Second, `"a";q=3;w=1`: 3 * time.Second, `"a";q=1;w=60`: 3 * time.Minute,
+		`"a";q=2;w=1, "b";q=3;w=20`: time.Minute,
+	} {
+		t.Run(header, func(t *testing.T) {
+			virtually(t, outgoing.Rule{Limit: core.PerHour(3600).Bucket(50), MaxWait: 24 * time.Hour}, func(t *testing.T, turns *outgoing.Turns) {
+				through := turns.Transport(replies(200, "RateLimit-Policy", header))
+				wantTook(t, took, func() {
+					for range 4 {
+						response, err := get(t, through, url)
+						if err != nil {
+							t.Fatal(err)
+						}
+						_ = response.Body.Close()
+					}
+				})
+			})
+		})
+	}
+}
