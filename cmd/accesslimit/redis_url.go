@@ -21,7 +21,7 @@ var errURL = errors.New("the URL of Redis cannot be read: write redis://USER:PAS
 // and key name files for it. It does not connect.
 func newClient(text string, timeout time.Duration) (redis.UniversalClient, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
-	if err != nil {
+	if err != nil || u.Fragment != "" || u.User == nil && strings.Contains(text, "@") { // the password would be taken for something else
 		return nil, errURL
 	}
 	scheme, kind, _ := strings.Cut(u.Scheme, "-")
