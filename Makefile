@@ -6,7 +6,7 @@ BROWSERTEST = core/console/browsertest
 
 # "make test" runs the root module, which is the library. The rest belongs to "make check": EXTENSIONS are the modules that extend it, and the
 # tests in PROCESSES and BROWSERTEST run programs.
-PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/migrating bench
+PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating bench
 EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m

@@ -1,0 +1,122 @@
+package linearizable
+
+import (
+	"github.com/anishathalye/porcupine"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// action is what a call does to the counter of its subject.
+type action string
+
+const (
+	allow     action = "AllowN"
+	allowUpTo action = "AllowUpTo"
+	peek      action = "Peek"
+	charge    action = "Charge"
+	refund    action = "Refund"
+	hold      action = "Hold"
+	release   action = "release"
+)
+
+// call is the input of an operation.
+type call struct {
+	do      action
+	subject string
+	n       int
+	slot    int // which hold this is, or which one is released
+}
+
+// answer is the part of a Decision that does not depend on time.
+type answer struct {
+	allowed   bool
+	granted   int  // of AllowUpTo
+	above     bool // Charge exceeded the bound of the debt
+	remaining int  // unless nothing is said about it: Refund, release, a repeated refusal
+}
+
+// outcome is the output of an operation.
+type outcome struct {
+	answer
+	repeated bool // a refusal that the process remembered, with the permits that were left then
+	unknown  bool // there is no answer, so the call takes effect at some time after it began, or never
+}
+
+// state is that of one counter. No permit comes back by itself while a test runs, so the same state
+// serves every algorithm.
+type state struct {
+	used  int
+	slots uint64 // a bit for each hold that has not been released
+	lost  bool   // refunds have left one permit too few
+}
+
+// apply is the sequential specification: it returns the state after a call, and the call's answer.
+func (c call) apply(s state, most int) (state, answer) {
+	a, left := answer{allowed: true}, most-s.used
+	switch c.do {
+	case allow, peek:
+		a.allowed = c.n <= left
+	case allowUpTo:
+		c.n = max(0, min(c.n, left))
+		a.allowed, a.granted = c.n > 0, c.n
+	case charge: // the debt is at most another limit
+		a.above = c.n > left+most
+		c.n = min(c.n, left+most)
+	case refund:
+		s.used -= c.n
+		return s, a
+	case hold:
+		if a.allowed = left > 0; a.allowed {
+			s.slots |= 1 << c.slot
+		}
+	case release:
+		if s.slots&(1<<c.slot) == 0 {
+			return s, a
+		}
+		return state{used: s.used - 1, slots: s.slots &^ (1 << c.slot)}, a
+	}
+	if a.allowed && c.do != peek {
+		s.used += c.n
+	}
+	a.remaining = max(0, most-s.used)
+	return s, a
+}
+
+// step returns the states that a call with this outcome can lead to.
+func (c call) step(s state, o outcome, limit core.Limit) (after []any) {
+	next, want := c.apply(s, max(limit.Max, limit.Burst))
+	if o.repeated {
+		want.remaining = o.remaining
+	}
+	switch {
+	case o.unknown:
+		after = []any{s, next}
+	case o.answer == want:
+		after = []any{next}
+	}
+	if len(after) > 0 && c.do == refund && limit.Algorithm == core.TokenBucket {
+		after = append(after, next.rounded())
+	}
+	return after
+}
+
+// rounded returns the state of a bucket that a refund has rounded in the other way. The part of a
+// permit that has come back by itself is not given back again, so the refunds of a bucket may leave
+// one permit too few.
+func (s state) rounded() state {
+	if s.lost = !s.lost; s.lost {
+		s.used++
+	} else {
+		s.used--
+	}
+	return s
+}
+
+// model returns the model of one counter.
+func model(limit core.Limit) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{state{}} },
+		Step: func(s, input, output any) []any { return input.(call).step(s.(state), output.(outcome), limit) },
+	}
+	return m.ToModel()
+}
