@@ -64,11 +64,14 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
+// longestResource bounds the name of a quota that a server sends, because it is kept.
+const longestResource = 100
+
 // keyOfAnswer returns the key that a response is about: that of the quota that it names, if the rule
 // tells quotas apart.
 func (t *Turns) keyOfAnswer(r *http.Request, response *http.Response, key string) string {
 	resource := response.Header.Get("X-RateLimit-Resource")
-	if t.rule.Resource == nil || resource == "" {
+	if t.rule.Resource == nil || resource == "" || len(resource) > longestResource {
 		return key
 	}
 	return withResource(t.rule.Key(r), resource)

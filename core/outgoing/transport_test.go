@@ -243,3 +243,16 @@ func TestRedirectsNeedOneSlot(t *testing.T) {
 		t.Errorf("the counts are %+v", s)
 	}
 }
+
+// A text that is too long for the name of a quota is none: it would be kept for each response.
+func TestALongTextNamesNoResource(t *testing.T) {
+	rule := outgoing.Rule{MaxWait: time.Second, Resource: func(*http.Request) string { return "core" }}
+	virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
+		response, err := get(t, turns.Transport(replies(429, "X-RateLimit-Resource", strings.Repeat("a", 1000), "Retry-After", "60")), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		wantWait(t, turns, "api.example.com/core", time.Minute)
+	})
+}
