@@ -48,6 +48,9 @@ func resetCommand() *cli.Command {
 }
 
 func ban(ctx context.Context, c *cli.Command) error {
+	if !c.IsSet("for") {
+		return usage(c, "say how long the ban lasts: -for 24h")
+	}
 	span, err := spanOf(c.String("for"))
 	if err != nil {
 		return usage(c, "-for: %v", err)
