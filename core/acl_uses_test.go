@@ -82,6 +82,7 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 		e.count(limit)
 	}
 	e.bucket()
+	e.bills()
 	e.log(s)
 	e.slots()
 	e.bans()
@@ -119,6 +120,21 @@ func (e *everything) bucket() {
 	e.passes(e.limiter.MustPacer("bucket", limit).TryAcquire(background, "bucket"+e.of, 1, time.Second))
 	if d := e.passes(e.limiter.MustPacer("bucket", limit).Reserve(background, "bucket"+e.of, 2)); d.Allowed {
 		e.note(e.limiter.Refund(background, d, 2))
+	}
+}
+
+// bills uses costs that are known afterwards.
+func (e *everything) bills() {
+	tokens := e.limiter.MustCounter("tokens", core.PerHour(8), core.PerHour(3600).Bucket(8))
+	subject := "bill" + e.of
+	_, err := tokens.Charge(background, subject, 1)
+	e.note(err)
+	for _, used := range []int{1, 5} {
+		bill, d, err := tokens.Open(background, subject, 2)
+		if e.passes(d, err); bill != nil {
+			e.note(bill.Add(background, 1))
+			e.note(bill.Settle(background, used))
+		}
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 // forgets it when its span has passed, and a TokenBucket refills first what it owes. In debt,
 // Remaining is 0.
 //
-// The debt of a limit is at most its Max, or the Burst of a TokenBucket. What exceeds that is charged
-// to no limit that it exceeds; then the error is [ErrDebtExceeded], and the Decision is valid all the
-// same. Stats.DebtExceeded counts it.
+// The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
+// says otherwise. What exceeds that is charged to no limit that it exceeds; then the error is
+// [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
 //
 // Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
 // says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
@@ -33,12 +33,9 @@ func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision,
 	return d, fmt.Errorf("%w: %d of %d were not charged", ErrDebtExceeded, q.above, n)
 }
 
-// maxDebt is the bound of the debt, as a multiple of a limit.
-const maxDebt = 1
-
 // chargeInDebt charges the counters of a call whether its cost fits or not.
 func (c *directCall) chargeInDebt(ctx context.Context, q *handleCall) {
-	q.above = int(c.Charge(ctx, maxDebt))
+	q.above = int(c.Charge(ctx, q.bills.MaxDebt))
 	if q.above > 0 {
 		q.above += q.n - int(c.rules[0].counted.Cost)
 	}

@@ -53,7 +53,7 @@
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call. [Counter.Charge] charges a cost that is
-//     known afterwards, whether it fits or not.
+//     known afterwards, whether it fits or not, and [Counter.Open] an estimate, as a [Bill].
 //   - Package replay decides the calls in access logs, and shows whom a limit would have hit before it
 //     goes live.
 //   - Package operate is for operators: the attached rules, explanations of how they would decide a
@@ -185,7 +185,7 @@
 //	handleCall.ask          handle.go                   otherwise: checks the call, and reports it
 //	  directCall.process    handle_decide.go            all steps, in order:
 //	    directCall.add      handle_decide.go            Call.Add, as above
-//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge
+//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge, Call.Open
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
 //	      fillDecision      decision.go                 the Decision
 //

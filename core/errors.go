@@ -25,6 +25,13 @@ var (
 	// ErrDebtExceeded means that a cost that was known afterwards exceeds the bound of a limit's debt.
 	// The limit was charged up to that bound. See [Counter.Charge].
 	ErrDebtExceeded = errors.New("core: the debt is more than the limit allows")
+
+	// ErrBillUnknown means that there is no such bill: it has expired, at what it was charged, or the
+	// store has forgotten it, or the call was refused. Nothing was changed.
+	ErrBillUnknown = errors.New("core: the bill is not known, or has expired")
+
+	// ErrBillSettled means that a bill was settled before, at another number. Nothing was changed.
+	ErrBillSettled = errors.New("core: the bill was settled before")
 )
 
 var (

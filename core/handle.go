@@ -22,7 +22,8 @@ type handle struct {
 	single  *ruleLimit // the only limit, if a call needs no look at others or at the policy
 	accepts func(*Limit) string
 	policy  StorePolicy
-	wrong   error // why the handle cannot have overrides
+	bills   Bills
+	wrong   error // why the handle cannot have overrides, or such bills
 }
 
 // newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
@@ -34,7 +35,7 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts}
+	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts, bills: Bills{}.filled()}
 	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name)}
 	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
 	h.counted = engine.Rule{Name: h.named.name}
@@ -141,6 +142,7 @@ type handleCall struct {
 	n       int
 	charge  bool
 	upTo    bool // charge as much of n as fits
+	opens   bool // open a bill
 	inDebt  bool // charge n whether it fits or not
 	above   int  // inDebt: how much was not charged to some limit, because it exceeds the bound of the debt
 }
@@ -183,7 +185,7 @@ func (q *handleCall) check(ctx context.Context) error {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
 		}
 	}
-	if q.inDebt {
+	if q.inDebt || q.opens {
 		if err := q.checkDebt(); err != nil {
 			return err
 		}

@@ -77,15 +77,19 @@ func boundedTogether(t *testing.T, limiters []*core.Limiter, f facts) {
 			owed.Add(3)
 		}
 	})
-	exceeded := uint64(0)
+	if total := taken.Load() + owed.Load() - int64(exceeded(limiters)); total != 200 || above.Load() == 0 {
+		t.Errorf("%d taken and %d owed, of which %d exceed the bound: %d charged, want 200", taken.Load(), owed.Load(), exceeded(limiters), total)
+	}
+}
+
+// exceeded returns how much exceeded the bound of debts, in all of these processes.
+func exceeded(limiters []*core.Limiter) (sum int) {
 	for i, limiter := range limiters {
 		if i == 0 || limiter != limiters[0] {
-			exceeded += limiter.Stats().DebtExceeded
+			sum += int(limiter.Stats().DebtExceeded)
 		}
 	}
-	if total := taken.Load() + owed.Load() - int64(exceeded); total != 200 || above.Load() == 0 {
-		t.Errorf("%d taken and %d owed, of which %d exceed the bound: %d charged, want 200", taken.Load(), owed.Load(), exceeded, total)
-	}
+	return sum
 }
 
 func isRuleError(err error) bool {

@@ -36,6 +36,7 @@ var promises = []promise{
 	{"InFlight", InFlight},
 	{"TakesTurns", TakesTurns},
 	{"DebtIsBounded", DebtIsBounded},
+	{"BillsAreExact", BillsAreExact},
 }
 
 // Run checks every promise on an engine.

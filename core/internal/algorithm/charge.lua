@@ -3,13 +3,12 @@
 -- charged.
 --
 -- KEYS[i]   the counters, all in one cluster slot, of algorithms that can be in debt
--- ARGV[1]   the bound of the debt, as a multiple of the limit's largest number of permits
+-- ARGV[1]   the bound of the debt: see debt.lua
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
 --           to four. The first arg is the limit's largest number of permits
 -- reply     now (microseconds since the epoch); then four for each counter: permits charged, permits
 --           left, reset after (microseconds), position of the charge. Now alone: as in decide.lua
--- keeps     nothing is written before everything is decided; every write sets the time to live; at
---           most 2^40 - 1 permits of a counter are in use
+-- keeps     nothing is written before everything is decided; every write sets the time to live
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local reply, answers = {now}, {}
@@ -17,8 +16,7 @@ local reply, answers = {now}, {}
 for i = 1, #KEYS do
   local a = 6 * i - 4
   local max = ARGV[a + 2] + 0
-  local debt = math.min(math.floor(max * ARGV[1]), 2 ^ 40 - 1 - max)
-  local answer = algorithms[ARGV[a]](KEYS[i], now, ARGV[a + 1] + 0, max, ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], debt)
+  local answer = algorithms[ARGV[a]](KEYS[i], now, ARGV[a + 1] + 0, max, ARGV[a + 3], ARGV[a + 4], ARGV[a + 5], debt_of(max, ARGV[1]))
   if not answer then return {now} end
   answers[i] = answer
 end

@@ -122,6 +122,9 @@ type Charge struct {
 	// LocalShare is the counter's LocalShare if this process charged it alone; 0: the store charged
 	// it.
 	LocalShare float64
+	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
+	// charges of bills, because nobody waits for a turn there.
+	InDebt bool
 }
 
 // Record is one call in a log.

@@ -39,6 +39,7 @@ type caller struct {
 	members []*member
 	others  []*member          // counters of further calls in the same script; see join
 	charges []algorithm.Charge // of all calls that passed
+	bills   []*algorithm.Bill
 	holders int
 	last    algorithm.Verdict
 	jumps   bool // whether the clock steps back and forth
@@ -75,7 +76,7 @@ func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller
 // step takes a random step at a random time, mostly a call for a permit.
 func (c *caller) step() {
 	c.pass()
-	switch rapid.IntRange(0, 20).Draw(c.T, "what") {
+	switch rapid.IntRange(0, 24).Draw(c.T, "what") {
 	default:
 		c.call(true)
 	case 6, 7, 8:
@@ -99,6 +100,10 @@ func (c *caller) step() {
 		c.join()
 	case 19, 20:
 		c.owe()
+	case 21:
+		c.openBill()
+	case 22, 23, 24:
+		c.changeBill()
 	case 15:
 		if oneIn(c.T, 4, "reset") {
 			c.reset(rapid.SampledFrom(c.members).Draw(c.T, "reset of").key)

@@ -9,8 +9,9 @@
 -- reply     how many counters were changed, and how many permits of buckets may have counted still,
 --           but were not given back
 --
--- An algorithm's function takes key, now, the charge (cost, at, position, given) and the args, and
--- changes nothing. It returns nil if there is nothing to change, otherwise a table:
+-- An algorithm's function takes key, now, the charge (cost, at, position, given, and in_debt: see
+-- Charge in Go) and the args, and changes nothing. It returns nil if there is nothing to change,
+-- otherwise a table:
 --
 -- change    the state to write, or a function that changes the key; it may return an error, if it
 --           has changed nothing. nil: there is nothing to change

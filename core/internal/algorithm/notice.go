@@ -6,9 +6,6 @@ import "slices"
 // again; meanwhile, a full notice accepts no other limit.
 const MaxNoted = 16
 
-// notice holds the limits whose threshold was reported.
-type notice struct{ noted []notedLimit }
-
 // notedLimit is a limit whose threshold was reported, and until when it is not reported again, in
 // microseconds.
 type notedLimit struct {
@@ -22,7 +19,7 @@ type notedLimit struct {
 func (s *State) Note(limit string, now, ends int64) (first bool, lives int64) {
 	var kept []notedLimit
 	if s.More != nil {
-		kept = slices.Clone(s.More.notice.noted)
+		kept = slices.Clone(s.More.other.noted)
 	}
 	kept = slices.DeleteFunc(kept, func(n notedLimit) bool { return n.ends <= now })
 	known := slices.ContainsFunc(kept, func(n notedLimit) bool { return n.limit == limit })
@@ -30,7 +27,7 @@ func (s *State) Note(limit string, now, ends int64) (first bool, lives int64) {
 		return false, 0
 	}
 	kept = append(kept, notedLimit{limit, ends})
-	s.More = &More{notice: &notice{kept}}
+	s.More = &More{other: &other{noted: kept}}
 	for _, n := range kept {
 		lives = max(lives, n.ends-now)
 	}

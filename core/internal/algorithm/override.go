@@ -48,6 +48,9 @@ const (
 // never bounds the times that are stored, so that a double holds them exactly.
 const never = 1 << 53
 
+// LatestTime is above all times and positions that are stored.
+const LatestTime = never
+
 // The errors of overrides that are ignored.
 var (
 	ErrNoOverride   = errors.New("is not an override that this library wrote")

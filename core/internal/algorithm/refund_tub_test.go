@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -118,6 +119,15 @@ func (b *tub) charge(l *algorithm.Limit, now, cost, id int64) {
 // refund gives back the newest permits of a charge that were not given back before. If no call at
 // the charge's rate is left, its part goes.
 func (b *tub) refund(l *algorithm.Limit, now, permits, id int64) {
+	b.giveBack(l, now, permits, id, false)
+}
+
+// refundInDebt is refund for a bucket in which nobody waits for a turn.
+func (b *tub) refundInDebt(l *algorithm.Limit, now, permits, id int64) {
+	b.giveBack(l, now, permits, id, true)
+}
+
+func (b *tub) giveBack(l *algorithm.Limit, now, permits, id int64, inDebt bool) {
 	after, whole := b.clone(now / l.Tick)
 	if whole == 0 {
 		return
@@ -126,7 +136,11 @@ func (b *tub) refund(l *algorithm.Limit, now, permits, id int64) {
 	for i := range after.parts {
 		p := &after.parts[i]
 		burst = max(burst, p.burst)
-		given := p.refund(burst, permits, id)
+		most := burst
+		if inDebt {
+			most = math.MaxInt64 / p.permit
+		}
+		given := p.refund(most, permits, id)
 		changed = changed || given > 0
 		if p.is(l) {
 			p.own -= given

@@ -24,6 +24,7 @@ var texts embed.FS
 type source struct {
 	decide   string  // NAME_state.lua, NAME.lua
 	giveBack string  // NAME_state.lua, NAME_giveback.lua
+	settle   string  // both, the giving function in the table givers
 	fast     string  // NAME_fast.lua
 	alone    *Script // the fast function in decide_fast.lua
 }
@@ -43,6 +44,7 @@ func readSource(files fs.FS, name, tag string) (s source) {
 	s.decide = state + s.decide
 	if giveBack := read(name + "_giveback.lua"); giveBack != "" {
 		s.giveBack = state + giveBack
+		s.settle = s.giveBack + "givers." + tag + " = algorithms." + tag + "\n" + s.decide
 	}
 	if s.fast = read(name + "_fast.lua"); s.fast != "" {
 		s.alone = assemble("fast", s.fast+"local decide = fast."+tag+"\n", "decide_fast.lua")
@@ -91,9 +93,23 @@ func UpToScript(counters []Counter) *Script {
 // charge.lua, within override.lua if any of them may have an override.
 func ChargeScript(counters []Counter) *Script {
 	if MayHaveOverrides(counters) {
-		return overriddenChargers.of(KindsOf(counters), "charge.lua")
+		return overriddenChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
 	}
-	return chargers.of(KindsOf(counters), "charge.lua")
+	return chargers.of(KindsOf(counters), "debt.lua", "charge.lua")
+}
+
+// OpenScript returns the script that opens a bill with these counters: bill_open.lua.
+func OpenScript(counters []Counter) *Script {
+	if MayHaveOverrides(counters) {
+		return overriddenOpeners.of(KindsOf(counters), "decide.lua")
+	}
+	return openers.of(KindsOf(counters), "decide.lua")
+}
+
+// SettleScript returns the script that settles a bill with these counters, or adds to it:
+// bill_settle.lua.
+func SettleScript(counters []Counter) *Script {
+	return settlers.of(KindsOf(counters), "debt.lua", "bill_settle.lua")
 }
 
 // ReserveScript returns the script that reserves permits of this counter: token_bucket_reserve.lua,
@@ -133,73 +149,111 @@ func KindsOf(counters []Counter) (of KindSet) {
 // only the algorithms that it needs, which makes it cheaper to run.
 type byKinds struct {
 	scripts *scriptTable
-	table   string // of the functions
 	source  func(*source) string
-	within  func(functions, driver string) *Script // nil: the driver stands by itself
+	text    func(functions, driver string) string // of the script
 }
 
 // scriptTable has a script for each set of algorithms. It is allocated at run time, so that the
-// ten empty tables do not add 82 kB to the executable of each service.
+// empty tables do not add 8 kB each to the executable of each service.
 type scriptTable [1 << len(registry)]atomic.Pointer[Script]
 
 var (
-	deciders = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
-	equals   = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
-	uptos    = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
-	chargers = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.decide }}
-	givers   = byKinds{scripts: &scriptTable{}, table: "algorithms", source: func(s *source) string { return s.giveBack }}
-	manys    = byKinds{scripts: &scriptTable{}, table: "fast", source: func(s *source) string { return s.fast }}
+	deciders = newByKinds(toDecide, plain("algorithms"))
+	equals   = newByKinds(toDecide, plain("algorithms"))
+	uptos    = newByKinds(toDecide, plain("algorithms"))
+	chargers = newByKinds(toDecide, plain("algorithms"))
+	openers  = newByKinds(toDecide, opening(withoutClock))
+	settlers = newByKinds(func(s *source) string { return s.settle }, plain("algorithms", "givers"))
+	givers   = newByKinds(func(s *source) string { return s.giveBack }, plain("algorithms"))
+	manys    = newByKinds(func(s *source) string { return s.fast }, plain("fast"))
 
-	overriddenDeciders = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("decide", 1, 1)}
-	overriddenEquals   = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("equal", 1, 1)}
-	overriddenUptos    = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("up to", 0, 2)}
-	overriddenChargers = byKinds{scripts: &scriptTable{}, source: func(s *source) string { return s.decide }, within: overridden("charge", 1, 1)}
-	overriddenReserve  = overridden("reserve", 0, 2)(registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
+	overriddenDeciders = newByKinds(toDecide, overridden("decide", 1, 1))
+	overriddenEquals   = newByKinds(toDecide, overridden("equal", 1, 1))
+	overriddenUptos    = newByKinds(toDecide, overridden("up to", 0, 2))
+	overriddenChargers = newByKinds(toDecide, overridden("charge", 1, 1))
+	overriddenOpeners  = newByKinds(toDecide, opening(obeying("decide", 1, 1)))
+	overriddenReserve  = NewScript(overridden("reserve", 0, 2)(registry[TokenBucket].lua.decide, textOf("token_bucket_reserve.lua")))
 )
 
-func (b *byKinds) of(kinds KindSet, driver string) *Script {
+func toDecide(s *source) string { return s.decide }
+
+func newByKinds(of func(*source) string, text func(functions, driver string) string) *byKinds {
+	return &byKinds{&scriptTable{}, of, text}
+}
+
+// of returns the script for algorithms with the driver in these files.
+func (b *byKinds) of(kinds KindSet, driver ...string) *Script {
 	if s := b.scripts[kinds].Load(); s != nil {
 		return s
 	}
-	text := ""
+	functions := ""
 	for kind := range registry {
 		if kinds&(1<<kind) != 0 {
-			text += b.source(&registry[kind].lua)
+			functions += b.source(&registry[kind].lua)
 		}
 	}
-	made := b.within
-	if made == nil {
-		made = func(functions, driver string) *Script { return assemble(b.table, functions, driver) }
-	}
-	b.scripts[kinds].CompareAndSwap(nil, made(text, driver))
+	b.scripts[kinds].CompareAndSwap(nil, NewScript(b.text(functions, textOf(driver...))))
 	return b.scripts[kinds].Load()
 }
 
 // clockLines are the lines by which every script reads Redis's clock.
 const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 
-// overridden returns a function that puts a driver within override.lua, where name, head and lead
+// withoutClock returns a driver without these lines, for a script that reads the clock before.
+func withoutClock(driver string) string { return strings.Replace(driver, clockLines, "", 1) }
+
+// plain returns a function that puts the functions of algorithms, and the tables that hold them, before
+// a driver.
+func plain(tables ...string) func(functions, driver string) string {
+	return func(functions, driver string) (text string) {
+		for _, table := range tables {
+			text += "local " + table + " = {}\n"
+		}
+		return text + functions + driver
+	}
+}
+
+// overridden returns a function that puts a driver within override.lua.
+func overridden(name string, head, lead int) func(functions, driver string) string {
+	body := obeying(name, head, lead)
+	return func(functions, driver string) string {
+		return "local algorithms = {}\n" + functions + clockLines + body(driver)
+	}
+}
+
+// obeying returns a function that makes a driver a function of override.lua, where name, head and lead
 // are explained. The driver's text stays the same, except that the clock is read only once, before
 // both.
-func overridden(name string, head, lead int) func(functions, driver string) *Script {
-	return func(functions, driver string) *Script {
-		return NewScript("local algorithms = {}\n" + functions + clockLines + "local function driver(KEYS, ARGV)\n" +
-			strings.Replace(textOf(driver), clockLines, "", 1) + "end\n" +
-			fmt.Sprintf("local name, head, lead = '%s', %d, %d\n", name, head, lead) + textOf("override.lua"))
+func obeying(name string, head, lead int) func(driver string) string {
+	return func(driver string) string {
+		return "local function driver(KEYS, ARGV)\n" + withoutClock(driver) + "end\n" +
+			fmt.Sprintf("local name, head, lead = '%s', %d, %d\n", name, head, lead) + textOf("override.lua")
 	}
 }
 
-// assemble puts the functions of algorithms and the table that holds them before a driver.
+// opening returns a function that makes decide.lua a function of bill_open.lua. body returns the text
+// of that function.
+func opening(body func(driver string) string) func(functions, driver string) string {
+	return func(functions, driver string) string {
+		return "local algorithms = {}\n" + functions + clockLines +
+			"local function decide(KEYS, ARGV)\n" + body(driver) + "end\n" + textOf("bill_open.lua")
+	}
+}
+
+// assemble returns a script of functions, the table that holds them, and a driver.
 func assemble(table, functions, driver string) *Script {
-	return NewScript("local " + table + " = {}\n" + functions + textOf(driver))
+	return NewScript(plain(table)(functions, textOf(driver)))
 }
 
-func textOf(file string) string {
-	text, err := texts.ReadFile(file)
-	if err != nil {
-		panic(err) // it is embedded
+func textOf(files ...string) (all string) {
+	for _, file := range files {
+		text, err := texts.ReadFile(file)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		all += string(text)
 	}
-	return string(text)
+	return all
 }
 
 // NewScript returns the script of a text.

@@ -16,6 +16,7 @@ func scripts() map[string]*algorithm.Script {
 	}
 	var mixed []algorithm.Counter
 	var charges []algorithm.Charge
+	var billed []algorithm.Counter
 	for _, kind := range algorithm.Kinds() {
 		counter := algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}}
 		charge := algorithm.Charge{Limit: counter.Limit}
@@ -23,11 +24,16 @@ func scripts() map[string]*algorithm.Script {
 		if !kind.Properties().Watches { // nothing of it is ever given back
 			all[kind.Tag()+" given back"] = algorithm.GiveBackScript([]algorithm.Charge{charge})
 		}
+		if kind.Properties().Debts {
+			billed = append(billed, counter)
+		}
 		mixed, charges = append(mixed, counter), append(charges, charge)
 	}
 	overridden := []algorithm.Counter{{Limit: &bucketOf7, Override: &algorithm.OverrideQuery{}}}
 	all["overridden"], all["overridden up to"] = algorithm.DecideScript(overridden), algorithm.UpToScript(overridden)
 	all["overridden, equal"] = algorithm.EqualScript(overridden)
+	all["charge"], all["overridden charge"] = algorithm.ChargeScript(billed), algorithm.ChargeScript(overridden)
+	all["open"], all["overridden open"], all["settle"] = algorithm.OpenScript(billed), algorithm.OpenScript(overridden), algorithm.SettleScript(billed)
 	all["overridden reservation"] = algorithm.ReserveScript(&overridden[0])
 	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
 	return all

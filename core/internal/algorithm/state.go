@@ -20,7 +20,14 @@ type More struct {
 	log    *entryLog
 	bucket *bucketParts
 	ban    *banHistory
-	notice *notice
+	other  *other
+}
+
+// other is the state of a key that is no counter, apart because a further field of More would cost each
+// sliding window in use 16 bytes.
+type other struct {
+	noted []notedLimit // of a notice
+	bill  *billRecord
 }
 
 // Entry is a call that was admitted.

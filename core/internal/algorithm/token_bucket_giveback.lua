@@ -63,7 +63,7 @@ algorithms.tb3 = function(key, now, charge, burst, permit, refill, tick)
     local part = parts[i]
     local biggest, own = 0, part.permit == permit and part.refill == refill
     for j = 1, i do biggest = math.max(biggest, parts[j].burst) end
-    local overdrawn = part.used > biggest * part.permit
+    local overdrawn = part.used > biggest * part.permit and not charge.in_debt
     local gives, loses = give_back_to_part(bucket, part, charge.cost, newest, charged, overdrawn, own)
     changed = changed or gives
     if part.refill / part.permit >= refill / permit then lost = math.max(lost, loses) end

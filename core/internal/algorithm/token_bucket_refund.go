@@ -18,7 +18,7 @@ func (tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	for i := range parts {
 		p := &parts[i]
 		biggest = max(biggest, p.burst)
-		gives, loses := c.giveBackTo(p, s.Charged, ceilDiv(p.used, p.permit) > biggest)
+		gives, loses := c.giveBackTo(p, s.Charged, ceilDiv(p.used, p.permit) > biggest && !c.InDebt)
 		changed = changed || gives
 		if p.rate() >= float64(c.Limit.Refill)/float64(c.Limit.Permit) {
 			lost = max(lost, loses)

@@ -58,25 +58,6 @@ func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 	return granted
 }
 
-// Charge is like Decide, but charges the cost even if it does not fit. share bounds the debt: see
-// algorithm.Limit.Debt. It returns how much of the cost was not charged to a limit because of that
-// bound, or 0 if all of it was charged. The call must have a single rule, which has no bans.
-func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
-	if len(c.counters) == 0 {
-		return 0
-	}
-	c.engine.Store.Charge(ctx, c.counters, share, c.verdicts)
-	c.conclude(true)
-	if c.passed {
-		for i := range c.counters {
-			if c.verdicts[i].Failure() == nil {
-				above = max(above, c.counters[i].Cost-c.verdicts[i].Taken)
-			}
-		}
-	}
-	return above
-}
-
 // Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
 // patience, in microseconds. The call must have one limit.
 func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {

@@ -57,6 +57,9 @@ type Store interface {
 	// Charge charges the counters, of one subject, whether their costs fit or not. share bounds the
 	// debt: see algorithm.Limit.Debt.
 	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
+	// Open is Decide with a charge, for counters of one subject and one cost. If the call passes, it
+	// records a bill.
+	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
 }
 
 // Refusals remembers refusals of the store while they hold.

@@ -20,6 +20,11 @@ type Store interface {
 	// Charge charges the counters, of one subject, whether their costs fit or not, as far as the
 	// bound of the debt allows. share gives the bound, as a multiple of a limit.
 	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
+	// Open decides a call like Decide, on counters of one subject. If the call passes, it records a
+	// bill.
+	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
+	// Settle changes a bill.
+	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
 	// GiveBack gives charges back, as far as they still count, even if the context has ended.
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// RefundsLost returns how many permits may still have counted but were not given back.

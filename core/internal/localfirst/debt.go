@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/denycache"
 	"github.com/accesslimit/accesslimit/core/internal/fallback"
 )
 
@@ -25,4 +26,29 @@ func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share 
 	if fallback.AnyCountsHere(counters, verdicts) {
 		s.fallback.StandInCharge(ctx, counters, share, verdicts)
 	}
+}
+
+// Open is Decide with a charge. If the call passes, the shared store records a bill. A call that is
+// counted here has none.
+func (s *Store) Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
+	var q denycache.Query
+	s.denied.Snapshot(&q, counters)
+	if s.denied.Repeat(&q, counters, verdicts) {
+		return
+	}
+	sent := s.clock.Now()
+	s.Shared.Open(ctx, counters, b, verdicts)
+	s.denied.Observe(&q, counters, verdicts, sent)
+	s.Bans.Observe(counters, verdicts, sent)
+	s.standIn(ctx, counters, true, verdicts)
+}
+
+// Settle changes a bill.
+func (s *Store) Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error) {
+	defer func() {
+		for i := range b.Charges {
+			s.denied.Invalidate(b.Charges[i].Key)
+		}
+	}()
+	return s.Shared.Settle(ctx, b, change)
 }

@@ -31,6 +31,8 @@ type Shared interface {
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
+	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
+	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	RefundsLost() uint64
 	Renew(ctx context.Context, slots []algorithm.Charge) error

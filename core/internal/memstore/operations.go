@@ -44,17 +44,21 @@ func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)
 // GiveBack gives charges back, as far as they still count.
 func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 	for i := range charges {
-		s.change(charges[i].Key, func(e *entry, t instant) {
-			empty, lost := charges[i].GiveBack(&e.state, t.now)
-			if empty {
-				e.freshAt = min(e.freshAt, t.awake)
-			} else {
-				e.keep(charges[i].Limit, t, 0)
-			}
-			s.refundsLost.Add(uint64(lost))
-		})
+		s.change(charges[i].Key, func(e *entry, t instant) { s.refundsLost.Add(uint64(e.giveBack(&charges[i], t))) })
 	}
 	return nil
+}
+
+// giveBack gives a charge back, and returns how many permits may still have counted but were not given
+// back.
+func (e *entry) giveBack(c *algorithm.Charge, t instant) (lost int64) {
+	empty, lost := c.GiveBack(&e.state, t.now)
+	if empty {
+		e.freshAt = min(e.freshAt, t.awake)
+	} else {
+		e.keep(c.Limit, t, 0)
+	}
+	return lost
 }
 
 // RefundsLost returns how many permits may still have counted but were not given back.

@@ -18,8 +18,8 @@
 //
 // Beside the counters of a subject lie its override, under PREFIX:{SUBJECT}:NAME:ov1, the author of
 // a ban by hand, under PREFIX:{SUBJECT}:NAME:by1, the notice that a fraction of a limit was reached,
-// under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000, and the slot of the first call after a pause,
-// under PREFIX:{SUBJECT}:NAME%probe:cc1:10000000.
+// under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000, the slot of the first call after a pause, under
+// PREFIX:{SUBJECT}:NAME%probe:cc1:10000000, and its bills, under PREFIX:{SUBJECT}:NAME:bl1:ID.
 package rediskey
 
 import (
@@ -139,6 +139,12 @@ func BanIndex(head, name string) (inOrder, byEnd string) {
 // BanNoteTail returns the end of the keys that hold the authors of bans by hand.
 func BanNoteTail(name string) string {
 	return string(append(appendName(nil, name, false), ":by1"...))
+}
+
+// BillTail returns the part behind the subject in the keys of a name's bills, up to what distinguishes
+// them.
+func BillTail(name string) string {
+	return string(append(append(appendName(nil, name, false), ':'), algorithm.BillTag...))
 }
 
 // Append returns a key made from a head, a subject and a tail. It writes the key into room, which

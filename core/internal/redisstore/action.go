@@ -10,6 +10,8 @@ import (
 // requests. It must not change once it is in a request, because a command may outlive its caller.
 type action interface {
 	script(counters []algorithm.Counter) *algorithm.Script
+	// furtherKeys returns the keys behind those of the counters and of their overrides.
+	furtherKeys() []string
 	// appendArgs appends the arguments of the script. at is about now, in microseconds.
 	appendArgs(argv []any, counters []algorithm.Counter, at int64) []any
 	// read reads the reply of the script.
@@ -35,6 +37,8 @@ type chargeInDebt float64
 func (chargeInDebt) script(counters []algorithm.Counter) *algorithm.Script {
 	return algorithm.ChargeScript(counters)
 }
+
+func (chargeInDebt) furtherKeys() []string { return nil }
 
 func (share chargeInDebt) appendArgs(argv []any, counters []algorithm.Counter, at int64) []any {
 	return algorithm.AppendCharge(argv, counters, float64(share), at)

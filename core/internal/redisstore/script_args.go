@@ -29,8 +29,8 @@ func argKeys(args []any) (keys []string) {
 	return keys
 }
 
-// onCounters begins arguments whose keys are those of counters and of their overrides.
-func onCounters(script *algorithm.Script, counters []algorithm.Counter) []any {
+// onCounters begins arguments whose keys are those of counters, of their overrides, and further ones.
+func onCounters(script *algorithm.Script, counters []algorithm.Counter, furtherKeys ...string) []any {
 	var room [4]*algorithm.OverrideQuery
 	queries := algorithm.AppendQueries(room[:0], counters)
 	further := 1 + 7*len(counters)
@@ -40,12 +40,15 @@ func onCounters(script *algorithm.Script, counters []algorithm.Counter) []any {
 	if len(queries) > 0 {
 		further += 1 + 3*len(queries) + 3*len(counters)
 	}
-	args := newArgs(script, len(counters)+len(queries), further)
+	args := newArgs(script, len(counters)+len(queries)+len(furtherKeys), further)
 	for i := range counters {
 		args = append(args, string(counters[i].Key))
 	}
 	for _, q := range queries {
 		args = append(args, string(q.Key))
+	}
+	for _, key := range furtherKeys {
+		args = append(args, key)
 	}
 	return args
 }

@@ -134,7 +134,7 @@ func (c *scriptCall) command(ctx context.Context) command {
 		args = algorithm.AppendUpTo(onCounters(c.script, c.counters), c.counters, c.now)
 	case actionKind:
 		c.script = c.action.script(c.counters)
-		args = c.action.appendArgs(onCounters(c.script, c.counters), c.counters, c.now)
+		args = c.action.appendArgs(onCounters(c.script, c.counters, c.action.furtherKeys()...), c.counters, c.now)
 	case operationKind:
 		args = c.operation
 	}

@@ -1,0 +1,81 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Bill is the open charge of a call whose cost is known only afterwards. [Counter.Open] opens it. It is
+// settled once, in whichever process, and stays on the counters where it was opened, whatever limit,
+// plan or override its subject has later. It is safe for concurrent use.
+//
+// A bill that is never settled stays at what it was charged: after a crash, say, or if the caller hung
+// up and the usage is not known. Only Settle and Cancel give back.
+//
+// The methods are carried out even if the context has ended, because bills are settled when callers
+// have left; they take no longer than Options.Timeout. The error is [ErrBillUnknown] if the bill has
+// expired, [ErrBillSettled] if it was settled before, [ErrDebtExceeded] if less could be charged than
+// was used, [ErrStore], or a *[RuleError] if a number is negative.
+type Bill struct {
+	front         *front
+	name, subject string
+	id            string
+	limits        []Limit        // those that were charged, in the order of bill.Charges
+	bill          algorithm.Bill // without Charges if nothing was charged
+}
+
+// Add charges n permits more, whether they fit or not, as [Counter.Charge] does: more was used than was
+// charged so far. After [ErrStore] it may or may not have been carried out. Do not repeat it then:
+// Settle corrects the sum.
+func (b *Bill) Add(ctx context.Context, n int) error {
+	if n == 0 && b != nil {
+		return nil
+	}
+	return b.change(ctx, "n", n, false)
+}
+
+// Settle ends the bill at the permits that were used in all, including those of Add. If more was
+// charged, the rest is given back as far as it still counts: permits whose window is over are not given
+// back again. If more was used, the rest is charged now, whether it fits or not, as [Counter.Charge]
+// does.
+//
+// The bill is settled once, however many processes try. Settling it again at the same number does
+// nothing and is no error, so Settle can be repeated after [ErrStore].
+//
+// The charge of [Counter.Open] is given back first, then those of Add, the newest first. Of more than
+// 32 of these, only the newest 32 can be given back. Do not settle below the charge after a Reset of the
+// same counters: that would be taken from charges made since.
+func (b *Bill) Settle(ctx context.Context, used int) error { return b.change(ctx, "used", used, true) }
+
+// Cancel settles the bill at 0: nothing was used, because the work was not begun.
+func (b *Bill) Cancel(ctx context.Context) error { return b.Settle(ctx, 0) }
+
+func (b *Bill) change(ctx context.Context, field string, n int, settles bool) error {
+	switch {
+	case b == nil: // the call was refused
+		return ErrBillUnknown
+	case n < 0:
+		return &RuleError{Rule: b.name, Field: field, Value: n, Why: "must not be negative"}
+	case len(b.bill.Charges) == 0:
+		return nil
+	}
+	change := algorithm.BillChange{Settle: settles, Permits: largestCharge(n)}
+	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)
+	switch {
+	case err != nil:
+		return b.front.failures.errorOf(b.name, err)
+	case answer.Status == algorithm.BillUnknown:
+		return ErrBillUnknown
+	case answer.Status == algorithm.BillSettled && settles && answer.Used == change.Permits:
+		return nil
+	case answer.Status == algorithm.BillSettled:
+		return fmt.Errorf("%w, at %d", ErrBillSettled, answer.Used)
+	case answer.Above > 0:
+		above := answer.Above + int64(n) - change.Permits
+		b.front.debtExceeded.Add(uint64(above))
+		return fmt.Errorf("%w: %d were not charged", ErrDebtExceeded, above)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package core_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// A bill stays on the counters where it was opened, whatever its subject's limits are later, and
+// whatever subject it is.
+func TestABillStaysWhereItWasOpened(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		tokens := limiter.MustCounter("tokens", core.PerHour(10), core.PerDay(100))
+		pro := limiter.MustCounter("tokens", core.PerMinute(50).Bucket(50))
+		for _, subject := range []string{"s", "}{: \x00\xff%", "2001:db8::1"} {
+			bill, _, err := tokens.With(core.PerHour(20)).Open(background, subject, 15)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resumed, err := pro.Resume(bill.Token())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resumed.Token() != bill.Token() {
+				t.Error("the token changes")
+			}
+			if err := resumed.Settle(background, 2); err != nil {
+				t.Error(err)
+			}
+			wantLeft(t, limiter, "tokens", subject, core.PerHour(10), 8)
+			wantLeft(t, limiter, "tokens", subject, core.PerDay(100), 98)
+			wantLeft(t, limiter, "tokens", subject, core.PerMinute(50).Bucket(50), 50)
+			if err := bill.Cancel(background); !errors.Is(err, core.ErrBillSettled) {
+				t.Errorf("settled elsewhere: %v", err)
+			}
+		}
+	})
+}
+
+// Bills obey the overrides when they are opened, and no longer when they are settled.
+func TestBillsObeyOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		b := billing{t, limiter.MustCounter("tokens", core.PerHour(10), core.PerDay(100)).WithOverrides()}
+		o := operator{t, limiter, "tokens", core.PerHour(10)}
+		o.max("s", 20)
+		large := b.open(18)
+		b.left(2, 82)
+		o.block("s", time.Time{})
+		if bill, d, err := b.Open(background, "s", 1); bill != nil || err != nil || d.Reason != core.Blocked {
+			t.Errorf("blocked: %+v, %v", d, err)
+		}
+		large, err := b.Resume(large.Token())
+		b.is(err, nil)
+		b.is(large.Add(background, 2), nil)
+		o.lift("s")
+		b.is(large.Settle(background, 3), nil)
+		free := b.open(math.MaxInt)
+		b.is(free.Settle(background, math.MaxInt), nil)
+		resumed, err := b.Resume(free.Token())
+		b.is(err, nil)
+		b.is(resumed.Settle(background, 1), nil)
+		o.remove("s")
+		b.left(7, 97)
+	})
+}
+
+// A call that the store does not count has nothing to settle.
+func TestBillsThatAreNotCounted(t *testing.T) {
+	b := billing{t, newLimiter(t, core.Options{}).MustCounter("tokens", core.Unlimited)}
+	b.is(b.open(5).Settle(background, 50), nil)
+
+	limiter := newLimiter(t, deadRedis(t))
+	b.Counter = limiter.MustCounter("tokens", core.PerHour(10))
+	_, _, err := b.Open(background, "s", 1)
+	b.is(err, core.ErrStore)
+	for _, policy := range []core.StorePolicy{core.FailOpen, core.CountLocally(1)} {
+		b.Counter = b.WithStorePolicy(policy)
+		bill := b.open(5)
+		b.is(bill.Add(background, 5), nil)
+		b.is(bill.Settle(background, 3), nil)
+	}
+	b.Counter = b.WithStorePolicy(core.FailClosed)
+	if bill, d, err := b.Open(background, "s", 1); bill != nil || d.Allowed || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// The record of a bill expires, whatever becomes of the bill.
+func TestBillsExpireInRedis(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	b := billing{t, newLimiter(t, core.Options{Redis: client}).MustCounter("tokens", core.PerHour(10))}
+	bill := b.open(1)
+	for _, change := range []func() error{
+		func() error { return nil },
+		func() error { return bill.Add(background, 2) },
+		func() error { return bill.Settle(background, 2) },
+	} {
+		b.is(change(), nil)
+		key := client.Keys(background, "*:bl1:*").Val()[0]
+		if left := client.PTTL(background, key).Val(); left <= 0 || left > time.Hour+time.Millisecond {
+			t.Errorf("%s expires in %v", key, left)
+		}
+	}
+}
+
+// A store that does not answer is another error than a bill that is gone.
+func TestSettlingWithoutRedis(t *testing.T) {
+	server := redistest.Start(t)
+	b := billing{t, newLimiter(t, core.Options{Redis: server.Client(t)}).MustCounter("tokens", core.PerHour(10))}
+	bill := b.open(5)
+	server.Client(t).FlushAll(background)
+	b.is(bill.Settle(background, 9), core.ErrBillUnknown)
+	b.left(10)
+	server.Kill()
+	b.is(bill.Settle(background, 9), core.ErrStore)
+	b.is(bill.Add(background, 9), core.ErrStore)
+}
+
+// What is no token of a bill of the counter is an error, and reaches no store.
+func TestTokensOfNoBill(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	tokens, other := limiter.MustCounter("tokens", core.PerHour(10)), limiter.MustCounter("other", core.PerHour(10))
+	bill, _, err := tokens.Open(background, "s", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Resume(bill.Token()); !isWrong(err) {
+		t.Errorf("of another counter: %v", err)
+	}
+	if _, err := (core.Counter{}).Resume(bill.Token()); !isWrong(err) {
+		t.Errorf("the zero Counter: %v", err)
+	}
+	head, id := `{"Name":"dG9rZW5z","Subject":"cw==","ID":"`, "AAAAAAAAAAAAAAAAAAAAAA"
+	charged := head + id + `","MaxDebt":1,"At":1,"Estimate":1,"Charges":[{"Limit":`
+	if _, err := tokens.Resume(encoded(charged + `"10/h","Position":0}]}`)); err != nil {
+		t.Fatalf("the cases below show nothing: %v", err)
+	}
+	for _, text := range []string{
+		"", "{}", "[", head + `","MaxDebt":1}`, head + id + `"}`, head + id + `","MaxDebt":11}`, head + "AAAA" + `","MaxDebt":1}`,
+		head + id + `","MaxDebt":1,"At":0,"Estimate":1,"Charges":[{"Limit":"10/h"}]}`,
+		head + id + `","MaxDebt":1,"At":1,"Estimate":-1,"Charges":[{"Limit":"10/h"}]}`,
+		head + id + `","MaxDebt":1,"At":9007199254740992,"Estimate":1,"Charges":[{"Limit":"10/h"}]}`,
+		charged + `"10/h","Position":-1}]}`, charged + `"unlimited"}]}`, charged + `"10/h log"}]}`, charged + `"no limit"}]}`,
+		charged + `"10/h"},{"Limit":"10/h"}]}`,
+	} {
+		if _, err := tokens.Resume(encoded(text)); !isWrong(err) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if _, err := tokens.Resume("%" + bill.Token()); !isWrong(err) {
+		t.Errorf("not encoded: %v", err)
+	}
+	if err := bill.Settle(background, 5); err != nil {
+		t.Error(err)
+	}
+}
+
+func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }

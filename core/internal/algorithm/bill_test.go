@@ -1,0 +1,180 @@
+package algorithm_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// open decides a call on both engines, and opens a bill if it passes.
+func (e *engines) open(at int64, key string, span int64, counters []algorithm.Counter) (b *algorithm.Bill, verdicts []algorithm.Verdict) {
+	verdicts = make([]algorithm.Verdict, len(counters))
+	terms := algorithm.OpenBill{Key: []byte(key), Span: span}
+	e.process.Open(context.Background(), counters, terms, verdicts)
+	s := step{said: "open " + key, script: algorithm.OpenScript(counters), argv: algorithm.AppendOpen(nil, counters, terms, at), want: []any{e.now}}
+	for i, c := range counters {
+		s.keys = append(s.keys, string(c.Key))
+		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
+		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
+	}
+	s.keys = append(s.keys, key)
+	if algorithm.Passes(counters, verdicts) {
+		s.writes = s.keys
+		b = &algorithm.Bill{Key: []byte(key), Share: 1}
+		for i := range counters {
+			charge := counters[i].Charged(&verdicts[i])
+			charge.InDebt = true
+			b.Charges = append(b.Charges, charge)
+		}
+	}
+	e.add(s)
+	return b, verdicts
+}
+
+// settle changes a bill on both engines.
+func (e *engines) settle(at int64, b *algorithm.Bill, c algorithm.BillChange) algorithm.BillAnswer {
+	a, _ := e.process.Settle(context.Background(), b, c)
+	s := step{said: fmt.Sprintf("%s: %+v", b.Key, c), script: algorithm.SettleScript(b.Counters()), argv: algorithm.AppendSettle(nil, b, c, at)}
+	s.want = []any{e.now, int64(a.Status), a.Used, a.Above, a.Lost}
+	for _, of := range b.Counters() {
+		s.keys = append(s.keys, string(of.Key))
+	}
+	s.keys = append(s.keys, string(b.Key))
+	s.writes = s.keys
+	e.add(s)
+	return a
+}
+
+// openBill opens a bill on all members that can be in debt.
+func (c *caller) openBill() {
+	counters := slices.DeleteFunc(c.counters(c.members), func(of algorithm.Counter) bool { return !of.Limit.CanBeInDebt() })
+	if len(counters) == 0 {
+		return
+	}
+	most := counters[0].Limit.Max
+	for i := range counters {
+		most = min(most, counters[i].Limit.Max)
+	}
+	cost := 1 + upTo(c.T, most-1, "estimate")
+	for i := range counters {
+		counters[i].Lenient, counters[i].Group, counters[i].Cost = false, 0, cost
+	}
+	b, verdicts := c.open(c.now, fmt.Sprint("bill ", len(c.bills)), hour, counters)
+	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
+	if b != nil {
+		b.Share = rapid.SampledFrom(shares).Draw(c.T, "debt")
+		c.bills = append(c.bills, b)
+	}
+}
+
+// changeBill adds to a bill, or settles it, perhaps a second time.
+func (c *caller) changeBill() {
+	if len(c.bills) == 0 {
+		c.openBill()
+		return
+	}
+	b := rapid.SampledFrom(c.bills).Draw(c.T, "bill")
+	c.settle(c.now, b, algorithm.BillChange{
+		Settle: oneIn(c.T, 3, "settle"), Permits: upTo(c.T, 2*b.Estimate(), "permits"),
+	})
+}
+
+// billed is a bill as a model knows it, by its counter.
+type billed struct {
+	*algorithm.Bill
+	id    int64
+	costs []int64 // what it was opened with, and the additions, as far as they were charged
+}
+
+// On both engines, a bucket of one rate or several with bills holds what the list of all charges
+// says, to the microsecond: bills give back what still counts, also in debt, the first charge first
+// and then the newest additions.
+func TestBillsOfBucketsAreExact(t *testing.T) {
+	s, limits := startServer(t), sharing(t)
+	for name, several := range map[string]int{"one rate": 1, "several": len(limits)} {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			c := &billCaller{T: t, engines: newEngines(early), tub: &tub{}, limits: limits[:several]}
+			for range rapid.IntRange(10, 50).Draw(t, "steps") {
+				c.now += upTo(t, 2*second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
+				c.step()
+				for _, l := range c.limits {
+					want := c.answer(l, c.now, 1)
+					if got := c.decide(false, c.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: l, Cost: 1}})[0]; got != want {
+						t.Fatalf("%s\nwant %+v", c.story(len(c.steps)-1), want)
+					}
+				}
+			}
+			c.run(t, s, timed, nil)
+		}))
+	}
+}
+
+// billCaller opens and changes bills on a bucket, on both engines and the model.
+type billCaller struct {
+	*rapid.T
+	*engines
+	*tub
+	limits []*algorithm.Limit
+	bills  []*billed
+	ids    int64
+}
+
+func (c *billCaller) step() {
+	l := c.limits[rapid.IntRange(0, len(c.limits)-1).Draw(c.T, "limit")]
+	if len(c.bills) == 0 || rapid.Bool().Draw(c.T, "open") {
+		cost := 1 + upTo(c.T, l.Max-1, "estimate")
+		b, _ := c.open(c.now, fmt.Sprint("bill", c.ids), hour, []algorithm.Counter{{Key: []byte("bucket"), Limit: l, Cost: cost}})
+		if b != nil {
+			c.ids += 100
+			c.tub.charge(l, c.now, cost, c.ids)
+			c.bills = append(c.bills, &billed{b, c.ids, []int64{cost}})
+		}
+		return
+	}
+	at := rapid.IntRange(0, len(c.bills)-1).Draw(c.T, "bill")
+	b := c.bills[at]
+	change := algorithm.BillChange{Settle: rapid.Bool().Draw(c.T, "settle"), Permits: upTo(c.T, 2*b.Estimate(), "permits")}
+	a := c.settle(c.now, b.Bill, change)
+	if !change.Settle {
+		c.charge(b, change.Permits-a.Above)
+		return
+	}
+	c.bills = slices.Delete(c.bills, at, at+1)
+	c.settled(b, change.Permits, a.Above)
+}
+
+// charge charges permits of a bill to the model.
+func (c *billCaller) charge(b *billed, permits int64) {
+	if permits > 0 {
+		c.tub.charge(b.Charges[0].Limit, c.now, permits, b.id+int64(len(b.costs)))
+	}
+	b.costs = append(b.costs, max(0, permits))
+}
+
+// settled makes the model hold what a bill used.
+func (c *billCaller) settled(b *billed, used, above int64) {
+	charged := int64(0)
+	for _, cost := range b.costs {
+		charged += cost
+	}
+	if used > charged {
+		c.charge(b, used-charged-above)
+		return
+	}
+	back := charged - used
+	order := []int{0}
+	for n := len(b.costs) - 1; n > 0; n-- {
+		order = append(order, n)
+	}
+	for _, n := range order {
+		if part := min(back, b.costs[n]); part > 0 {
+			c.tub.refundInDebt(b.Charges[0].Limit, c.now, part, b.id+int64(n))
+			back -= part
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Charge is like Decide, but charges the cost even if it does not fit. share bounds the debt: see
+// algorithm.Limit.Debt. It returns how much of the cost was not charged to a limit because of that
+// bound, or 0 if all of it was charged. The call must have a single rule, which has no bans.
+func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
+	if len(c.counters) == 0 {
+		return 0
+	}
+	c.engine.Store.Charge(ctx, c.counters, share, c.verdicts)
+	c.conclude(true)
+	if c.passed {
+		for i := range c.counters {
+			if c.verdicts[i].Failure() == nil {
+				above = max(above, c.counters[i].Cost-c.verdicts[i].Taken)
+			}
+		}
+	}
+	return above
+}
+
+// Open is like Decide, and records a bill if the call is charged. The call must have a single rule,
+// which has no bans.
+func (c *Call) Open(ctx context.Context, b algorithm.OpenBill) (fits bool) {
+	switch {
+	case c.costly.By != nil:
+		return c.askForBlock(ctx)
+	case len(c.counters) == 0:
+		return true
+	}
+	c.engine.Store.Open(ctx, c.counters, b, c.verdicts)
+	return c.conclude(true)
+}
+
+// Charges returns what the call was charged by the store, on each counter. It returns nil if the store
+// charged nothing.
+func (c *Call) Charges() (charges []algorithm.Charge) {
+	for i := range c.counters {
+		charge := c.counters[i].Charged(&c.verdicts[i])
+		if !c.passed || charge.Cost == 0 || c.verdicts[i].From != algorithm.FromStore {
+			return nil
+		}
+		charge.Key = append([]byte(nil), charge.Key...)
+		charges = append(charges, charge)
+	}
+	return charges
+}
