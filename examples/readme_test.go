@@ -32,6 +32,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -42,7 +43,7 @@ func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, p
 	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
-	_, _, _, _ = fmt.Print, console.New, operate.New, nethttplimit.New
+	_, _, _, _, _ = fmt.Print, console.New, operate.New, nethttplimit.New, outgoing.New
 	{
 %s
 	}
@@ -102,8 +103,10 @@ func snippets(t *testing.T, page string) []string {
 
 // used adds a use of all that a snippet declares, because the compiler demands one.
 func used(snippet string) string {
-	for _, match := range regexp.MustCompile(`(?m)^(\w+), err :?= `).FindAllStringSubmatch(snippet, -1) {
-		snippet += fmt.Sprintf("_, _ = %s, err\n", match[1])
+	for _, match := range regexp.MustCompile(`(?m)^([a-z]\w*(?:, [a-z]\w*)*) :?= `).FindAllStringSubmatch(snippet, -1) {
+		for name := range strings.SplitSeq(match[1], ", ") {
+			snippet += "_ = " + name + "\n"
+		}
 	}
 	return snippet
 }
