@@ -23,6 +23,11 @@ func BillsAreExact(t *testing.T, e Engine) {
 			t.Errorf("%v, want a RuleError", err)
 		}
 	})
+	l.eachLimit(t, "move no window", func(c counter, f facts) {
+		if f.Algorithm == core.FixedWindow {
+			c.billsMoveNoWindow()
+		}
+	})
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		if !f.debts {
 			return
@@ -105,6 +110,23 @@ func (c counter) billsInTime(f facts) {
 	time.Sleep(over + time.Microsecond)
 	c.settle(expired, most, core.ErrBillUnknown)
 	c.settle(last, 1, core.ErrBillUnknown)
+	c.wantLeft(most)
+}
+
+// billsMoveNoWindow changes and settles a bill in the middle of a window, which ends when it would have
+// ended without.
+func (c counter) billsMoveNoWindow() {
+	most, half := atOnce(c.limit), (c.limit.Window / 2).Truncate(time.Microsecond)
+	bill := c.mustOpen(1)
+	time.Sleep(half)
+	if err := bill.Add(context.Background(), most); err != nil {
+		c.t.Error(err)
+	}
+	c.settle(bill, most, nil)
+	if d := c.peek(); d.ResetAfter != c.limit.Window-half {
+		c.t.Errorf("%v: the window ends in %v, want %v", c.limit, d.ResetAfter, c.limit.Window-half)
+	}
+	time.Sleep(c.limit.Window - half)
 	c.wantLeft(most)
 }
 
