@@ -59,8 +59,7 @@ func (s *Store) lockBill(counters []algorithm.Counter, key []byte) *billCall {
 	c := &billCall{counters: counters, hashes: append(s.appendHashes(nil, counters), s.hash(key))}
 	c.shards = s.lockAll(nil, c.hashes)
 	c.t = s.latest(c.hashes, arrived)
-	ofCounters := keysOf(counters)
-	c.own = func(n *name) bool { return n.is(key) || ofCounters(n) }
+	c.own = func(n *name) bool { return n.is(key) || n.isAny(counters) }
 	return c
 }
 

@@ -23,7 +23,8 @@ func (s *Store) chargeTogether(counters []algorithm.Counter, share float64, verd
 	hashes := s.appendHashes(nil, counters)
 	shards := s.lockAll(nil, hashes)
 	defer s.unlockAll(shards)
-	t, own := s.latest(hashes, arrived), keysOf(counters)
+	t := s.latest(hashes, arrived)
+	own := func(n *name) bool { return n.isAny(counters) }
 	for i := range counters {
 		s.chargeInDebt(&counters[i], hashes[i], t, share, &verdicts[i], own)
 	}

@@ -11,11 +11,9 @@ import (
 // hold would never find them. nil stands for a call with one key.
 type callKeys func(n *name) bool
 
-// keysOf returns the callKeys of a call.
-func keysOf(counters []algorithm.Counter) callKeys {
-	return func(n *name) bool {
-		return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return n.is(c.Key) })
-	}
+// isAny reports whether the name is that of one of the counters.
+func (n *name) isAny(counters []algorithm.Counter) bool {
+	return slices.ContainsFunc(counters, func(c algorithm.Counter) bool { return n.is(c.Key) })
 }
 
 // entry returns the entry of a key, creating it if needed. It is valid while the shard is locked,

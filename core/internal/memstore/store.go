@@ -191,7 +191,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		return
 	}
 	passes := algorithm.Passes(counters, verdicts)
-	own := keysOf(counters)
+	own := func(n *name) bool { return n.isAny(counters) }
 	for i := range counters {
 		switch c, v := &counters[i], &verdicts[i]; {
 		case c.Limit.Properties().Watches:
