@@ -40,7 +40,8 @@ import (
 
 func snippet%d(ctx context.Context, router *gin.Engine, limiter *core.Limiter, pool *x509.CertPool,
 	signIn, search gin.HandlerFunc, rdb redis.UniversalClient, functions rulefile.Functions, set *rulefile.Set, rules []core.Rule, text, commit string,
-	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool) {
+	mux *http.ServeMux, server *http.Server, isOperator func(name, password string) bool,
+	tokens core.Counter, estimate, used int, model string, ask func(ctx context.Context, model string) (used int, err error)) {
 	_, _, _, _, _ = ginlimit.New, tls.Config{}, netip.Addr{}, time.Now, rulefile.Load
 	_, _, _, _, _ = log.Print, http.StatusOK, redis.Nil, new(atomic.Bool), strings.ToLower
 	_, _, _, _, _ = fmt.Print, console.New, operate.New, nethttplimit.New, outgoing.New
