@@ -86,6 +86,9 @@ func TestWriterCanDoTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := io.Copy(io.Discard, response.Body); err != nil { // until the handler has returned: closed earlier, its Flush fails
+				t.Fatal(err)
+			}
 			_ = response.Body.Close()
 			if response.Proto != version {
 				t.Fatalf("spoke %s, want %s", response.Proto, version)
