@@ -31,11 +31,13 @@ var recordedSubject = harness.NewKeys("rec", 1).At(0)
 
 // RecordOne returns the script that our TokenBucket sends for a call on a subject.
 func RecordOne(p Place, l Limit, subject string) ([]string, error) {
-	call := func(allow harness.AllowFunc) error {
-		_, err := allow(background, subject)
-		return err
+	call := func(subject string) func(harness.AllowFunc) error {
+		return func(allow harness.AllowFunc) error {
+			_, err := allow(background, subject)
+			return err
+		}
 	}
-	scripts, err := onRedis(OneKey, oneKeyPerScript).Record(p, l, call, call)
+	scripts, err := onRedis(OneKey, oneKeyPerScript).Record(p, l, call("not "+subject), call(subject))
 	if err != nil {
 		return nil, err
 	}

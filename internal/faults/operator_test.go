@@ -3,7 +3,6 @@ package faults_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -50,7 +49,7 @@ func operated(w *wire) (all []storeFault) {
 
 // known returns one of the storeFaults that callers meet.
 func known(name string) storeFault {
-	return storeFaults[slices.IndexFunc(storeFaults, func(a storeFault) bool { return strings.HasPrefix(a.fault, name+":") })]
+	return storeFaults[slices.IndexFunc(storeFaults, func(a storeFault) bool { return a.fault == name })]
 }
 
 // without is the storeFault in which the limiter's user may not call some commands.
