@@ -3,6 +3,7 @@ package promise
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func (c counter) owe(n int) (core.Decision, error) {
 func (c counter) waitsOffDebt(f facts) {
 	most := atOnce(c.limit)
 	c.mustTake(1)
-	n := int(min(int64(most)+int64(most-1)/2, 1<<40-2)) // the largest limit has room for a smaller debt
+	n := int(min(int64(most)+int64(most-1)/2, 1<<40-2, math.MaxInt)) // the largest limit has room for a smaller debt
 	if d, err := c.owe(n); err != nil || !d.Allowed || d.Remaining != max(0, most-1-n) {
 		c.t.Fatalf("%+v, %v", d, err)
 	}
