@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
 
@@ -145,58 +144,6 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 // permitsOf returns a number of permits, or the largest int if that is smaller. An int may have 32
 // bits, and processes of 64 bits store larger numbers.
 func permitsOf(n int64) int { return int(min(n, math.MaxInt)) }
-
-// fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
-// For a rule in DryRun it lists only the limits of that rule. If the place of the limit is -1, all
-// rules are in DryRun. key is the subject, or "" if it has to be copied. It fills d where the
-// caller reads it: a Decision has 250 bytes, and each return would cost 10 ns of the 50 that a
-// handle adds to the store in this process.
-func (c *decider) fillDecision(d *Decision, at int, key string) {
-	if at < 0 {
-		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, c.Limit(0).Rule.Name, *c.limitAt(0), FromNobody
-		return
-	}
-	c.fillLimit(d, at, key)
-	if c.Len() == 1 {
-		return
-	}
-	dryRun := c.Limit(at).Rule.Mode == engine.DryRun
-	for i := range c.Len() {
-		a := c.Limit(i)
-		if i == at || a.Silent() || c.Unasked(i) || (a.Rule.Mode == engine.DryRun) != dryRun || dryRun && !c.SameRule(i, at) {
-			continue
-		}
-		if d.All == nil {
-			d.All = append(make([]Decision, 0, c.Len()), *d)
-		}
-		d.All = append(d.All, Decision{})
-		c.fillLimit(&d.All[len(d.All)-1], i, key)
-	}
-}
-
-// fillLimit fills the zero Decision d with the decision by the limit at i.
-func (c *decider) fillLimit(d *Decision, i int, key string) {
-	a, v := c.Limit(i), c.Verdict(i)
-	d.fill(a.Rule.Name, c.limitAt(i), v, c.source(i))
-	if d.Key = key; key == "" {
-		d.Key = string(a.Subject)
-	}
-	if !c.Fit() {
-		outcome := c.Outcome(i)
-		d.Reason = reasonOf[outcome]
-		switch {
-		case v.Err != nil:
-			d.Allowed = outcome == engine.StoreFailOpen
-			return
-		case outcome == engine.DryRunExceeded || outcome == engine.SoftExceeded:
-			d.Allowed, d.RetryAfter = true, 0
-		}
-	}
-	if c.Passed() {
-		d.receipt.Fill(c.parts.refunds, c.Counter(i), v, c.ID()+uint64(i))
-		d.receipt.DryRun = a.Rule.Mode == engine.DryRun
-	}
-}
 
 // clone returns the decision of a direct call with its own copies of the name and the subject,
 // which a framework may have lent to the caller for one call.

@@ -123,7 +123,7 @@
 //	      Writer.Write           internal/limitheader        writer.go; the lists of both drafts: lists.go
 //	    Call.Notice              internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided        call_observer.go            is that observer
-//	    fillDecision             decision.go                 the Decision, if somebody reads it
+//	    fillDecision             call_decider.go             the Decision, if somebody reads it
 //	    answer                   decide_answer.go            OnDecision: request.go; Refusal: refusal.go
 //	    completion               completion.go               what is given back after the handler
 //	Answer.Run                   guard.go                    runs the handler
@@ -187,7 +187,7 @@
 //	    directCall.add      handle_decide.go            Call.Add, as above
 //	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge, Call.Open
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
-//	      fillDecision      decision.go                 the Decision
+//	      fillDecision      call_decider.go             the Decision
 //
 // The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua,
 // decide_up_to.lua and token_bucket_reserve.lua decide. For all others its Go file does, from the
@@ -197,7 +197,7 @@
 //	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated
 //	Call.applyBans     internal/engine/decide.go             a ban's wait, if that is longer
 //	Call.Binding       internal/engine/binding.go            of several limits, that of the longest wait
-//	fillLimit          decision.go                           a time.Duration; 0 in soft and dry runs
+//	fillLimit          call_decider.go                       a time.Duration; 0 in soft and dry runs
 //	newRefusal         refusal.go                            the limit's; if none refused, 1 s or none
 //	Refusal.SetHeader  refusal.go                            the header, if there is a wait
 //	  RetryAfter       internal/waits/waits.go               whole seconds, rounded up, at least 1

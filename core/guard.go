@@ -47,6 +47,20 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 // MustGuard is like Guard but panics if a rule is wrong.
 func (l *Limiter) MustGuard(rules ...Rule) *Guard { return orPanic(l.Guard(rules...)) }
 
+// Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
+// that l does not accept because of its Options. If the rule's own limit is wrong, nothing
+// that depends on it is checked. Whether other rules of this Name have another limit is known only
+// when the rule is attached.
+//
+// Each mistake has a Code, so that a service can say in its own words what is wrong.
+func (r *Rule) Check(l *Limiter) []*RuleError {
+	f := l.front()
+	if f == nil {
+		return r.check()
+	}
+	return f.registry.check(r)
+}
+
 // Check decides whether a call may go on. It sets the headers that tell the caller the limits, and
 // returns an Answer for the adapter to carry out. The handler must run inside [Answer.Run], unless
 // the answer is [Answer.Final]. Check returns by Options.Timeout, whatever Redis does, and never

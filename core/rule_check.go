@@ -11,20 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
-// Check returns every mistake of the rule: those that no Limiter accepts, and unless l is nil, those
-// that l does not accept because of its Options. If the rule's own limit is wrong, nothing
-// that depends on it is checked. Whether other rules of this Name have another limit is known only
-// when the rule is attached.
-//
-// Each mistake has a Code, so that a service can say in its own words what is wrong.
-func (r *Rule) Check(l *Limiter) []*RuleError {
-	f := l.front()
-	if f == nil {
-		return r.check()
-	}
-	return f.registry.check(r)
-}
-
 // check returns what is wrong with the rule by itself: at first by the table of fields.
 func (r *Rule) check() []*RuleError {
 	c := &ruleCheck{Rule: r}
