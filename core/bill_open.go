@@ -6,51 +6,37 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"time"
+	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
 
-// Bills are the terms of a counter's costs that are known afterwards. The zero Bills have the
-// defaults.
-type Bills struct {
-	// Expires is the time in which a bill can be settled: 1 s to 366 days, by default an hour. A bill
-	// that is not settled by then stays at what it was charged.
-	Expires time.Duration
-	// MaxDebt bounds the debt of each limit, as a multiple of its Max, or of the Burst of a
-	// TokenBucket: up to 10, by default 1.
-	MaxDebt float64
-	// MaxEstimate is the largest part of the counter's smallest limit that [Counter.Open] charges, up
-	// to 1: a larger estimate is cut to it. Set it, to 0.25 perhaps, if estimates are guesses, so that
-	// a wrong one neither fails nor keeps everyone else out. By default nothing is cut, and an
-	// estimate above a limit is [ErrCostExceedsLimit].
-	MaxEstimate float64
-}
-
-// filled returns the terms with their defaults filled in.
-func (b Bills) filled() Bills {
-	if b.Expires == 0 {
-		b.Expires = time.Hour
+// Charge charges n permits to all limits of the counter, whether they fit or not. It is for costs that
+// are known only afterwards, such as the tokens that a language model has used:
+//
+//	d, err := tokens.Charge(ctx, "tenant:acme", used)
+//
+// What does not fit becomes debt: later calls are refused until it has come back, and their RetryAfter
+// says when. The windows of FixedWindow and CalendarWindow forget debt at their end, SlidingWindow
+// forgets it when its span has passed, and a TokenBucket refills first what it owes. In debt,
+// Remaining is 0.
+//
+// The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
+// says otherwise. What exceeds that is charged to no limit that it exceeds; then the error is
+// [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
+//
+// Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
+// says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
+// errors are those of [Counter]. A limit by SlidingLog is a *[RuleError].
+func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision, err error) {
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, inDebt: true}
+	if err = q.ask(ctx, &d); err != nil || q.above == 0 {
+		return d, err
 	}
-	if b.MaxDebt == 0 {
-		b.MaxDebt = 1
-	}
-	return b
-}
-
-// wrong returns what is wrong with filled terms, or nil.
-func (b Bills) wrong(name string) error {
-	switch {
-	case b.Expires < time.Second || b.Expires > algorithm.MaxWindow*time.Microsecond:
-		return &RuleError{Rule: name, Field: "Expires", Value: b.Expires, Why: "must be 1s to 8784h"}
-	case !(b.MaxDebt > 0 && b.MaxDebt <= 10): // also for NaN
-		return &RuleError{Rule: name, Field: "MaxDebt", Value: b.MaxDebt, Why: "must be more than 0, and at most 10"}
-	case !(b.MaxEstimate >= 0 && b.MaxEstimate <= 1):
-		return &RuleError{Rule: name, Field: "MaxEstimate", Value: b.MaxEstimate, Why: "must be 0 to 1"}
-	}
-	return nil
+	q.front.debtExceeded.Add(uint64(q.above))
+	return d, fmt.Errorf("%w: %d of %d were not charged", ErrDebtExceeded, q.above, n)
 }
 
 // WithBills returns the counter with other terms for [Counter.Open] and [Counter.Charge]. The error of
@@ -134,7 +120,7 @@ func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (
 func newBill(q *handleCall) *Bill {
 	var id [16]byte
 	rand.Read(id[:]) // it never fails
-	b := &Bill{front: q.front, name: q.named.name, subject: q.subject, id: base64.RawURLEncoding.EncodeToString(id[:])}
+	b := &Bill{front: q.front, name: q.named.name, subject: strings.Clone(q.subject), id: base64.RawURLEncoding.EncodeToString(id[:])}
 	b.bill.Share, b.bill.Key = q.bills.MaxDebt, b.key()
 	return b
 }

@@ -164,3 +164,15 @@ func TestTokensOfNoBill(t *testing.T) {
 }
 
 func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+// A bill keeps no string that a framework lends for one call only.
+func TestABillKeepsNothingLent(t *testing.T) {
+	lent, limiter := newLender(), newLimiter(t, core.Options{})
+	bill, _, err := limiter.MustCounter("tokens", core.PerHour(10)).Open(background, lent.lend("tenant:acme"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept := lent.kept(bill); kept != nil {
+		t.Errorf("kept are %v", kept)
+	}
+}

@@ -193,6 +193,20 @@ func (q *handleCall) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// checkDebt returns a *RuleError if one of the limits cannot be in debt.
+func (q *handleCall) checkDebt() error {
+	for i := range q.limits {
+		limit := q.limit(i)
+		if limit.limit != Unlimited && !limit.compiled.CanBeInDebt() {
+			return &RuleError{
+				Rule: q.named.name, Field: "Limit", Value: limit.limit,
+				Why: "cannot be charged with what does not fit: use SlidingWindow, FixedWindow, CalendarWindow or TokenBucket",
+			}
+		}
+	}
+	return nil
+}
+
 // checkPolicy returns what is wrong with counting locally, or "".
 func (q *handleCall) checkPolicy() string {
 	if why := q.policy.inside().Check(); why != "" {

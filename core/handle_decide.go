@@ -63,6 +63,14 @@ func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) er
 	return c.answer(d, q, fits)
 }
 
+// chargeInDebt charges the counters of a call whether its cost fits or not.
+func (c *directCall) chargeInDebt(ctx context.Context, q *handleCall) {
+	q.above = int(c.Charge(ctx, q.bills.MaxDebt))
+	if q.above > 0 {
+		q.above += q.n - int(c.rules[0].counted.Cost)
+	}
+}
+
 // reserve is process for a turn that may come later.
 func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.Duration, d *Decision) error {
 	c.add(q, true)

@@ -113,7 +113,7 @@ type front struct {
 	calls    callPool
 	directs  directPool
 	registry registry
-	outgoing outgoingWaits
+	outgoing limiter.OutgoingTable
 
 	debtExceeded atomic.Uint64 // see Stats.DebtExceeded
 }

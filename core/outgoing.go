@@ -1,8 +1,6 @@
 package core
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,7 +34,7 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	counted := named.counted
 	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Waits: f.outgoing.of(named.name), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		Waits: f.outgoing.Of(named.name), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }
@@ -49,38 +47,6 @@ var pauses = algorithm.Banned(1, 0, 0, time.Second.Microseconds())
 func probeOf(name string) engine.Limit {
 	slot := &prepare(InFlight(1).LostAfter(probeLost)).compiled
 	return engine.Limit{Compiled: slot, Max: slot.Max, KeyTail: rediskey.ProbeTail(name, slot)}
-}
-
-// outgoingWaits holds the counts of rules for calls that go out, by their names.
-type outgoingWaits struct {
-	mu     sync.Mutex
-	byName map[string]*limiter.OutgoingWaits
-}
-
-func (w *outgoingWaits) of(name string) *limiter.OutgoingWaits {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.byName == nil {
-		w.byName = make(map[string]*limiter.OutgoingWaits)
-	}
-	if w.byName[name] == nil {
-		w.byName[name] = new(limiter.OutgoingWaits)
-	}
-	return w.byName[name]
-}
-
-// stats returns the counts, in order of the names.
-func (w *outgoingWaits) stats() (all []OutgoingStats) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(w.byName)) {
-		of := w.byName[name]
-		all = append(all, OutgoingStats{
-			Rule: name, Sent: of.Sent.Load(), GaveUp: of.GaveUp.Load(), Refused: of.Refused.Load(), Pauses: of.Pauses.Load(),
-			Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),
-		})
-	}
-	return all
 }
 
 // counter returns a function that counts decisions of a rule.

@@ -3,6 +3,7 @@ package core
 import (
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
@@ -193,13 +194,14 @@ type keyCounter interface {
 // The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
 func (l *Limiter) Stats() Stats {
 	f := l.mustFront()
-	s := Stats{StoreErrors: f.failures.stats(), Outgoing: f.outgoing.stats()}
+	s := Stats{StoreErrors: f.failures.stats()}
 	for _, state := range f.registry.sets.States() {
 		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
 	}
 	s.readDecisions(f.tallies.Snapshot())
 	s.readStore(f.Store)
 	s.DebtExceeded = f.debtExceeded.Load()
+	s.readOutgoing(&f.outgoing)
 	if f.Redis != nil {
 		s.readRedis(f.Redis)
 	}
@@ -212,6 +214,16 @@ func (s *Stats) readDecisions(entries []tally.Entry) {
 	for _, e := range entries {
 		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
 	}
+}
+
+// readOutgoing reads the counts of calls that go out.
+func (s *Stats) readOutgoing(table *limiter.OutgoingTable) {
+	table.Each(func(name string, of *limiter.OutgoingWaits) {
+		s.Outgoing = append(s.Outgoing, OutgoingStats{
+			Rule: name, Sent: of.Sent.Load(), GaveUp: of.GaveUp.Load(), Refused: of.Refused.Load(), Pauses: of.Pauses.Load(),
+			Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),
+		})
+	})
 }
 
 // readStore reads the counts of a store.

@@ -49,7 +49,7 @@ func (f *front) Trial(store engine.Store) limiter.Trial {
 	}
 	t.call = new(call) // not from the pool, because the functions of rules may panic
 	t.call.parts, t.call.log = &f.callParts, silentLog()
-	t.call.Call = t.engine.NewCall(unobserved{}, 0)
+	t.call.Call = t.engine.NewCall(engine.Unobserved{}, 0)
 	return t
 }
 
@@ -292,12 +292,3 @@ func noting[T any](p *limiter.Prepared, name string, do func(Request) (T, error)
 		return result, err
 	}
 }
-
-// unobserved is the engine's observer of calls that are only explained.
-type unobserved struct{}
-
-func (unobserved) Decided(int, engine.Decided)            {}
-func (unobserved) Charged(int, []float64)                 {}
-func (unobserved) Banned(int)                             {}
-func (unobserved) StoreFailed(*engine.Applied, error)     {}
-func (unobserved) OverrideIgnored(*engine.Applied, error) {}

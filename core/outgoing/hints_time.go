@@ -67,3 +67,5 @@ func number(text string) (n float64, ok bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil
 }
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -46,15 +46,6 @@ func account(credential string) string {
 	return credential
 }
 
-// KeyOf returns the key of a request, by the rule's Key and Resource, for [Turns.Take].
-func (t *Turns) KeyOf(r *http.Request) string {
-	key := t.rule.Key(r)
-	if t.rule.Resource == nil || key == "" {
-		return key
-	}
-	return withResource(key, t.rule.Resource(r))
-}
-
 // withResource returns the key of one of a caller's quotas.
 func withResource(key, resource string) string {
 	if resource == "" {

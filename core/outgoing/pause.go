@@ -73,8 +73,7 @@ func (t *Turns) pauseKey(key string) []byte {
 // waited do not come all at once.
 func (t *Turns) answeredAgain(key string) {
 	ctx := context.Background()
-	a := &attempt{Turns: t, ctx: ctx, key: key}
-	bucket := []algorithm.Counter{a.counter(t.paces.of(key, t.of.Counted.Limits[0]), "")}
+	bucket := []algorithm.Counter{t.counterOf(key, t.paces.of(key, t.of.Counted.Limits[0]), "")}
 	bucket[0].Cost = bucket[0].Limit.Max
 	t.parts.Store.DecideUpTo(ctx, bucket, make([]algorithm.Verdict, 1))
 	if err := t.parts.Store.PauseOver(ctx, t.pauseKey(key)); err != nil {

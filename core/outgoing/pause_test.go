@@ -2,11 +2,13 @@ package outgoing_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
@@ -244,4 +246,19 @@ func TestOperatorsSeeAndEndAPause(t *testing.T) {
 		}
 		call(t, turns, alice, outgoing.Answer{})
 	})
+}
+
+// A turn keeps a copy of its key, which a framework may have lent for one call only.
+func TestALentKeyIsCopied(t *testing.T) {
+	turns, room := newTurns(t, newLimiter(t, core.Options{}), outgoing.Rule{}), []byte(alice)
+	turn := take(t, turns, unsafe.String(&room[0], len(room)))
+	copy(room, "overwritten")
+	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Minute})
+	turn.Release()
+	ctx, leave := context.WithTimeout(background, time.Second)
+	defer leave()
+	var wait *outgoing.WaitError
+	if _, err := turns.Take(ctx, alice); !errors.As(err, &wait) || !wait.Paused {
+		t.Errorf("%v, want the pause that the server asked for", err)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // Rule says how often a service may call another one.
@@ -94,35 +93,4 @@ func (r *Rule) counted() core.Rule {
 		counted.Also = []core.Limit{core.InFlight(r.InFlight)}
 	}
 	return counted
-}
-
-// Turns hands out turns to calls that go out. Make one for each server with [New] when the service
-// starts. It is safe for concurrent use.
-type Turns struct {
-	rule  Rule
-	of    limiter.Outgoing
-	parts *limiter.Parts
-	lines lines
-	paces paces
-	// unrecorded has the pauses that only this process knows, and is to record.
-	unrecorded unrecorded
-}
-
-// New returns the [Turns] of a rule. The error is a *core.RuleError, or joins one for each mistake.
-// A name stands for one limit on a Limiter.
-func New(l *core.Limiter, rule Rule) (*Turns, error) {
-	inside := (*limiter.Limiter[core.Rule])(l)
-	front := inside.Front()
-	if front == nil {
-		return nil, &core.RuleError{Field: "limiter", Why: limiter.NeverMade}
-	}
-	rule, err := rule.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	of, err := front.Outgoing(rule.counted())
-	if err != nil {
-		return nil, err
-	}
-	return &Turns{rule: rule, of: of, parts: inside.Parts()}, nil
 }

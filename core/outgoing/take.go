@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -24,7 +25,7 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 		return nil, err
 	}
 	began := time.Now()
-	a := &attempt{Turns: t, ctx: ctx, key: key, until: began.Add(t.rule.MaxWait)}
+	a := &attempt{Turns: t, ctx: ctx, key: strings.Clone(key), until: began.Add(t.rule.MaxWait)}
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(a.until) {
 		a.until = deadline
 	}
@@ -80,7 +81,7 @@ func (a *attempt) take() (*Turn, error) {
 // policy says whether the call needs one.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
-	c, patience := a.counter(a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
+	c, patience := a.counterOf(a.key, a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
 	v := a.parts.Store.Reserve(a.ctx, &c, patience)
 	switch {
 	case v.Ended != nil:
@@ -117,5 +118,3 @@ func (a *attempt) returnTurn(err error) error {
 	}
 	return err
 }
-
-func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -32,8 +32,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends a request when its turn has come, and reports whether the server refused it.
 func (t *transport) send(r *http.Request) (response *http.Response, refused bool, err error) {
-	key := t.turns.KeyOf(r)
-	turn, err := t.turns.Take(r.Context(), key)
+	turn, err := t.turns.Take(r.Context(), t.turns.KeyOf(r))
 	if err != nil {
 		closeBody(r)
 		return nil, false, err
@@ -49,7 +48,7 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 		return response, false, err
 	}
 	answer := answerOf(response, t.turns.rule.Quotas, time.Now())
-	about := t.turns.keyOfAnswer(r, response, key)
+	about := t.turns.keyOfAnswer(r, response, turn.key)
 	t.turns.adapt(about, policiesOf(response.Header))
 	turn.answer(about, answer)
 	inFlight = true

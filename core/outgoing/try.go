@@ -7,7 +7,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // obstacle is why a call cannot be sent now, and for how long at most.
@@ -55,7 +54,7 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 // probe asks for the place of the only call that may be sent after a pause.
 func (a *attempt) probe(turn *Turn) (*obstacle, error) {
 	q := question{turn: -1, slot: 0, slotIs: byProbe}
-	q.add(a.counter(&a.of.Probe, a.parts.InFlight.NewHolder()))
+	q.add(a.counterOf(a.key, &a.of.Probe, a.parts.InFlight.NewHolder()))
 	q.add(a.pause())
 	held, err := q.ask(a)
 	if err == nil && held == nil {
@@ -75,10 +74,10 @@ type question struct {
 func (a *attempt) question(turn bool) question {
 	q, limits := question{turn: -1, slot: -1, slotIs: bySlot}, a.of.Counted.Limits
 	if turn {
-		q.turn = q.add(a.counter(a.paces.of(a.key, limits[0]), ""))
+		q.turn = q.add(a.counterOf(a.key, a.paces.of(a.key, limits[0]), ""))
 	}
 	if len(limits) > 1 {
-		q.slot = q.add(a.counter(limits[1], a.parts.InFlight.NewHolder()))
+		q.slot = q.add(a.counterOf(a.key, limits[1], a.parts.InFlight.NewHolder()))
 	}
 	q.add(a.pause())
 	return q
@@ -89,18 +88,9 @@ func (q *question) add(c algorithm.Counter) (at int) {
 	return len(q.counters) - 1
 }
 
-// counter returns the counter of a limit for the call's key. mark is the holder of a slot.
-func (a *attempt) counter(of *engine.Limit, mark string) algorithm.Counter {
-	rule := a.of.Counted
-	return algorithm.Counter{
-		Key: rediskey.Append(nil, a.parts.KeyHead, a.key, of.KeyTail), Limit: of.Compiled, Cost: 1, Mark: mark,
-		Required: rule.Required, LocalShare: rule.LocalShare, Personal: true,
-	}
-}
-
 // pause returns the counter of the key's pauses.
 func (a *attempt) pause() algorithm.Counter {
-	c := a.counter(&engine.Limit{Compiled: a.of.Counted.Ban, KeyTail: a.of.Counted.BanKey}, "")
+	c := a.counterOf(a.key, &engine.Limit{Compiled: a.of.Counted.Ban, KeyTail: a.of.Counted.BanKey}, "")
 	c.Cost = 0
 	return c
 }

@@ -37,6 +37,17 @@ func (f Functions) clone() Functions {
 	}
 }
 
+// plainKeys are the keys that consist of a single word.
+var plainKeys = map[string]core.KeyFunc{
+	"ip": core.ByIP, "user": core.ByUser, "host": core.ByHost, "route": core.ByRoute, "global": core.Global,
+}
+
+// parametricKeys are the keys that consist of a word and a name, such as header:X-Api-Key.
+var parametricKeys = map[string]func(name string) core.KeyFunc{
+	"header": core.ByHeader, "query": core.ByQuery, "param": core.ByParam,
+	"value": func(name string) core.KeyFunc { return core.ByValue(name) },
+}
+
 // check returns an error if a name cannot be used, or names no function.
 func (f Functions) check() error {
 	all := reflect.ValueOf(f)

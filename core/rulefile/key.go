@@ -13,17 +13,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
 )
 
-// plainKeys are the keys that consist of a single word.
-var plainKeys = map[string]core.KeyFunc{
-	"ip": core.ByIP, "user": core.ByUser, "host": core.ByHost, "route": core.ByRoute, "global": core.Global,
-}
-
-// parametricKeys are the keys that consist of a word and a name, such as header:X-Api-Key.
-var parametricKeys = map[string]func(name string) core.KeyFunc{
-	"header": core.ByHeader, "query": core.ByQuery, "param": core.ByParam,
-	"value": func(name string) core.KeyFunc { return core.ByValue(name) },
-}
-
 // readKey sets the rule's key to a key of the file, or to a list of them together.
 func (r *ruleReader) readKey(_ *rulefield.Field, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {

@@ -127,13 +127,6 @@ type Charge struct {
 	InDebt bool
 }
 
-// Record is one call in a log.
-type Record struct {
-	At   int64 // microseconds since the epoch
-	Cost int64
-	Note string
-}
-
 // Charges reports whether a call that passes is charged to this counter.
 func (c *Counter) Charges() bool { return c.Cost > 0 && !registry[c.Limit.Kind].Watches }
 

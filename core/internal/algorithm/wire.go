@@ -122,9 +122,6 @@ func AppendRenew(argv []any, slots []Charge) []any {
 	return argv
 }
 
-// AppendRecords appends what sliding_log_records.lua takes.
-func AppendRecords(argv []any, l *Limit) []any { return append(argv, l.Window) }
-
 // AppendImpose appends what ban_impose.lua takes.
 func AppendImpose(argv []any, span int64) []any { return append(argv, span) }
 
@@ -278,24 +275,4 @@ func ReadImposed(reply []any) (ends int64, changed bool, err error) {
 		return 0, false, fmt.Errorf("the script replied %.200v for a ban", reply)
 	}
 	return now + lasts, later == 1, nil
-}
-
-// ReadRecords reads what sliding_log_records.lua replied.
-func ReadRecords(reply []any) ([]Record, error) {
-	n, records := numbers{left: reply}, make([]Record, 0, len(reply)/3)
-	for len(n.left) > 0 {
-		r := Record{At: n.next(), Cost: n.next()}
-		if len(n.left) == 0 {
-			n.wrong = true
-			break
-		}
-		note, ok := n.left[0].(string)
-		n.left, n.wrong = n.left[1:], n.wrong || !ok
-		r.Note = note
-		records = append(records, r)
-	}
-	if n.wrong {
-		return nil, fmt.Errorf("the script replied %d values for records, some of them invalid", len(reply))
-	}
-	return records, nil
 }

@@ -86,3 +86,12 @@ type Observer interface {
 	// OverrideIgnored receives the reason why an override of the rule's subject does not apply.
 	OverrideIgnored(rule *Applied, why error)
 }
+
+// Unobserved is the Observer of calls that are only explained.
+type Unobserved struct{}
+
+func (Unobserved) Decided(int, Decided)            {}
+func (Unobserved) Charged(int, []float64)          {}
+func (Unobserved) Banned(int)                      {}
+func (Unobserved) StoreFailed(*Applied, error)     {}
+func (Unobserved) OverrideIgnored(*Applied, error) {}

@@ -1,6 +1,9 @@
 package limiter
 
 import (
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/engine"
@@ -29,4 +32,32 @@ type Outgoing struct {
 type OutgoingWaits struct {
 	Sent, GaveUp, Refused, Pauses, Waited atomic.Uint64
 	WaitTime, Waiting                     atomic.Int64 // in nanoseconds; calls
+}
+
+// OutgoingTable has the OutgoingWaits of the rules for calls that go out. The zero table is empty.
+type OutgoingTable struct {
+	mu     sync.Mutex
+	byName map[string]*OutgoingWaits
+}
+
+// Of returns the counts of the rules with a name.
+func (t *OutgoingTable) Of(name string) *OutgoingWaits {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byName == nil {
+		t.byName = make(map[string]*OutgoingWaits)
+	}
+	if t.byName[name] == nil {
+		t.byName[name] = new(OutgoingWaits)
+	}
+	return t.byName[name]
+}
+
+// Each calls do for each name, in alphabetical order.
+func (t *OutgoingTable) Each(do func(name string, of *OutgoingWaits)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
+		do(name, t.byName[name])
+	}
 }

@@ -1,0 +1,51 @@
+package core
+
+import (
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Bills are the terms of a counter's costs that are known afterwards. The zero Bills have the
+// defaults.
+type Bills struct {
+	// Expires is the time in which a bill can be settled: 1 s to 366 days, by default an hour. A bill
+	// that is not settled by then stays at what it was charged.
+	Expires time.Duration
+	// MaxDebt bounds the debt of each limit, as a multiple of its Max, or of the Burst of a
+	// TokenBucket: up to 10, by default 1.
+	MaxDebt float64
+	// MaxEstimate is the largest part of the counter's smallest limit that [Counter.Open] charges, up
+	// to 1: a larger estimate is cut to it. Set it, to 0.25 perhaps, if estimates are guesses, so that
+	// a wrong one neither fails nor keeps everyone else out. By default nothing is cut, and an
+	// estimate above a limit is [ErrCostExceedsLimit].
+	MaxEstimate float64
+}
+
+// filled returns the terms with their defaults filled in.
+func (b Bills) filled() Bills {
+	if b.Expires == 0 {
+		b.Expires = time.Hour
+	}
+	if b.MaxDebt == 0 {
+		b.MaxDebt = 1
+	}
+	return b
+}
+
+// wrong returns what is wrong with filled terms, or nil.
+func (b Bills) wrong(name string) error {
+	switch {
+	case b.Expires < time.Second || b.Expires > algorithm.MaxWindow*time.Microsecond:
+		return &RuleError{Rule: name, Field: "Expires", Value: b.Expires, Why: "must be 1s to 8784h"}
+	case !(b.MaxDebt > 0 && b.MaxDebt <= 10): // also for NaN
+		return &RuleError{Rule: name, Field: "MaxDebt", Value: b.MaxDebt, Why: "must be more than 0, and at most 10"}
+	case !(b.MaxEstimate >= 0 && b.MaxEstimate <= 1):
+		return &RuleError{Rule: name, Field: "MaxEstimate", Value: b.MaxEstimate, Why: "must be 0 to 1"}
+	}
+	return nil
+}
+
+// largestCharge returns the part of a cost that counters are asked to charge: more than any of them
+// can.
+func largestCharge(n int) int64 { return min(int64(n), algorithm.MaxInUse+1) }
