@@ -18,13 +18,13 @@ import (
 //
 //	d, err := tokens.Charge(ctx, "tenant:acme", used)
 //
-// What does not fit becomes debt: later calls are refused until it has come back, and their RetryAfter
+// The part that does not fit becomes debt: later calls are refused until it has come back, and their RetryAfter
 // says when. The windows of FixedWindow and CalendarWindow forget debt at their end, SlidingWindow
 // forgets it when its span has passed, and a TokenBucket refills first what it owes. In debt,
 // Remaining is 0.
 //
 // The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
-// says otherwise. What exceeds that is charged to no limit that it exceeds; then the error is
+// says otherwise. No limit is charged beyond that bound. If the cost exceeds one, the error is
 // [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
 //
 // Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
@@ -63,7 +63,7 @@ func (c Counter) WithBills(b Bills) Counter {
 //	...
 //	err = bill.Settle(ctx, used)
 //
-// The estimate must be positive. What was charged is given back by the bill alone: [Limiter.Refund]
+// The estimate must be positive. Only the bill gives back what was charged: [Limiter.Refund]
 // of the Decision is an error. The bill is kept with the subject's counters in the store for
 // [Bills].Expires. If the call is allowed without being counted there, as for an [Unlimited] subject
 // or by a [StorePolicy], then there is nothing to settle, and the methods of the bill do nothing.

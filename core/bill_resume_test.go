@@ -124,7 +124,7 @@ func TestSettlingWithoutRedis(t *testing.T) {
 	b.is(bill.Add(background, 9), core.ErrStore)
 }
 
-// What is no token of a bill of the counter is an error, and reaches no store.
+// Only the token of a bill of the counter reaches a store. Any other is an error.
 func TestTokensOfNoBill(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	tokens, other := limiter.MustCounter("tokens", core.PerHour(10)), limiter.MustCounter("other", core.PerHour(10))

@@ -61,7 +61,7 @@ func onBillings(t *testing.T, test func(b billing, limiter *core.Limiter)) {
 	})
 }
 
-// A bill ends once, at what was used in all. What ends it a second time changes nothing, and is no
+// A bill ends once, at what was used in all. Ending it a second time changes nothing, and is no
 // error only if it is the same.
 func TestABillIsSettledOnce(t *testing.T) {
 	onBillings(t, func(b billing, _ *core.Limiter) {
@@ -180,7 +180,7 @@ func TestAnEstimateIsNeverRefusedForEver(t *testing.T) {
 	})
 }
 
-// What is settled above the bound of the debt is reported and counted; the rest is charged.
+// The part of a settlement above the bound of the debt is reported and counted; the rest is charged.
 func TestABillExceedsTheDebt(t *testing.T) {
 	onBillings(t, func(b billing, limiter *core.Limiter) {
 		b.Counter = b.WithBills(core.Bills{MaxDebt: 0.5})

@@ -43,8 +43,8 @@ func (b *Bill) Token() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Resume returns the bill with this token, for a process other than the one that opened it. It asks
-// nobody whether the bill is still open. Both processes have the same Options.Prefix, and the counter
+// Resume returns the bill with this token, for a process other than the one that opened it. It does not
+// ask the store whether the bill is still open. Both processes must have the same Options.Prefix, and the counter
 // the same name; its limits may have changed meanwhile. A token of something else is a *[RuleError].
 func (c Counter) Resume(token string) (*Bill, error) {
 	if c.handle == nil {

@@ -20,10 +20,10 @@ import (
 // never has a status of 200 to 299, whatever [Options].Reply returns, because proxies take that for
 // permission.
 //
-// No route is known, so a rule needs a Name or Paths. Nor is the router behind the proxy, so paths match
-// in any case, and with or without a slash at their end, and exceptions only as they are spelled. The length of the body is not
-// known either: a rule with [CostBySize] is a *[RuleError], here and in a later [RuleSet.Replace]. It is
-// another one if there are no TrustedProxies.
+// The route is not known, so a rule needs a Name or Paths. The router behind the proxy is not known
+// either, so paths match in any case, with or without a slash at their end. Exceptions match only as
+// they are spelled. The length of the body is not known, so a rule with [CostBySize] is a *[RuleError],
+// here and in a later [RuleSet.Replace]. It is another one if there are no TrustedProxies.
 func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err error) {
 	g := c.madeGuard()
 	switch {

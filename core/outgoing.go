@@ -14,7 +14,7 @@ import (
 // probeLost is the time after which another call may take the place of a probe that did not return.
 const probeLost = 10 * time.Second
 
-// Outgoing implements limiter.Front. A pause is a ban by hand, so that operators see pauses, and lift
+// Outgoing implements limiter.Front. A pause is kept as a ban, so that operators see pauses, and lift
 // them, where they see bans.
 func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	rule.Ban = Ban{ByHand: true}

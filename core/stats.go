@@ -36,8 +36,8 @@ type Stats struct {
 	// [Limiter.Refund].
 	RefundsLost uint64
 	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
-	// limit's debt. See [Counter.Charge] and [Bill]. What neither Bill.Add nor Bill.Settle could charge
-	// is counted by both.
+	// limit's debt. See [Counter.Charge] and [Bill]. Permits that neither Bill.Add nor Bill.Settle could
+	// charge are counted twice.
 	DebtExceeded uint64
 	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,

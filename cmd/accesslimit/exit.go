@@ -24,7 +24,7 @@ const (
 var errFound = errors.New("something was found")
 
 // errNoAnswer is the error of a command that has printed that Redis did not answer.
-var errNoAnswer = errors.New("there was no answer of Redis")
+var errNoAnswer = errors.New("Redis did not answer")
 
 // usageError says what is wrong with the arguments of a command.
 type usageError struct {

@@ -29,7 +29,7 @@ func explainCommand() *cli.Command {
 			&cli.StringFlag{Name: "route", OnlyOnce: true, Usage: "the framework's `PATTERN`, such as /users/:id"},
 			&cli.BoolFlag{Name: "grpc", Usage: "the call is one of gRPC, which has no METHOD"},
 		}, append(append(resultFlags(),
-			&cli.BoolFlag{Name: "live", Usage: "with what is used on a live Redis now"},
+			&cli.BoolFlag{Name: "live", Usage: "also show what is used on a live Redis"},
 		), append(redisFlags(), asJSON())...)...),
 		DisableSliceFlagSeparator: true,
 		Action:                    explain,

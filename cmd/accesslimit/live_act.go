@@ -17,7 +17,7 @@ import (
 // actFlags are the flags of commands that change something.
 func actFlags(flags ...cli.Flag) []cli.Flag {
 	return append(append(flags, authorFlags()...), liveFlags(
-		&cli.BoolFlag{Name: "yes", Usage: "act though the rule or the subject looks wrong"},
+		&cli.BoolFlag{Name: "yes", Usage: "act even if the rule or the subject looks wrong"},
 	)...)
 }
 
@@ -106,7 +106,7 @@ func (s *session) confirm(rule, subject string) error {
 	return nil
 }
 
-// try carries out the act. What was tried in vain is in the audit, too.
+// try carries out the act. Failed attempts are in the audit, too.
 func (a act) try(ctx context.Context, s *session, rule, subject string) (changed bool, err error) {
 	changed, err = a.do(ctx, s, rule, subject)
 	var failed *core.StoreError

@@ -18,7 +18,7 @@ func publishCommand() *cli.Command {
 		Name: "publish", Category: fleet, Usage: "publish a file as the rules of all processes", ArgsUsage: "FILE",
 		Description: "accesslimit publish limits.yaml -require api,login -note 'commit 4f1c2d'",
 		Flags: documentFlags(append(append(serviceFlags(), authorFlags()...),
-			&cli.BoolFlag{Name: "yes", Usage: "publish though a rule goes, which services may attach"})...),
+			&cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...),
 		Action: publish,
 	}
 }
@@ -28,7 +28,7 @@ func rollbackCommand() *cli.Command {
 		Name: "rollback", Category: fleet, Usage: "publish the text of an older version again",
 		Description: "accesslimit rollback -to 7 -note 'version 8 refuses the app'",
 		Flags: documentFlags(append([]cli.Flag{&cli.Int64Flag{Name: "to", OnlyOnce: true, Usage: "the `NUMBER` of the version, as history shows it; required"}},
-			append(append(serviceFlags(), authorFlags()...), &cli.BoolFlag{Name: "yes", Usage: "publish though a rule goes, which services may attach"})...)...),
+			append(append(serviceFlags(), authorFlags()...), &cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...)...),
 		Action: rollback,
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 // ByCredential returns the host that a request goes to, and a digest of the credential with which it
 // does, so that each account has limits of its own: api.github.com:9f86d081884c7d65. Without a
-// credential it returns the host. The credential is that of Authorization, or of X-Api-Key. Of a
-// scheme that signs each request, it is what names the account.
+// credential it returns the host. The credential is that of Authorization, or of X-Api-Key. In a
+// scheme that signs each request, it is the parameter that names the account.
 //
 // Danger: a token that is renewed gets another key, and its limits start afresh. Then use a function
 // that knows the account.
@@ -38,7 +38,7 @@ func digest(secret string) string {
 // Hawk, OAuth; AWS4-HMAC-SHA256, which has a date behind the account's name. Its value may be quoted.
 var named = regexp.MustCompile(`(?i)^[^ =]+(?:[^"]|"(?:[^"\\]|\\.)*")*?[ ,](?:(?:username|keyId|id|oauth_token)=(?:"((?:[^"\\]|\\.)+)"|([^", ]+))|Credential=([^", /]+))`)
 
-// account returns what of a credential stays the same from request to request.
+// account returns the part of a credential that is the same in each request.
 func account(credential string) string {
 	if found := named.FindStringSubmatch(credential); found != nil {
 		return cmp.Or(found[1:]...)

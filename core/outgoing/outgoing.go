@@ -23,7 +23,8 @@ type Turns struct {
 }
 
 // New returns the [Turns] of a rule. The error is a *core.RuleError, or joins one for each mistake.
-// A name stands for one limit on a Limiter.
+// It is one, too, if another
+// rule of this name is attached to the Limiter with another limit.
 func New(l *core.Limiter, rule Rule) (*Turns, error) {
 	inside := (*limiter.Limiter[core.Rule])(l)
 	front := inside.Front()

@@ -31,17 +31,19 @@ type Rule struct {
 	// never stops another. A Key that returns "" is an error of the call.
 	Key func(*http.Request) string
 	// Resource returns which of the server's quotas a call uses, if there are several, such as
-	// "search"; nil: there is one. A response that names another one in X-RateLimit-Resource pauses
-	// that.
+	// "search"; nil: there is one. If a response names another quota in
+	// X-RateLimit-Resource, the pause is for that one.
 	Resource func(*http.Request) string
-	// Quotas are further headers in which the server says what is left.
+	// Quotas are further headers in which the server says what is left, beside those that are known
+	// without it (see OUTGOING.md); nil: none.
 	Quotas []Quota
-	// Retries is how often a call that the server refused is repeated, if its method is idempotent and
-	// its body can be sent again; 0: never. Danger: a library above that repeats calls too multiplies
-	// the attempts.
+	// Retries is how often a call that the server refused is repeated, if its method is idempotent or
+	// it has an Idempotency-Key, and its body can be sent again; 0: never. Danger: a library above
+	// that repeats calls too multiplies the attempts.
 	Retries int
 	// OnStoreError decides while Redis does not answer. The zero policy is core.CountLocally(1): each
-	// process keeps the whole limit by itself. Set the share of one process instead. Pauses that the
+	// process keeps the whole limit by itself. Danger: a fleet then exceeds the limit. Set
+	// the share of one process instead, as in core.CountLocally(0.1). Pauses that the
 	// process knows hold whatever the policy.
 	OnStoreError core.StorePolicy
 }

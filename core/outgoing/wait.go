@@ -74,6 +74,7 @@ func (a *attempt) sleep(d time.Duration, wake <-chan struct{}) error {
 // WaitError is the error of a call that was not sent, because it would have had to wait too long. It
 // is this service's own: the server was not asked, and has not refused anything.
 type WaitError struct {
+	// Rule is the name of the rule, and Key the key of the call.
 	Rule, Key string
 	// Wait is how long the call would have had to wait still. It is exact for a turn. For a pause it is
 	// the time until its end, behind which others may wait. For a slot it is an upper bound, or 0 if

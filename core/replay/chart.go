@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Chart has the calls over time, in columns of equal width.
+// Chart has the calls over time, in columns of equal width, the first from Start (UTC). Passed and
+// Refused have one number of calls for each column.
 type Chart struct {
 	Start        time.Time `json:"start"`
 	WidthSeconds float64   `json:"width_seconds"`
@@ -33,7 +34,8 @@ const (
 	textColour, lineColour, paper = "#333", "#ccc", "#fff"
 )
 
-// SVG returns the chart as a picture: the calls that passed, and on top of them those that were refused.
+// SVG returns the chart as an SVG document with this title as plain text: the calls that passed, and
+// on top of them those that were refused.
 func (c Chart) SVG(title string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" fill="%s">`+"\n",

@@ -26,12 +26,12 @@ type Options struct {
 	// (of the body), route (the framework's pattern), header:NAME, cookie:NAME, and value:NAME, which
 	// the functions of rules find with Request.Value("NAME").
 	Fields map[string]string
-	// Zone is that of times without a zone: UTC by default.
+	// Zone is the time zone of times that are logged without one: UTC by default.
 	Zone *time.Location
-	// ClientIP is that of the service, if the address in the log is that of a proxy. By default the
+	// ClientIP is the service's Options.ClientIP, if the address in the log is that of a proxy. By default the
 	// address in the log is the caller's.
 	ClientIP core.ClientIP
-	// Suggest, if set, is the percentage of subjects that a suggested limit never refuses, such as 99.9.
+	// Suggest, if set, is the percentage of subjects that a suggested limit never refuses, up to 100, such as 99.9; 0: no suggestions.
 	Suggest float64
 	// AllowBadLines accepts logs of which more than one line in a hundred cannot be read, and those that
 	// are cut off.
@@ -47,7 +47,7 @@ type Guard struct {
 	// Rules are the rules, each with a Name. Warn is ignored, and so are overrides, of which a log knows
 	// nothing. Functions may run several times for a call.
 	Rules []core.Rule
-	// Methods and Paths are those of the routes that the Guard is attached to, in the form of
+	// Methods and Paths name the routes that the Guard is attached to, in the form of
 	// [core.Rule]; all by default. A rule's own Methods and Paths hold beside them.
 	Methods, Paths []string
 }

@@ -57,13 +57,13 @@ type ReadLog struct {
 // BadLine is a line that could not be read, with its beginning, quoted.
 type BadLine = accesslog.BadLine
 
-// Step is a clock that went back.
+// Step is a jump of a log's clock: when it showed At (UTC), it went back by BackSeconds.
 type Step struct {
 	At          time.Time `json:"at"`
 	BackSeconds float64   `json:"back_seconds"`
 }
 
-// Minute is one minute of calls.
+// Minute has the numbers of the calls in the minute that begins at Time (UTC).
 type Minute struct {
 	Time    time.Time `json:"time"`
 	Calls   int       `json:"calls"`
@@ -106,7 +106,7 @@ type Subject struct {
 	Refused int    `json:"refused"`
 }
 
-// Missing is a field, by its name in Options.Fields, that so many calls lack.
+// Missing is a field, by its name in Options.Fields, and the number of calls that lack it.
 type Missing struct {
 	Field string `json:"field"`
 	Calls int    `json:"calls"`

@@ -128,7 +128,7 @@ func (r *Report) writeMissing(b *strings.Builder) {
 		say("%s began at the same time as another, by a clock of %v: their order is that of the log", count(r.SameTime, "call"), duration(r.ClockSeconds))
 	}
 	if r.Late > 0 {
-		say("%s stood in the log over a minute late, and count a minute late", count(r.Late, "call"))
+		say("%s were logged more than a minute late, and are decided a minute late", count(r.Late, "call"))
 	}
 	for _, s := range r.Steps {
 		say("the clock went back by %v at %s UTC; later calls are moved by that", duration(s.BackSeconds), s.At.Format(clockText))

@@ -29,7 +29,7 @@ func (e *exam) clocks() {
 		}
 	}
 	if apart := most.ahead - least.ahead; apart > farAhead {
-		e.add(Warning, "clock", nil, fmt.Sprintf("the clocks of %s and %s are %v apart: what ends on one has not ended on the other", least.addr, most.addr, apart.Round(time.Millisecond)),
+		e.add(Warning, "clock", nil, fmt.Sprintf("the clocks of %s and %s are %v apart: a window that has ended on one has not ended on the other", least.addr, most.addr, apart.Round(time.Millisecond)),
 			"synchronize the clocks of the servers")
 	} else if most.ahead.Abs() <= farAhead && least.ahead.Abs() <= farAhead {
 		e.add(OK, "clock", nil, "the clocks agree within a second", "")
