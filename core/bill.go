@@ -16,7 +16,7 @@ import (
 //
 // The methods are carried out even if the context has ended, because bills are settled when callers
 // have left; they take no longer than Options.Timeout. The error is [ErrBillUnknown] if the bill has
-// expired, [ErrBillSettled] if it was settled before, [ErrDebtExceeded] if less could be charged than
+// expired or was settled long ago, [ErrBillSettled] if it was settled before, [ErrDebtExceeded] if less could be charged than
 // was used, [ErrStore], or a *[RuleError] if a number is negative.
 type Bill struct {
 	front         *front
@@ -41,8 +41,9 @@ func (b *Bill) Add(ctx context.Context, n int) error {
 // back again. If more was used, the rest is charged now, whether it fits or not, as [Counter.Charge]
 // does.
 //
-// The bill is settled once, however many processes try. Settling it again at the same number does
-// nothing and is no error, so Settle can be repeated after [ErrStore].
+// The bill is settled once, however many processes try. Within five minutes, settling it again at the
+// same number does nothing and is no error, so Settle can be repeated after [ErrStore]. Later it is
+// [ErrBillUnknown].
 //
 // The charge of [Counter.Open] is given back first, then those of Add, the newest first. Of more than
 // 32 of these, only the newest 32 can be given back. Do not settle below the charge after a Reset of the

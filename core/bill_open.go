@@ -41,10 +41,10 @@ func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision,
 
 // WithBills returns the counter with other terms for [Counter.Open] and [Counter.Charge]. The error of
 // wrong terms is returned by the methods of the Counter.
-func (c Counter) WithBills(b Bills) Counter {
+func (c Counter) WithBills(terms BillTerms) Counter {
 	if c.handle != nil {
 		changed := *c.handle
-		changed.bills = b.filled()
+		changed.bills = terms.filled()
 		if err := changed.bills.wrong(changed.named.name); err != nil {
 			changed.wrong, changed.single = err, nil
 		}
@@ -65,7 +65,7 @@ func (c Counter) WithBills(b Bills) Counter {
 //
 // The estimate must be positive. Only the bill gives back what was charged: [Limiter.Refund]
 // of the Decision is an error. The bill is kept with the subject's counters in the store for
-// [Bills].Expires. If the call is allowed without being counted there, as for an [Unlimited] subject
+// [BillTerms].Expires. If the call is allowed without being counted there, as for an [Unlimited] subject
 // or by a [StorePolicy], then there is nothing to settle, and the methods of the bill do nothing.
 //
 // Errors are those of [Counter]. A limit by SlidingLog is a *[RuleError]. Do not use a [Pacer] with the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -98,17 +99,36 @@ func TestBillsExpireInRedis(t *testing.T) {
 	client := server.Client(t)
 	b := billing{t, newLimiter(t, core.Options{Redis: client}).MustCounter("tokens", core.PerHour(10))}
 	bill := b.open(1)
-	for _, change := range []func() error{
-		func() error { return nil },
-		func() error { return bill.Add(background, 2) },
-		func() error { return bill.Settle(background, 2) },
+	for _, test := range []struct {
+		change        func() error
+		longer, lasts time.Duration
+	}{
+		{func() error { return nil }, 5 * time.Minute, time.Hour},
+		{func() error { return bill.Add(background, 2) }, 5 * time.Minute, time.Hour},
+		{func() error { return bill.Settle(background, 2) }, 0, 5 * time.Minute},
 	} {
-		b.is(change(), nil)
+		b.is(test.change(), nil)
 		key := client.Keys(background, "*:bl1:*").Val()[0]
-		if left := client.PTTL(background, key).Val(); left <= 0 || left > time.Hour+time.Millisecond {
-			t.Errorf("%s expires in %v", key, left)
+		if left := client.PTTL(background, key).Val(); left <= test.longer || left > test.lasts+time.Millisecond {
+			t.Errorf("%s expires in %v, want at most %v", key, left, test.lasts)
 		}
 	}
+}
+
+// A settled bill soon gives back its place in the table of this process.
+func TestASettledBillGivesBackItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, core.Options{})
+		b := billing{t, limiter.MustCounter("tokens", core.PerMinute(1000))}
+		for range 100 {
+			b.is(b.open(1).Settle(background, 1), nil)
+		}
+		time.Sleep(20 * time.Minute)
+		b.left(1000)
+		if keys := limiter.Stats().Keys; keys > 50 {
+			t.Errorf("%d keys are left of settled bills and a counter", keys)
+		}
+	})
 }
 
 // A store that does not answer is another error than a bill that is gone.

@@ -6,9 +6,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Bills are the terms of a counter's costs that are known afterwards. The zero Bills have the
+// BillTerms are the terms of a counter's costs that are known afterwards. The zero BillTerms have the
 // defaults.
-type Bills struct {
+type BillTerms struct {
 	// Expires is the time in which a bill can be settled: 1 s to 366 days, by default an hour. A bill
 	// that is not settled by then stays at what it was charged.
 	Expires time.Duration
@@ -23,7 +23,7 @@ type Bills struct {
 }
 
 // filled returns the terms with their defaults filled in.
-func (b Bills) filled() Bills {
+func (b BillTerms) filled() BillTerms {
 	if b.Expires == 0 {
 		b.Expires = time.Hour
 	}
@@ -34,7 +34,7 @@ func (b Bills) filled() Bills {
 }
 
 // wrong returns what is wrong with filled terms, or nil.
-func (b Bills) wrong(name string) error {
+func (b BillTerms) wrong(name string) error {
 	switch {
 	case b.Expires < time.Second || b.Expires > algorithm.MaxWindow*time.Microsecond:
 		return &RuleError{Rule: name, Field: "Expires", Value: b.Expires, Why: "must be 1s to 8784h"}

@@ -170,7 +170,7 @@ func TestAnEstimateIsNeverRefusedForEver(t *testing.T) {
 		_, _, err := b.Open(background, "s", 11)
 		b.is(err, core.ErrCostExceedsLimit)
 		for _, overrides := range []bool{false, true} {
-			if b.Counter = b.WithBills(core.Bills{MaxEstimate: 0.25}); overrides {
+			if b.Counter = b.WithBills(core.BillTerms{MaxEstimate: 0.25}); overrides {
 				b.Counter = b.WithOverrides()
 			}
 			bill := b.open(math.MaxInt)
@@ -183,7 +183,7 @@ func TestAnEstimateIsNeverRefusedForEver(t *testing.T) {
 // The part of a settlement above the bound of the debt is reported and counted; the rest is charged.
 func TestABillExceedsTheDebt(t *testing.T) {
 	onBillings(t, func(b billing, limiter *core.Limiter) {
-		b.Counter = b.WithBills(core.Bills{MaxDebt: 0.5})
+		b.Counter = b.WithBills(core.BillTerms{MaxDebt: 0.5})
 		bill := b.open(5)
 		b.is(bill.Settle(background, 18), core.ErrDebtExceeded)
 		b.left(0, 82)
@@ -198,7 +198,7 @@ func TestABillExceedsTheDebt(t *testing.T) {
 // Wrong terms and numbers are errors, and change nothing.
 func TestWrongBills(t *testing.T) {
 	onBillings(t, func(b billing, limiter *core.Limiter) {
-		for _, terms := range []core.Bills{
+		for _, terms := range []core.BillTerms{
 			{Expires: time.Millisecond}, {Expires: 367 * 24 * time.Hour}, {MaxDebt: -1}, {MaxDebt: 10.1}, {MaxDebt: math.NaN()},
 			{MaxEstimate: -0.1}, {MaxEstimate: 1.1}, {MaxEstimate: math.NaN()},
 		} {
@@ -213,7 +213,7 @@ func TestWrongBills(t *testing.T) {
 			"no subject": func() (*core.Bill, core.Decision, error) { return b.Open(background, "", 1) },
 			"a log":      func() (*core.Bill, core.Decision, error) { return log.Open(background, "s", 1) },
 			"the zero Counter": func() (*core.Bill, core.Decision, error) {
-				return core.Counter{}.WithBills(core.Bills{}).Open(background, "s", 1)
+				return core.Counter{}.WithBills(core.BillTerms{}).Open(background, "s", 1)
 			},
 		} {
 			if bill, _, err := open(); bill != nil || !isWrong(err) {

@@ -22,7 +22,7 @@ type handle struct {
 	single  *ruleLimit // the only limit, if a call needs no look at others or at the policy
 	accepts func(*Limit) string
 	policy  StorePolicy
-	bills   Bills
+	bills   BillTerms
 	wrong   error // why the handle cannot have overrides, or such bills
 }
 
@@ -35,7 +35,7 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts, bills: Bills{}.filled()}
+	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts, bills: BillTerms{}.filled()}
 	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name)}
 	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
 	h.counted = engine.Rule{Name: h.named.name}

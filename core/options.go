@@ -48,9 +48,10 @@ type Options struct {
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000. A call needs one for each limit and ban of its rules.
-	// Without Redis, a threshold that was reported takes a place as well. If one call needs more than
-	// MaxKeys, the process keeps that many. Danger: beyond this number,
-	// the counters that were not used for longest are forgotten, and start afresh.
+	// Without Redis, a threshold that was reported takes a place as well, and so does a bill until it
+	// expires, or for five minutes after it was settled. If one call needs more than MaxKeys, the
+	// process keeps that many. Danger: beyond this number, the counters that were not used for longest
+	// are forgotten, and start afresh.
 	MaxKeys int
 
 	// Identify returns the user who calls. Rules with NeedLogin require it. See BearerToken,

@@ -55,13 +55,16 @@ func StreamClientInterceptor(turns *outgoing.Turns) grpc.StreamClientInterceptor
 				turn.Release()
 			}
 		}()
+		finished, finish := context.WithCancel(context.Background())
+		turn.ReleaseAfter(finished) // in a goroutine of its own: gRPC holds a lock when a stream finishes
+		// The context of the stream would say the same, but asking for it ends retries.
+		options = append(slices.Clip(options), grpc.OnFinish(func(error) { finish() }))
 		stream, err := open(ctx, of, conn, method, options...)
 		if err != nil {
 			report(turn, err, nil)
 			return nil, err
 		}
 		opened = true
-		turn.ReleaseAfter(stream.Context()) // which ends with the stream
 		return &clientStream{stream, turn, of.ServerStreams}, nil
 	}
 }

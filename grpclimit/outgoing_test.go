@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,21 +197,27 @@ func TestALargeMessageIsNoRefusal(t *testing.T) {
 	}
 }
 
-// The attempts of a retry policy share a turn, obey the pushback themselves, and end in one report.
+// The attempts of a retry policy share a turn, obey the pushback themselves, and end in one report, of
+// streams too.
 func TestARetryPolicy(t *testing.T) {
-	attempts := 0
+	for name, call := range kinds {
+		t.Run(name, func(t *testing.T) { retried(t, call) })
+	}
+}
+
+func retried(t *testing.T, call invoke) {
+	var attempts atomic.Int64
 	addr := serveAll(t, func(s grpc.ServerStream) error {
-		attempts++
 		of := reply{code: codes.ResourceExhausted, pushback: "1"}
-		if attempts == 3 {
+		if attempts.Add(1) == 3 {
 			of = reply{code: codes.ResourceExhausted, pushback: "-1", retry: time.Minute}
 		}
 		return of.send(s)
 	})
 	conn, turns := takingTurns(t, addr, outgoing.Rule{InFlight: 1, MaxWait: time.Second}, grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}],
 		"retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]}`))
-	if _, err := unary(context.Background(), conn, "/a.B/C"); status.Code(err) != codes.ResourceExhausted || attempts != 3 {
-		t.Errorf("after %d attempts: %v", attempts, err)
+	if _, err := call(context.Background(), conn, "/a.B/C"); status.Code(err) != codes.ResourceExhausted || attempts.Load() != 3 {
+		t.Errorf("after %d attempts: %v", attempts.Load(), err)
 	}
 	if s := turns.Stats(); s.Sent != 1 || s.Refused != 1 || s.Pauses != 1 {
 		t.Errorf("the counts are %+v", s)

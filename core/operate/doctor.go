@@ -32,7 +32,10 @@ type Finding struct {
 // second, writes a probe that lasts five seconds, and reads the names of up to 100,000 keys of each
 // server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
 // +config|get, +scan, +acl|whoami and in a cluster +cluster|info; without them, a note says what is not
-// known. The error is a *[core.RuleError] for a Limiter that was never made.
+// known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
+// real calls, so use a Limiter of its own in a service.
+//
+// The error is a *[core.RuleError] for a Limiter that was never made.
 func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	if err := o.made(); err != nil {
 		return nil, err

@@ -20,12 +20,7 @@ func answerOf(r *http.Response, vendor []Quota, now time.Time) (a Answer) {
 	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
 		now = date // whatever the server's clock shows
 	}
-	for _, value := range r.Header.Values("Retry-After") {
-		a.Wait = max(a.Wait, waitIn(value, now))
-	}
-	for _, value := range r.Header.Values("Retry-After-Ms") {
-		a.Wait = max(a.Wait, milliseconds(value))
-	}
+	a.Wait = retryAfter(r, now)
 	a.Refused = refuses(r.StatusCode, a.Wait > 0)
 	exhausted := time.Duration(0)
 	for _, q := range append(vendor[:len(vendor):len(vendor)], usualQuotas...) {
@@ -37,6 +32,21 @@ func answerOf(r *http.Response, vendor []Quota, now time.Time) (a Answer) {
 	a.Refused = a.Refused || refuses(r.StatusCode, exhausted > 0)
 	a.Wait = max(a.Wait, exhausted)
 	return a
+}
+
+// retryAfter returns the wait of Retry-After and Retry-After-Ms. After a redirect, and with the status
+// that the work is not done yet, it is about that one request, and no reason for others to wait.
+func retryAfter(r *http.Response, now time.Time) (wait time.Duration) {
+	if r.StatusCode == http.StatusAccepted || r.StatusCode >= 300 && r.StatusCode < 400 {
+		return 0
+	}
+	for _, value := range r.Header.Values("Retry-After") {
+		wait = max(wait, waitIn(value, now))
+	}
+	for _, value := range r.Header.Values("Retry-After-Ms") {
+		wait = max(wait, milliseconds(value))
+	}
+	return wait
 }
 
 // refuses reports whether a status is that of a call beyond a limit. Servers send 403 and 503 for

@@ -39,6 +39,8 @@ func TestHints(t *testing.T) {
 		"503 with a wait":                  {503, []string{"Retry-After", "5"}, true, 5 * second},
 		"503 without":                      {503, nil, false, 0},
 		"a delay with status 200":          {200, []string{"Retry-After", "5"}, false, 5 * second},
+		"when to ask for a result":         {202, []string{"Retry-After", "15"}, false, 0},
+		"when to follow a redirect":        {303, []string{"Retry-After", "15"}, false, 0},
 		"GitHub's second limit":            {403, []string{"Retry-After", "60", "X-RateLimit-Remaining", "4000", "X-RateLimit-Reset", unix}, true, 60 * second},
 		"GitHub's first limit":             {403, []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", unix}, true, 30 * second},
 		"a 403 with calls left":            {403, []string{"X-RateLimit-Remaining", "7", "X-RateLimit-Reset", unix}, false, 0},

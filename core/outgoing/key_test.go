@@ -2,8 +2,12 @@ package outgoing
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 func TestByCredential(t *testing.T) {
@@ -55,5 +59,37 @@ func TestAccountsOfSignedRequests(t *testing.T) {
 		if got := account(credential); got != want {
 			t.Errorf("%s: the account is %q, want %q", credential, got, want)
 		}
+	}
+}
+
+// A further pace takes the place of one that no longer counts, or of one other.
+func TestPacesAreBounded(t *testing.T) {
+	slow, own := new(engine.Limit), new(engine.Limit)
+	var p paces
+	for i := range maxPaces + 5 {
+		p.set(strconv.Itoa(i), slow)
+	}
+	if p.set("4", slow); len(p.byKey) != maxPaces || p.of("4", own) != slow || p.of(strconv.Itoa(maxPaces+4), own) != slow {
+		t.Errorf("%d keys have a pace", len(p.byKey))
+	}
+	for _, of := range p.byKey {
+		of.ends = time.Time{}
+	}
+	if p.set("new", slow); len(p.byKey) != 1 || p.of("4", own) != own {
+		t.Errorf("%d keys have a pace once all others have ended", len(p.byKey))
+	}
+}
+
+// Of several pauses that began without the store, the latest end is recorded, and that a call was
+// refused.
+func TestUnrecordedPausesAreJoined(t *testing.T) {
+	var u unrecorded
+	first, again := u.add("key", time.Hour, false), u.add("key", time.Minute, true)
+	joined := u.of("key")
+	if !first || again || !joined.refused || time.Until(joined.ends) < 30*time.Minute {
+		t.Errorf("%v, %v, %+v", first, again, joined)
+	}
+	if u.remove("key", unrecordedPause{ends: joined.ends}) || !u.remove("key", joined) || u.of("key") != (unrecordedPause{}) {
+		t.Error("a pause that changed meanwhile was removed, or one that did not was kept")
 	}
 }

@@ -117,3 +117,17 @@ func TestARedisThatCannotWriteIsNotAskedOverAndOver(t *testing.T) {
 		})
 	}
 }
+
+// The answer to a probe does not wait for a Redis that hangs: it came from another server.
+func TestTheAnswerToAProbeDoesNotWaitForRedis(t *testing.T) {
+	server := redistest.Start(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
+	turns := newTurns(t, limiter, outgoing.Rule{})
+	call(t, turns, alice, refused(time.Second))
+	probe := take(t, turns, alice)
+	server.Stop()
+	defer server.Continue()
+	if probe.Answered(outgoing.Answer{}); len(limiter.Stats().StoreErrors) > 0 {
+		t.Error("the answer waited until the store had failed")
+	}
+}

@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -85,10 +86,31 @@ func (p *paces) of(key string, own *engine.Limit) *engine.Limit {
 func (p *paces) set(key string, limit *engine.Limit) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byKey == nil || len(p.byKey) >= maxPaces {
+	if p.byKey == nil {
 		p.byKey = make(map[string]*pace)
 	}
+	if p.byKey[key] == nil && len(p.byKey) >= maxPaces {
+		p.makeRoom(time.Now())
+	}
 	p.byKey[key] = &pace{limit, time.Now().Add(paceLasts)}
+}
+
+// makeRoom forgets the paces that no longer count, or one if all do.
+func (p *paces) makeRoom(now time.Time) {
+	maps.DeleteFunc(p.byKey, func(_ string, of *pace) bool { return !now.Before(of.ends) })
+	for key := range p.byKey {
+		if len(p.byKey) >= maxPaces {
+			delete(p.byKey, key)
+		}
+		return
+	}
+}
+
+// forget lets a key have the rule's own limit.
+func (p *paces) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byKey, key)
 }
 
 // adapt lowers the pace of a key to what the server says it allows, but never raises it above the
@@ -112,7 +134,7 @@ func (t *Turns) adapt(key string, policies []policy) {
 	if scale < 1 {
 		t.paces.set(key, slowed(own, scale, policies))
 	} else if t.paces.of(key, own) != own {
-		t.paces.set(key, own)
+		t.paces.forget(key)
 	}
 }
 

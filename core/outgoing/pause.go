@@ -23,7 +23,7 @@ func (t *Turns) pause(key string, a Answer) {
 }
 
 func (t *Turns) record(key string, p *algorithm.Pause) {
-	if lasts, err := t.tryToRecord(key, p); err != nil && t.unrecorded.add(key, lasts) {
+	if lasts, err := t.tryToRecord(key, p); err != nil && t.unrecorded.add(key, lasts, p.Refused) {
 		t.recordSoon(key, *p)
 	}
 }
@@ -53,14 +53,15 @@ func (t *Turns) recordSoon(key string, p algorithm.Pause) {
 
 // recordAgain records what is left of a pause that only this process knows.
 func (t *Turns) recordAgain(key string, p algorithm.Pause) {
-	end := t.unrecorded.end(key)
-	if p.Span = time.Until(end).Microseconds(); p.Span > 0 {
+	pause := t.unrecorded.of(key)
+	p.Refused = pause.refused
+	if p.Span = time.Until(pause.ends).Microseconds(); p.Span > 0 {
 		if _, err := t.tryToRecord(key, &p); err != nil {
 			t.recordSoon(key, p)
 			return
 		}
 	}
-	if !t.unrecorded.remove(key, end) {
+	if !t.unrecorded.remove(key, pause) {
 		t.recordSoon(key, p)
 	}
 }

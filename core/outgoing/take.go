@@ -103,18 +103,22 @@ func (a *attempt) reserve() error {
 	return nil
 }
 
-// returnTurn gives back a turn that is not used, as far as nobody waits behind it. If err says that the
-// call is over, it does so in the background. It returns err.
+// returnTurn gives back a turn that is not used, as far as nobody waits behind it. A call that is to
+// take another turn waits until that is done, but no longer than it waits for turns. If err says that
+// the call is over, it does not wait. returnTurn returns err.
 func (a *attempt) returnTurn(err error) error {
 	unused := a.turn
+	if unused.Cost == 0 {
+		return err
+	}
 	a.turn = algorithm.Charge{}
-	giveBack := func() { _ = a.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused}) }
-	switch {
-	case unused.Cost == 0:
-	case err != nil:
-		a.parts.Store.InBackground(giveBack)
-	default:
-		giveBack()
+	done := make(chan struct{})
+	a.parts.Store.InBackground(func() {
+		defer close(done)
+		_ = a.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused})
+	})
+	if err == nil {
+		_ = a.sleep(time.Until(a.until), done) // the next step notices that the time is over
 	}
 	return err
 }

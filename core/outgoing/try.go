@@ -28,7 +28,7 @@ const (
 // try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
 // the turn, or why the call cannot be sent now. Then the call holds nothing.
 func (a *attempt) try() (*Turn, *obstacle, error) {
-	if left := time.Until(a.unrecorded.end(a.key)); left > 0 {
+	if left := time.Until(a.unrecorded.of(a.key).ends); left > 0 {
 		return nil, &obstacle{byPause, left}, a.returnTurn(nil)
 	}
 	q := a.question(a.turn.Cost == 0 && !a.unpaced)
@@ -44,7 +44,7 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 	}
 	if q.isAfterPause() {
 		if held, err := a.probe(turn); err != nil || held != nil {
-			turn.slot.release()
+			a.parts.Store.InBackground(turn.slot.release)
 			return nil, held, a.returnTurn(err)
 		}
 	}

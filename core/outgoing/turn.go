@@ -68,12 +68,14 @@ func (t *Turn) answer(key string, a Answer) {
 	if !first || t.probe.Cost == 0 {
 		return
 	}
-	if !a.Refused {
-		t.turns.answeredAgain(t.key)
-	}
-	if !released {
-		t.freePlace()
-	}
+	t.turns.parts.Store.InBackground(func() { // the caller need not wait for it
+		if !a.Refused {
+			t.turns.answeredAgain(t.key)
+		}
+		if !released {
+			t.freePlace()
+		}
+	})
 }
 
 // Release ends the call, and gives its slot back. It does nothing the second time. It returns within

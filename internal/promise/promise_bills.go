@@ -40,11 +40,11 @@ func BillsAreExact(t *testing.T, e Engine) {
 	})
 }
 
-// expires is the Bills.Expires of this file.
+// expires is the BillTerms.Expires of this file.
 const expires = 90 * time.Minute
 
 func (c counter) billing() core.Counter {
-	return c.limiter.MustCounter(c.name, c.limit).WithBills(core.Bills{Expires: expires})
+	return c.limiter.MustCounter(c.name, c.limit).WithBills(core.BillTerms{Expires: expires})
 }
 
 // open opens a bill.

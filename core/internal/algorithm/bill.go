@@ -3,6 +3,10 @@ package algorithm
 // maxAdditions is how many additions to a bill can be given back; see bill_settle.lua.
 const maxAdditions = 32
 
+// SettledLife is for how long a settled bill is kept, in microseconds, so that settling it again is
+// recognized. It is short, because settled bills take the place of counters.
+const SettledLife = 5 * 60 * 1_000_000
+
 // BillTag is the short name of bills and the version of their form, as in keys.
 const BillTag = "bl1"
 
@@ -100,7 +104,7 @@ func (b *Bill) Change(s *State, c BillChange, now int64, counters BillCounters) 
 		for i := range b.Charges {
 			b.settleAt(i, r, c.Permits, counters, &a)
 		}
-		*r = billRecord{ends: r.ends, settled: true, used: c.Permits}
+		*r = billRecord{ends: min(r.ends, now+SettledLife), settled: true, used: c.Permits}
 	default:
 		r.add(c.Permits, now, counters, &a)
 	}

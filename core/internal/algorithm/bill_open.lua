@@ -14,7 +14,7 @@
 --           settled, otherwise 0; I7 permits used, of a settled bill. If it is not settled, I7 permits
 --           charged for each counter; then for each addition, the oldest first, I7 when
 --           (microseconds), and for each counter I7 permits charged and I7 position of the charge
--- keeps     a bill is forgotten when its time is over, settled or not
+-- keeps     a bill is forgotten when its time is over, and earlier if it is settled
 local bill, count = KEYS[#KEYS], ARGV[2] + 0
 local reply = decide({unpack(KEYS, 1, #KEYS - 1)}, {unpack(ARGV, 4)})
 

@@ -15,11 +15,11 @@
 --           many permits exceed the bound of the debt of some counter; how many permits of buckets may
 --           have counted still, but were not given back. Now alone: as in decide.lua
 -- state     bill_open.lua has the form of a bill
--- keeps     a bill is settled once. Nothing is written before all states are found sound. Of more than
+-- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written before all states are found sound. Of more than
 --           32 additions, only the newest 32 can be given back
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local max_additions = 32
+local max_additions, settled_life = 32, 5 * 60 * 1000000
 local count, bill = #KEYS - 1, KEYS[#KEYS]
 local settles, amount, opened, estimate = ARGV[1] == '1', ARGV[2] + 0, ARGV[4] + 0, ARGV[5] + 0
 
@@ -92,6 +92,7 @@ if settles then
   for i = 1, count do
     if amount > charged[i] then charge(i, amount - charged[i]) else give_back_of_bill(i, charged[i] - amount) end
   end
+  ends = math.min(ends, now + settled_life)
   record = struct.pack('<I7I1I7', ends, 1, amount)
 else
   local heads, addition = {struct.pack('<I7I1I7', ends, 0, 0)}, {struct.pack('<I7', now)}
@@ -103,5 +104,5 @@ else
   if #additions > max_additions * size then additions = string.sub(additions, size + 1) end
   record = table.concat(heads) .. additions
 end
-redis.call('SET', bill, record, 'KEEPTTL')
+redis.call('SET', bill, record, 'PXAT', math.floor(ends / 1000) + 1)
 return {now, 1, 0, above, lost}

@@ -1,7 +1,7 @@
 // Package doctor examines a Redis that holds limits: whether it keeps what it is given, who may do what
 // there, and how fast it answers. It sends ordinary commands through the service's own client, each
-// bounded in time, so that a server which hangs is a finding too. The only key that it writes is a probe
-// which expires after five seconds.
+// bounded in time, so that a server which hangs is a finding too. The only keys that it writes are a
+// probe which expires after five seconds, and the counters of the calls that it decides.
 package doctor
 
 import (

@@ -39,6 +39,9 @@ func (s *Store) Settle(_ context.Context, b *algorithm.Bill, change algorithm.Bi
 	bill := *state // charging may move the entry
 	a = b.Change(&bill, change, c.t.now, c)
 	s.refundsLost.Add(uint64(a.Lost))
+	if e, _ := s.shard(hash).lookUp(b.Key, tag(hash)); e != nil && change.Settle {
+		e.freshAt = min(e.freshAt, c.t.awake+algorithm.SettledLife)
+	}
 	return a, nil
 }
 
