@@ -24,7 +24,7 @@ const (
 var errFound = errors.New("something was found")
 
 // errNoAnswer is the error of a command that has printed that Redis did not answer.
-var errNoAnswer = errors.New("Redis did not answer")
+var errNoAnswer = errors.New("no answer from Redis")
 
 // usageError says what is wrong with the arguments of a command.
 type usageError struct {
