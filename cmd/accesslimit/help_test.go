@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -27,6 +28,23 @@ func TestHelpFitsAScreen(t *testing.T) {
 		}
 		if c.Name != "accesslimit" && !strings.Contains(out.String(), "Example:\n    accesslimit "+c.Name) {
 			t.Errorf("%s: no example in\n%s", c.Name, &out)
+		}
+	}
+}
+
+// Every command is run by a script, as a user would.
+func TestEveryCommandIsRun(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := ""
+	for _, script := range scripts {
+		run += read(t, script)
+	}
+	for _, c := range newApp().Commands {
+		if !strings.Contains(run, "\nexec accesslimit "+c.Name) {
+			t.Errorf("no script runs %s", c.Name)
 		}
 	}
 }

@@ -14,17 +14,17 @@ type Options struct {
 	// Guards are the rules, as the service attaches them. A call passes the Guards in this order, until
 	// one refuses it. At least one is required.
 	Guards []Guard
-	// Format is the form of the lines: common, combined, vhost_combined, traefik_common, caddy, traefik,
-	// envoy, json, or a log_format of nginx, also with the directive around it. By default, it is found
-	// out for each log from its first 50 lines. The format json has one object a line, with the names of
-	// nginx's variables; Fields can name others.
+	// Format is the form of the lines: common, combined, vhost_combined, traefik_common, envoy_text,
+	// istio_text, caddy, traefik, envoy, json, a log_format of nginx, also with the directive around it,
+	// or a format string of Envoy. By default, it is found out for each log from its first 50 lines. The
+	// format json has one object a line, with the names of nginx's variables; Fields can name others.
 	Format string
 	// Fields say from where in a line a field is read, in place of what the format says: a variable of
-	// the log_format, or a path of names in JSON, such as request.headers.X-Tenant. The fields are time
-	// (when the line was written), start (when the call began), seconds, milliseconds and nanoseconds
-	// (how long it took), address, user, method, uri, request (a whole request line), host, status, size
-	// (of the body), route (the framework's pattern), header:NAME, cookie:NAME, and value:NAME, which
-	// the functions of rules find with Request.Value("NAME").
+	// the log_format, an operator of Envoy, or a path of names in JSON, such as request.headers.X-Tenant.
+	// The fields are time (when the line was written), start (when the call began), seconds, milliseconds
+	// and nanoseconds (how long it took), address, user, method, uri, request (a whole request line),
+	// host, status, size (of the body), route (the framework's pattern), header:NAME, cookie:NAME, and
+	// value:NAME, which the functions of rules find with Request.Value("NAME").
 	Fields map[string]string
 	// Zone is the time zone of times that are logged without one: UTC by default.
 	Zone *time.Location

@@ -19,12 +19,13 @@ type Format struct {
 }
 
 // patterns are the forms of lines in text that have a name.
-var patterns = map[string]string{
-	"common":         `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent`,
-	"combined":       `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`,
-	"vhost_combined": `$host $remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`,
-	"traefik_common": `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
-		`$count "$router" "$server" ${request_milliseconds}ms`,
+var patterns = map[string]namedPattern{
+	"common":         {text: `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent`},
+	"combined":       {text: `$remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`},
+	"vhost_combined": {text: `$host $remote_addr $ident $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"`},
+	"traefik_common": {text: `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
+		`$count "$router" "$server" ${request_milliseconds}ms`},
+	"envoy_text": envoyText, "istio_text": istioText,
 }
 
 // objects are the forms of lines in JSON that have a name, with the paths of their fields. A proxy whose
@@ -41,7 +42,7 @@ var objects = map[string]jsonFormat{
 	}, prefix: "request_"},
 	"envoy": {paths: map[string][]string{
 		"start": {"start_time"}, "milliseconds": {"duration"}, "address": {"downstream_remote_address", "downstream_remote_address_without_port"},
-		"method": {"method", "req_method", "request_method", ":method"}, "uri": {"path", "x-envoy-original-path", "request_path", ":path"},
+		"method": {"method", "req_method", "request_method", ":method"}, "uri": {"path", "x-envoy-original-path", "x-envoy-origin-path", "request_path", ":path"},
 		"host": {"authority", ":authority"}, "status": {"response_code"}, "size": {"bytes_received"},
 		"header:X-Forwarded-For": {"x_forwarded_for", "x-forwarded-for"}, "header:User-Agent": {"user_agent", "user-agent"},
 	}},
@@ -65,11 +66,11 @@ func nginxPaths() map[string][]string {
 }
 
 // inOrder are the names of all formats, in the order in which they are tried.
-var inOrder = []string{"traefik_common", "vhost_combined", "combined", "common", "caddy", "traefik", "envoy", "json"}
+var inOrder = []string{"traefik_common", "vhost_combined", "combined", "common", "istio_text", "envoy_text", "caddy", "traefik", "envoy", "json"}
 
-// ParseFormat reads a format: its name, an nginx log_format, or "" for one that is found out. fields says
-// from which variable, or from which path in JSON, a field is read; it takes the place of what the
-// format says of that field.
+// ParseFormat reads a format: its name, an nginx log_format, a format string of Envoy, or "" for one that
+// is found out. fields says from which variable, or from which path in JSON, a field is read; it takes
+// the place of what the format says of that field.
 func ParseFormat(text string, fields map[string]string) (Format, error) {
 	f := Format{name: text, fields: make(map[field][]string, len(fields))}
 	for name, from := range fields {
@@ -80,7 +81,7 @@ func ParseFormat(text string, fields map[string]string) (Format, error) {
 		case from == "":
 			return f, fmt.Errorf("field %q is read from nothing", name)
 		}
-		f.fields[parsed] = []string{strings.TrimPrefix(from, "$")}
+		f.fields[parsed] = []string{strings.Trim(strings.TrimPrefix(from, "$"), "%")}
 	}
 	if text == "" {
 		return f, nil
@@ -91,18 +92,18 @@ func ParseFormat(text string, fields map[string]string) (Format, error) {
 // named returns the format of a name, or of a log_format, with the same fields.
 func (f Format) named(text string) (Format, error) {
 	object, isJSON := objects[text]
-	form, isText := patterns[text]
+	own, isText := patterns[text]
 	f.name = text
 	switch {
 	case isJSON:
 		f.parser = object.parser(f.fields)
 		return f, nil
-	case !isText && !strings.Contains(text, "$"):
-		return f, fmt.Errorf("there is no format %q: the formats are %s, or a log_format of nginx", text, strings.Join(inOrder, ", "))
+	case !isText && !strings.ContainsAny(text, "$%"):
+		return f, fmt.Errorf("there is no format %q: the formats are %s, or a log_format of nginx or Envoy", text, strings.Join(inOrder, ", "))
 	case !isText:
-		form = text
+		own.text = text
 	}
-	p, err := parsePattern(form, f.fields)
+	p, err := parsePattern(own.text, own.with(f.fields))
 	if err != nil {
 		return f, err
 	}

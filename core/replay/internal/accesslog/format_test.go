@@ -57,6 +57,14 @@ func TestFormats(t *testing.T) {
 			"2026-11-22T10:00:01.123456 PUT /v1/x?y=2 host=example.com user= from=10.0.0.1 status=404 size=3 took=1500"},
 		{"envoy", "", `{"authority":"httpbin:8000","bytes_received":0,"downstream_remote_address":"[2001:db8::1]:37652","duration":4,"method":"GET","path":"/status/418","protocol":"HTTP/1.1","response_code":418,"response_flags":"-","start_time":"2026-11-22T10:00:01.409Z","upstream_host":null,"x_forwarded_for":"192.0.2.9"}`,
 			"2026-11-22T10:00:01.409000 GET /status/418 host=httpbin:8000 user= from=2001:db8::1 status=418 size=0 took=4000"},
+		{"envoy_text", "", `[2026-11-22T10:00:01.310Z] "POST /api/v1/locations?a HTTP/2" 204 - 154 0 226 100 "203.0.113.9, 10.0.35.28" "curl" "cc21d9b0" "locations:80" "tcp://10.0.2.1:80"`,
+			"2026-11-22T10:00:01.310000 POST /api/v1/locations?a host=locations:80 user= from=10.0.35.28 status=204 size=154 took=226000"},
+		{"istio_text", "", `[2026-11-22T10:00:01.456Z] "GET /orders HTTP/1.1" 503 UC via_upstream - "-" 156 91 30004 - "-" "curl" "f47ac10b" "orders.test" "10.244.3.12:80" outbound|80||orders.test 10.244.1.5:54321 10.96.45.67:80 10.244.1.9:33210 - default`,
+			"2026-11-22T10:00:01.456000 GET /orders host=orders.test user= from=10.244.1.9 status=503 size=156 took=30004000"},
+		{"a format string of Envoy", `[%START_TIME(%s.%3f)%] %REQ(:METHOD)% %REQ(:PATH):100% "%REQUEST_HEADER(:AUTHORITY)%" %RESPONSE_CODE% %DOWNSTREAM_REMOTE_ADDRESS%\n`, `[1795341601.250] GET /a\x22\ "a\" 200 [2001:db8::1]:443`,
+			`2026-11-22T10:00:01.250000 GET /a\x22\ host=a\ user= from=2001:db8::1 status=200 size=-1 took=0`},
+		{"envoy gateway", "", `{":authority":"a.test","bytes_received":494,"downstream_remote_address":"10.244.0.1:51997","duration":74,"method":"POST","response_code":200,"start_time":"2026-11-22T10:00:01.409Z","x-envoy-origin-path":"/api/query"}`,
+			"2026-11-22T10:00:01.409000 POST /api/query host=a.test user= from=10.244.0.1 status=200 size=494 took=74000"},
 		{"json", "", `{"time_iso8601":"2026-11-22T11:00:01+01:00","remote_addr":"192.0.2.1","request":"GET /j HTTP/1.1","status":"200","request_time":"0.100"}`,
 			"2026-11-22T10:00:01.000000 GET /j host= user= from=192.0.2.1 status=200 size=-1 took=100000"},
 		{"log_format", `$host [$msec] ${request_method} "$request_uri" $status $request_time $remote_addr`, `a.example [1795341601.250] GET "/p" 200 0.050 192.0.2.1`,
@@ -97,6 +105,11 @@ func TestFieldsFromElsewhere(t *testing.T) {
 	if err != nil || len(calls) != 1 || !strings.Contains(calls[0], "GET /flat host= user= from=192.0.2.1") {
 		t.Error(calls, err)
 	}
+	envoy := `[2026-11-22T10:00:01.310Z] "GET / HTTP/2" 200 - 0 0 2 1 "203.0.113.9, 10.0.35.28" "192.0.2.7" "alice" "a.test" "-"`
+	f, err = ParseFormat("envoy_text", map[string]string{"user": "%REQ(X-REQUEST-ID)%", "address": "REQ(USER-AGENT)"})
+	if err != nil || f.parse(envoy, &p, &c) != nil || fmt.Sprintln(c.User, c.Address, c.Named("header", "X-Forwarded-For")) != "alice 192.0.2.7 [203.0.113.9, 10.0.35.28]\n" {
+		t.Errorf("%+v %v", c, err)
+	}
 	combined := `192.0.2.1 - - [22/Nov/2026:00:00:01 +0000] "GET / HTTP/1.1" 200 5 "-" "alice"`
 	calls, _, err = read(t, combined, "", map[string]string{"user": "$http_user_agent"})
 	if err != nil || len(calls) != 1 || !strings.Contains(calls[0], "user=alice") {
@@ -112,7 +125,7 @@ func TestWrongFormats(t *testing.T) {
 	}{
 		{"apache", nil, `no format "apache"`},
 		{"$a$b", nil, "nothing separates $a"},
-		{"$remote_addr", map[string]string{"user": "who"}, "no variable $who"},
+		{"$remote_addr", map[string]string{"user": "who"}, `no variable "who"`},
 		{"json", map[string]string{"users": "u"}, `no field "users"`},
 		{"json", map[string]string{"header": "u"}, `no field "header"`},
 		{"json", map[string]string{"user": ""}, "is read from nothing"},

@@ -45,6 +45,7 @@ func FuzzFormats(f *testing.F) {
 func FuzzLogFormat(f *testing.F) {
 	f.Add(`$remote_addr "$request" $status`, `192.0.2.1 "GET / HTTP/1.1" 200`)
 	f.Add(`log_format m '$time_local' '$x';`, `\`)
+	f.Add(`[%START_TIME(%s)%] %REQ(A?:PATH):9% %REQ()%\n`, `[1] /\ `)
 	f.Fuzz(func(t *testing.T, form, text string) {
 		format, err := ParseFormat(form, nil)
 		if err != nil || format.parser == nil {

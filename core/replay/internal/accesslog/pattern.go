@@ -8,11 +8,27 @@ import (
 	"strings"
 )
 
-// pattern is the form of a line as nginx's log_format describes it: values between fixed texts.
+// pattern is the form of a line as nginx's log_format or a format string of Envoy describes it: values
+// between fixed texts.
 type pattern struct {
 	start  string // the text before the first value
 	values []value
 	open   bool // a line may go on behind the pattern
+	raw    bool // values are written as they are, as Envoy does: a backslash escapes nothing
+}
+
+// namedPattern is a pattern that has a name. fields are those that its own variables do not say.
+type namedPattern struct {
+	text   string
+	fields map[field][]string
+}
+
+// with returns the fields of the pattern, and others that take the place of those.
+func (n namedPattern) with(others map[field][]string) map[field][]string {
+	all := make(map[field][]string)
+	maps.Copy(all, n.fields)
+	maps.Copy(all, others)
+	return all
 }
 
 // value is a part of a line, up to the text that ends it. The last one may have none.
@@ -21,33 +37,41 @@ type value struct {
 	end    string
 }
 
-var variable = regexp.MustCompile(`\$\{\w+\}|\$\w+`)
+var variable = regexp.MustCompile(`\$\{\w+\}|\$\w+|%[A-Z_0-9]+(?:\([^)]*\)(?::\d+)?)?%`)
 
-// parsePattern reads a log_format. fields has the names of variables that say further things, or other
-// things than nginx's own variables do.
+// parsePattern reads a log_format, or a format string of Envoy. fields has the names of variables that
+// say further things, or other things than the proxy's own variables do.
 func parsePattern(text string, fields map[field][]string) (*pattern, error) {
 	text = directiveText(text)
 	found := variable.FindAllStringIndex(text, -1)
 	if found == nil {
 		return nil, fmt.Errorf("the format %.80q has no variables such as $remote_addr", text)
 	}
-	p, unused := &pattern{start: text[:found[0][0]]}, fieldsByName(fields)
+	p, unused := &pattern{start: text[:found[0][0]], raw: text[found[0][0]] == '%'}, fieldsByName(fields)
 	for i, at := range found {
-		name, end := strings.Trim(text[at[0]:at[1]], "${}"), len(text)
+		name, end := variableName(text[at[0]:at[1]]), len(text)
 		if i+1 < len(found) {
 			end = found[i+1][0]
 		}
 		v := value{end: text[at[1]:end], fields: fieldsOf(name, fields)}
 		if v.end == "" && i+1 < len(found) {
-			return nil, fmt.Errorf("nothing separates $%s from the variable behind it", name)
+			return nil, fmt.Errorf("nothing separates %s from the variable behind it", text[at[0]:at[1]])
 		}
 		p.values = append(p.values, v)
 		delete(unused, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(unused)) {
-		return nil, fmt.Errorf("the format has no variable $%s, from which a field is to be read", name)
+		return nil, fmt.Errorf("the format has no variable %q, from which a field is to be read", name)
 	}
 	return p, nil
+}
+
+// variableName returns the name of a variable, or of an operator of Envoy.
+func variableName(text string) string {
+	if text[0] == '%' {
+		return operatorName(text)
+	}
+	return strings.Trim(text, "${}")
 }
 
 // fieldsByName returns the names of the variables in fields.
@@ -80,11 +104,11 @@ var (
 )
 
 // directiveText returns the format in a log_format directive that was copied from a configuration, or
-// text itself.
+// text itself, without the end of the line that a format string of Envoy has.
 func directiveText(text string) string {
 	inside := directive.FindStringSubmatch(text)
 	if inside == nil {
-		return text
+		return strings.TrimSuffix(strings.TrimRight(text, "\r\n"), `\n`)
 	}
 	parts := quoted.FindAllStringSubmatch(inside[1], -1)
 	if parts == nil {
@@ -107,12 +131,12 @@ func (p *pattern) parse(line string, t *clock, c *Call) error {
 		v, text := &p.values[i], rest
 		if v.end == "" {
 			rest = ""
-		} else if end := ending(rest, v.end); end < 0 {
+		} else if end := p.ending(rest, v.end); end < 0 {
 			return fmt.Errorf("has no %q after %.40q", v.end, rest)
 		} else {
 			text, rest = rest[:end], rest[end+len(v.end):]
 		}
-		if err := v.set(t, c, text); err != nil {
+		if err := p.set(v, t, c, text); err != nil {
 			return err
 		}
 	}
@@ -122,10 +146,13 @@ func (p *pattern) parse(line string, t *clock, c *Call) error {
 	return nil
 }
 
-// set fills in the call by the text of the value.
-func (v *value) set(t *clock, c *Call, text string) error {
+// set fills in the call by the text of a value.
+func (p *pattern) set(v *value, t *clock, c *Call, text string) error {
+	if len(v.fields) > 0 && !p.raw {
+		text = unescaped(text)
+	}
 	for i := range v.fields {
-		if err := v.fields[i].set(t, c, unescaped(text)); err != nil {
+		if err := v.fields[i].set(t, c, text); err != nil {
 			return err
 		}
 	}
@@ -134,14 +161,14 @@ func (v *value) set(t *clock, c *Call, text string) error {
 
 // ending returns where the text that ends a value begins, or -1. A quotation mark behind a backslash
 // belongs to the value.
-func ending(text, end string) int {
+func (p *pattern) ending(text, end string) int {
 	for from := 0; ; {
 		at := strings.Index(text[from:], end)
 		if at < 0 {
 			return -1
 		}
 		at += from
-		if end[0] != '"' || !isEscaped(text[:at]) {
+		if p.raw || end[0] != '"' || !isEscaped(text[:at]) {
 			return at
 		}
 		from = at + 1

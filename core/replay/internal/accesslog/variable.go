@@ -26,7 +26,7 @@ var variables = map[string]field{
 	"http_content_length":  {kind: "size"},
 }
 
-// variableField returns the field that a variable of nginx stands for.
+// variableField returns the field that a variable of nginx or an operator of Envoy stands for.
 func variableField(name string) (field, bool) {
 	if f, ok := variables[name]; ok {
 		return f, true
@@ -37,5 +37,5 @@ func variableField(name string) (field, bool) {
 	if cookie, ok := strings.CutPrefix(name, "cookie_"); ok {
 		return field{"cookie", cookie}, true
 	}
-	return field{}, false
+	return operatorField(name)
 }
