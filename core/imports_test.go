@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -33,6 +34,37 @@ func adapters(t *testing.T) (names []string) {
 		t.Fatalf("the adapters are %v: %v", names, err)
 	}
 	return names
+}
+
+// Users of any adapter get what the root module requires, so a dependency of a further adapter belongs
+// to a module of its own.
+func TestTheRootRequiresNothingMore(t *testing.T) {
+	out, err := exec.Command("go", "mod", "edit", "-json", "../go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(out, &file); err != nil {
+		t.Fatal(err)
+	}
+	var direct []string
+	for _, r := range file.Require {
+		if !r.Indirect {
+			direct = append(direct, r.Path)
+		}
+	}
+	want := strings.Fields(`github.com/bmatcuk/doublestar/v4 github.com/dunglas/httpsfv github.com/fsnotify/fsnotify github.com/gin-gonic/gin
+		github.com/gofiber/fiber/v2 github.com/labstack/echo/v4 github.com/redis/go-redis/v9 github.com/sony/gobreaker/v2 github.com/valyala/fasthttp
+		go.uber.org/goleak go.yaml.in/yaml/v3 golang.org/x/sync google.golang.org/genproto/googleapis/rpc google.golang.org/grpc
+		google.golang.org/protobuf pgregory.net/rapid`)
+	if !slices.Equal(direct, want) {
+		t.Errorf("the root requires %q, want %q", direct, want)
+	}
 }
 
 // core depends on no adapter or framework, so a service that uses one framework compiles no other.

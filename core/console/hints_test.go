@@ -186,3 +186,26 @@ func TestOffendersOfLenientRules(t *testing.T) {
 		t.Errorf("the API says %+v", api)
 	}
 }
+
+// tenantView is a call with a header that names a tenant.
+type tenantView struct {
+	callView
+	tenant string
+}
+
+func (v tenantView) Header(string) []string { return []string{v.tenant} }
+
+// A tenant is found, and banned, by its name, though rules count a digest of it.
+func TestTenantsByName(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	tenants := attach(t, limiter, core.Rule{Name: "tenants", Limit: core.PerHour(7), Key: core.ByHeader("X-Tenant"), Ban: core.Ban{ByHand: true}})
+	call := tenantView{callView{method: "GET", route: "/"}, "acme"}
+	tenants.Check(call)
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	const typed = "header:X-Tenant=acme"
+	wantParts(t, operator.wantPage("subject?subject="+url.QueryEscape(typed)), "header:x-tenant:"+core.Digest("acme"), "7/h rule 1 6")
+	operator.send("ban", http.StatusSeeOther, fields("rule", "tenants", "subject", typed, "for", "1h", "note", "ticket 7"))
+	if answer := tenants.Check(call); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.Banned {
+		t.Errorf("the tenant is not banned: %+v", answer.Refusal)
+	}
+}
