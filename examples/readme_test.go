@@ -70,9 +70,7 @@ func TestPagesCompile(t *testing.T) {
 		}
 		for i, snippet := range snippets(t, page) {
 			name := fmt.Sprintf("%s_%d.go", strings.NewReplacer("../", "", "/", "_", ".md", "").Replace(page), i)
-			if page == operatingPage && isProgram(snippet) {
-				continue // TestFiveQuestions runs it
-			} else if isProgram(snippet) {
+			if isProgram(snippet) {
 				programs++
 				t.Run(name, func(t *testing.T) { compile(t, map[string]string{"main.go": snippet}) })
 			} else {

@@ -42,22 +42,33 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// shown fails unless README.md shows what the last command of a script printed, but for its numbers.
+// shown fails unless a page shows what the last command of a script printed, but for its numbers:
+// shown README.md.
 func shown(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) > 0 {
-		ts.Fatalf("usage: readme")
+	if neg || len(args) != 1 || pages[args[0]] == "" {
+		ts.Fatalf("usage: shown README.md|OPERATING.md")
 	}
-	page, err := os.ReadFile(readme)
+	page, err := os.ReadFile(pages[args[0]])
 	ts.Check(err)
 	if text := indented(ts.ReadFile("stdout")); !strings.Contains(withoutNumbers(string(page)), withoutNumbers(text)) {
 		ts.Fatalf("the page does not have\n%s", text)
 	}
 }
 
-// readme is the page. Scripts run elsewhere.
-var readme, _ = filepath.Abs("README.md")
+// pages has the paths of the pages that scripts name. Scripts run elsewhere.
+var pages = map[string]string{"README.md": absolute("README.md"), "OPERATING.md": absolute("../../core/OPERATING.md")}
 
-var numbers = regexp.MustCompile(`[0-9]+| +`)
+func absolute(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		panic(err)
+	}
+	return absolute
+}
+
+// numbers are figures, with the words of a span of time, because it may be an even minute, and the
+// versions of rules.
+var numbers = regexp.MustCompile(`\b[0-9a-f]{12}\b|[0-9.]+( min( [0-9]+ s)?)?| +`)
 
 // withoutNumbers returns a text with 0 for each number, and one space for several.
 func withoutNumbers(text string) string {
@@ -69,8 +80,15 @@ func withoutNumbers(text string) string {
 	})
 }
 
+// indented returns the text as a page shows it.
 func indented(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func read(t *testing.T, path string) string {
