@@ -19,10 +19,11 @@ import (
 type history struct {
 	t     *testing.T
 	clock atomic.Int64
-	slots atomic.Int64 // numbers the holds
+	slots atomic.Int64 // numbers the holds and the bills
 
 	mutex sync.Mutex
 	ops   []porcupine.Operation
+	bills []opened
 }
 
 // record makes a call, and records it unless it is known to have had no effect.
@@ -34,6 +35,8 @@ func (h *history) record(c call, do func() (outcome, error)) (ok bool) {
 	switch {
 	case errors.Is(err, core.ErrDebtExceeded):
 		o.above = true
+	case errors.Is(err, core.ErrBillSettled):
+		o.ended = true
 	case errors.As(err, &failed) && !failed.Class.MayHaveCharged():
 		return false
 	case errors.As(err, &failed), errors.Is(err, context.DeadlineExceeded):
@@ -64,7 +67,7 @@ type client struct {
 	*history
 	limiter *core.Limiter
 	limit   core.Limit
-	refunds bool
+	mode    mode
 	charged []charged
 	held    []held
 }
@@ -96,6 +99,11 @@ func (c *client) act(subject string) {
 	case hold:
 		q.slot = int(c.slots.Add(1))
 		c.hold(ctx, q)
+	case open:
+		q.slot, q.n = int(c.slots.Add(1)), 1+rand.N(4)
+		c.open(ctx, q)
+	case add, settle:
+		c.change(ctx, q.do)
 	case release:
 		c.release()
 	case peek:
@@ -115,6 +123,9 @@ func (c *client) choose() action {
 	case c.owes():
 		all = append(all, charge)
 	}
+	if c.mode == withBills {
+		all = append(all, open, open, add, settle, settle)
+	}
 	if len(c.charged) > 0 {
 		all = append(all, refund, refund)
 	}
@@ -131,7 +142,7 @@ func (c *client) owes() bool {
 	case core.SlidingLog:
 		return false
 	case core.TokenBucket:
-		return !c.refunds
+		return c.mode != withRefunds
 	}
 	return true
 }
@@ -143,7 +154,7 @@ func (c *client) ask(ctx context.Context, q call) {
 		d, o.granted, err = c.decide(ctx, q)
 		return o.of(d), err
 	})
-	if ok && c.refunds && q.do == allow && d.Allowed {
+	if ok && c.mode == withRefunds && q.do == allow && d.Allowed {
 		c.charged = append(c.charged, charged{q, d})
 	}
 }
@@ -153,10 +164,7 @@ func (c *client) decide(ctx context.Context, q call) (d core.Decision, granted i
 		d, err = c.slotsOf().Peek(ctx, q.subject)
 		return d, 0, err
 	}
-	counter := c.limiter.MustCounter("name", c.limit)
-	if c.refunds { // a refusal is remembered for a second, unless an override might end it
-		counter = counter.WithOverrides()
-	}
+	counter := c.counter()
 	switch q.do {
 	case allow:
 		d, err = counter.AllowN(ctx, q.subject, q.n)
@@ -168,6 +176,14 @@ func (c *client) decide(ctx context.Context, q call) (d core.Decision, granted i
 		d, err = counter.Peek(ctx, q.subject)
 	}
 	return d, granted, err
+}
+
+func (c *client) counter() core.Counter {
+	counter := c.limiter.MustCounter("name", c.limit)
+	if c.mode != plain { // a refusal is remembered for a second, unless an override might end it
+		return counter.WithOverrides()
+	}
+	return counter
 }
 
 func (o outcome) of(d core.Decision) outcome {

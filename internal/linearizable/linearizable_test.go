@@ -33,12 +33,12 @@ func TestLinearizable(t *testing.T) {
 	server := redistest.Start(t)
 	slots := core.Limit{Max: most / 3, Window: time.Hour, Algorithm: core.Concurrency}
 	for _, limit := range append(promise.Lasting(most), slots) {
-		for _, refunds := range []bool{false, true} {
-			if refunds && limit.Algorithm == core.Concurrency {
+		for _, m := range []mode{plain, withRefunds, withBills} {
+			if !m.suits(limit.Algorithm) {
 				continue
 			}
-			t.Run(fmt.Sprintf("%v, refunds %v", limit.Algorithm, refunds), func(t *testing.T) {
-				f := newFleet(t, server, limit, refunds)
+			t.Run(fmt.Sprintf("%v, %v", limit.Algorithm, m), func(t *testing.T) {
+				f := newFleet(t, server, limit, m)
 				for range histories {
 					check(t, f.history(t), limit)
 				}
@@ -47,10 +47,29 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
+// mode says what clients give back.
+type mode string
+
+const (
+	plain       mode = "plain"
+	withRefunds mode = "refunds"
+	withBills   mode = "bills"
+)
+
+func (m mode) suits(a core.Algorithm) bool {
+	switch a {
+	case core.Concurrency:
+		return m == plain
+	case core.SlidingLog:
+		return m != withBills
+	}
+	return true
+}
+
 // fleet is three processes that share their counters, and one whose connections never break.
 type fleet struct {
 	limit    core.Limit
-	refunds  bool
+	mode     mode
 	limiters []*core.Limiter
 	steady   *core.Limiter
 
@@ -58,10 +77,10 @@ type fleet struct {
 	disturbing sync.Mutex
 }
 
-func newFleet(t *testing.T, server *redistest.Server, limit core.Limit, refunds bool) *fleet {
-	f := &fleet{server: server.Client(t), limit: limit, refunds: refunds}
+func newFleet(t *testing.T, server *redistest.Server, limit core.Limit, m mode) *fleet {
+	f := &fleet{server: server.Client(t), limit: limit, mode: m}
 	lossy := func(o *redis.Options) { o.Dialer = dialLossy }
-	prefix := fmt.Sprintf("%v-%v", limit.Algorithm, refunds)
+	prefix := fmt.Sprintf("%v-%v", limit.Algorithm, m)
 	for i := range 3 {
 		f.limiters = append(f.limiters, limitertest.New(t, core.Options{Redis: server.Client(t, lossy), Prefix: prefix, OneKeyPerScript: i == 0}))
 	}
@@ -76,7 +95,7 @@ func (f *fleet) history(t *testing.T) []porcupine.Operation {
 	var all sync.WaitGroup
 	for _, limiter := range f.limiters {
 		for range clients {
-			c := client{history: h, limiter: limiter, limit: f.limit, refunds: f.refunds}
+			c := client{history: h, limiter: limiter, limit: f.limit, mode: f.mode}
 			all.Go(func() {
 				for range calls {
 					if rand.N(12) == 0 {
@@ -88,7 +107,7 @@ func (f *fleet) history(t *testing.T) []porcupine.Operation {
 		}
 	}
 	all.Wait()
-	last := client{history: h, limiter: f.steady, limit: f.limit, refunds: f.refunds}
+	last := client{history: h, limiter: f.steady, limit: f.limit, mode: f.mode}
 	for _, subject := range subjects {
 		last.ask(context.Background(), call{do: peek, subject: subject, n: 1})
 	}

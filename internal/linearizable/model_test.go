@@ -17,6 +17,9 @@ const (
 	refund    action = "Refund"
 	hold      action = "Hold"
 	release   action = "release"
+	open      action = "Open"
+	add       action = "Add"
+	settle    action = "Settle"
 )
 
 // call is the input of an operation.
@@ -24,15 +27,16 @@ type call struct {
 	do      action
 	subject string
 	n       int
-	slot    int // which hold this is, or which one is released
+	slot    int // which hold or bill this is, or which one is released or changed
 }
 
 // answer is the part of a Decision that does not depend on time.
 type answer struct {
 	allowed   bool
 	granted   int  // of AllowUpTo
-	above     bool // Charge exceeded the bound of the debt
-	remaining int  // unless nothing is said about it: Refund, release, a repeated refusal
+	above     bool // a charge exceeded the bound of the debt
+	ended     bool // the bill was settled before
+	remaining int  // unless nothing is said about it: Refund, release, Add, Settle, a repeated refusal
 }
 
 // outcome is the output of an operation.
@@ -48,6 +52,13 @@ type state struct {
 	used  int
 	slots uint64 // a bit for each hold that has not been released
 	lost  bool   // refunds have left one permit too few
+	bills [64]bill
+}
+
+// bill is a bill that was opened, or the zero bill.
+type bill struct {
+	charged int8 // or what it was settled at
+	settled bool
 }
 
 // apply is the sequential specification: it returns the state after a call, and the call's answer.
@@ -69,6 +80,12 @@ func (c call) apply(s state, most int) (state, answer) {
 		if a.allowed = left > 0; a.allowed {
 			s.slots |= 1 << c.slot
 		}
+	case open:
+		if a.allowed = c.n <= left; a.allowed {
+			s.bills[c.slot].charged = int8(c.n)
+		}
+	case add, settle:
+		return c.change(s, left+most)
 	case release:
 		if s.slots&(1<<c.slot) == 0 {
 			return s, a
@@ -80,6 +97,25 @@ func (c call) apply(s state, most int) (state, answer) {
 	}
 	a.remaining = max(0, most-s.used)
 	return s, a
+}
+
+// change applies a change of a bill. room is how much can still be charged, in debt.
+func (c call) change(s state, room int) (state, answer) {
+	b := &s.bills[c.slot]
+	if b.settled {
+		return s, answer{allowed: true, ended: c.do == add || int(b.charged) != c.n}
+	}
+	more := c.n
+	if c.do == settle {
+		more -= int(b.charged)
+	}
+	taken := min(more, room)
+	s.used += taken
+	b.charged += int8(taken)
+	if c.do == settle {
+		*b = bill{int8(c.n), true}
+	}
+	return s, answer{allowed: true, above: taken < more}
 }
 
 // step returns the states that a call with this outcome can lead to.
@@ -94,7 +130,7 @@ func (c call) step(s state, o outcome, limit core.Limit) (after []any) {
 	case o.answer == want:
 		after = []any{next}
 	}
-	if len(after) > 0 && c.do == refund && limit.Algorithm == core.TokenBucket {
+	if gives := c.do == refund || c.do == settle; len(after) > 0 && gives && limit.Algorithm == core.TokenBucket {
 		after = append(after, next.rounded())
 	}
 	return after

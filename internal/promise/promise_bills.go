@@ -32,6 +32,10 @@ func BillsAreExact(t *testing.T, e Engine) {
 		if !f.debts {
 			return
 		}
+		t.Run("expired", func(t *testing.T) { l.onLimit(t, f.lasting(10), f, counter.billsExpire) })
+		if f.Algorithm != core.TokenBucket { // TestBillsOfBucketsAreExact of internal/algorithm has its model
+			t.Run("in any order", func(t *testing.T) { l.billsInAnyOrder(t, f) })
+		}
 		t.Run("together", func(t *testing.T) { settledTogether(t, e.limiters(t, 3), f) })
 		t.Run("bounded", func(t *testing.T) { billsBounded(t, e.limiters(t, 3), f) })
 		if !e.inProcess() {
@@ -111,6 +115,19 @@ func (c counter) billsInTime(f facts) {
 	c.settle(expired, most, core.ErrBillUnknown)
 	c.settle(last, 1, core.ErrBillUnknown)
 	c.wantLeft(most)
+}
+
+// billsExpire opens a bill that nobody settles. It stays at what it was charged: nothing is given back,
+// neither when it expires nor later.
+func (c counter) billsExpire(facts) {
+	bill := c.mustOpen(3)
+	if err := bill.Add(context.Background(), 1); err != nil {
+		c.t.Error(err)
+	}
+	time.Sleep(expires)
+	c.wantLeft(6)
+	c.settle(bill, 0, core.ErrBillUnknown)
+	c.wantLeft(6)
 }
 
 // billsMoveNoWindow changes and settles a bill in the middle of a window, which ends when it would have

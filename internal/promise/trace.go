@@ -30,6 +30,10 @@ const (
 	peek   action = "peek"
 	reset  action = "reset"
 	refund action = "refund"
+	// The actions of billPlayer.
+	open   action = "open"
+	add    action = "add"
+	settle action = "settle"
 )
 
 // wait is how long a step waits: for a time, from now or from an occasion.
@@ -57,6 +61,11 @@ func traces(of namedLimit, change bool) *rapid.Generator[trace] {
 		known = append(known, of.changed...)
 		actions = append(actions, refund, refund, refund, refund)
 	}
+	return tracesOf(of, known, actions)
+}
+
+// tracesOf generates traces for a limit, of these actions under these limits.
+func tracesOf(of namedLimit, known []core.Limit, actions []action) *rapid.Generator[trace] {
 	one := rapid.Custom(func(t *rapid.T) step {
 		return step{
 			wait: waitsOf(of).Draw(t, "wait"),
