@@ -4,6 +4,8 @@ package leakcheck
 import (
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/goleak"
@@ -19,6 +21,9 @@ const patience = 10 * time.Second
 //	func TestMain(m *testing.M) { leakcheck.Main(m) }
 func Main(tests goleak.TestingM, keeps ...goleak.Option) {
 	code := tests.Run()
+	for _, end := range slices.Backward(ends) {
+		end()
+	}
 	if code == 0 {
 		if err := findLeak(keeps); err != nil {
 			fmt.Fprintln(os.Stderr, "leakcheck:", err)
@@ -26,6 +31,20 @@ func Main(tests goleak.TestingM, keeps ...goleak.Option) {
 		}
 	}
 	os.Exit(code)
+}
+
+// ends are the functions of AtEnd.
+var (
+	mutex sync.Mutex
+	ends  []func()
+)
+
+// AtEnd makes Main call a function after the last test, before it looks for goroutines. The latest
+// function is called first.
+func AtEnd(end func()) {
+	mutex.Lock()
+	defer mutex.Unlock()
+	ends = append(ends, end)
 }
 
 // findLeak returns an error with the goroutines that do not end.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Patient is a Timeout that a healthy Redis never needs, however busy the machine.
@@ -47,25 +46,6 @@ func New(t testing.TB, options core.Options) *core.Limiter {
 	}
 	t.Cleanup(limiter.Close)
 	return limiter
-}
-
-// OnBothEngines runs a test in process and on a real Redis that no other test uses.
-func OnBothEngines(t *testing.T, test func(t *testing.T, options core.Options)) {
-	t.Run("memory", func(t *testing.T) { test(t, core.Options{Timeout: Patient}) })
-	t.Run("redis", func(t *testing.T) { test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: Patient}) })
-}
-
-// OnEveryDeployment runs a test in process, and on each deployment of Redis, which no other test
-// uses.
-func OnEveryDeployment(t *testing.T, test func(t *testing.T, options core.Options)) {
-	OnBothEngines(t, test)
-	clients := map[string]func(t *testing.T) redis.UniversalClient{
-		"ring":    func(t *testing.T) redis.UniversalClient { return redistest.StartRing(t, 2).Client(t) },
-		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
-	}
-	for name, client := range clients {
-		t.Run(name, func(t *testing.T) { test(t, core.Options{Redis: client(t), Timeout: Patient}) })
-	}
 }
 
 // DeadRedis returns options with a Redis whose port refuses connections. However busy this machine

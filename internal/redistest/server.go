@@ -5,6 +5,8 @@ package redistest
 import (
 	"bytes"
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -160,6 +162,13 @@ func (r *Server) Continue() {
 	if err := resume(r.process.command.Process); err != nil {
 		r.t.Fatalf("redistest: redis-server cannot be continued: %v", err)
 	}
+}
+
+// Clear removes all keys and scripts, as if the server were new.
+func (r *Server) Clear() error {
+	ctx, client := context.Background(), redis.NewClient(&redis.Options{Addr: r.Addr()})
+	defer func() { _ = client.Close() }()
+	return errors.Join(client.FlushAll(ctx).Err(), client.ScriptFlush(ctx).Err())
 }
 
 // Kill ends the server at once (SIGKILL), stopped or not, and returns when it is gone. From then on
