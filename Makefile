@@ -6,7 +6,7 @@ BROWSERTEST = core/console/browsertest
 
 # "make test" runs the root module, which is the library. The rest belongs to "make check": EXTENSIONS are the modules that extend it, and the
 # tests in PROCESSES and BROWSERTEST run programs.
-PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating bench
+PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating internal/setups bench
 EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m
@@ -81,7 +81,7 @@ cross: redis ## compile every module but the example for metrics and the tests i
 	$(TEST) $(ROUGH) -run '^TestPromises$$/^(memory|redis)$$' ./core;; esac
 
 race: ## run the library's tests under the race detector with the oldest dependencies allowed
-	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./... | grep -v '/examples$$')
+	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
 
 extensions: redis compiler ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
 	@$(RACE) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done

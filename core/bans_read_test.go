@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/operate"
@@ -44,11 +42,8 @@ func TestBansByRulesOutlastAnOutage(t *testing.T) {
 // Without the right to read the lists, the log says once that this is off, and nothing else changes.
 func TestReadingBansWithoutARight(t *testing.T) {
 	server := redistest.Start(t)
-	admin, line := server.Client(t), readACL(t).everybody
-	user, password := userOf(line)
-	permit(t, admin, "zrange", line)
 	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
+	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.UserWith(t, "~*", "+@all", "-zrange")})
 	guard := newGuard(t, limiter, strict)
 	for range 3 {
 		_ = core.ReadBanLists(limiter)

@@ -24,10 +24,8 @@ var (
 	onEveryDeployment = limitertest.OnEveryDeployment
 	deadRedis         = limitertest.DeadRedis
 	wantRuleError     = limitertest.WantRuleError
-	isRefused         = limitertest.IsRefused
 	eventually        = limitertest.Eventually
 	noMax             = limitertest.NoMax
-	overridable       = limitertest.Overridable
 )
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.

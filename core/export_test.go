@@ -26,12 +26,6 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	return string(rediskey.AppendLimit(nil, rediskey.Head(prefix), subject, name, false, &compiled))
 }
 
-// AuditKey is the Redis key of the audit stream.
-const AuditKey = defaultPrefix + ":{%audit}:as1"
-
-// MarkKey is the Redis key of the mark of a server that is not one of a cluster.
-const MarkKey = defaultPrefix + ":{%mark0}:mk1"
-
 // NoticeKey is the Redis key of the notice that a fraction of a limit was reached.
 func NoticeKey(subject, name string, limit Limit, fraction float64) string {
 	compiled, err := limit.compile()

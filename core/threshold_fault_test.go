@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/internal/logtest"
@@ -41,12 +39,9 @@ func TestOnThresholdHangs(t *testing.T) {
 
 // A missing right turns the reports off, with one line in the log. Decisions stay as they are.
 func TestThresholdsWithoutARight(t *testing.T) {
-	server := redistest.Start(t)
-	admin := server.Client(t)
-	line := []string{"ACL", "SETUSER", "limits", "on", ">p", "~accesslimit:{*}:n:*", "+@all"} // the counters of n, and no notices
-	permit(t, admin, "", line)
+	client := redistest.Start(t).UserWith(t, "~accesslimit:{*}:n:*", "+@all") // the counters of n, and no notices
 	var log logtest.Log
-	options, heard := warning(core.Options{Logger: log.Logger(), Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = "limits", "p" })})
+	options, heard := warning(core.Options{Logger: log.Logger(), Redis: client})
 	limiter := newLimiter(t, options)
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(2), Warn: []float64{0.5, 1}})
 	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)

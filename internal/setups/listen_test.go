@@ -1,4 +1,4 @@
-package core_test
+package setups_test
 
 import (
 	"context"

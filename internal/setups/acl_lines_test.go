@@ -1,4 +1,4 @@
-package core_test
+package setups_test
 
 import (
 	"context"
@@ -9,11 +9,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// aclLines are the lines that failure.RightsPage tells operators to give to Redis, as words.
+// aclLines are the lines that rightsPage tells operators to give to Redis, as words.
 type aclLines struct {
 	everybody, cluster, ring, database, optional, operators []string
 	followers, publishers, keepers, readers                 []string // of a document with rules
@@ -21,7 +19,7 @@ type aclLines struct {
 
 func readACL(t *testing.T) (l aclLines) {
 	t.Helper()
-	page, err := os.ReadFile("../" + failure.RightsPage)
+	page, err := os.ReadFile("../../" + rightsPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,12 +31,12 @@ func readACL(t *testing.T) (l aclLines) {
 			continue
 		}
 		if len(in) == 0 {
-			t.Fatalf("%s has one line ACL SETUSER too many: %s", failure.RightsPage, line)
+			t.Fatalf("%s has one line ACL SETUSER too many: %s", rightsPage, line)
 		}
 		*in[0], in = words, in[1:]
 	}
 	if len(in) > 0 {
-		t.Fatalf("%s lacks %d lines ACL SETUSER", failure.RightsPage, len(in))
+		t.Fatalf("%s lacks %d lines ACL SETUSER", rightsPage, len(in))
 	}
 	return l
 }

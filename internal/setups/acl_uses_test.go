@@ -1,9 +1,11 @@
-package core_test
+package setups_test
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 // states puts into Redis what a counter would hold if the server's clock had been set back since.
@@ -20,9 +23,15 @@ type states struct {
 	at func(key string) *redis.Client
 }
 
-// fromTheFuture writes a SlidingLog and a Concurrency of a subject, whose newest entries are an
-// hour in the future.
-func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limit) {
+// The ends of the keys of a log and of slots for an hour.
+const (
+	futureLog   = "sl2:3600000000"
+	futureSlots = "cc1:3600000000"
+)
+
+// fromTheFuture writes a SlidingLog and a Concurrency of a subject, for an hour, whose newest entries
+// are an hour in the future.
+func (s states) fromTheFuture(t *testing.T, subject string) {
 	t.Helper()
 	later := time.Now().Add(time.Hour).UnixMicro()
 	entry := make([]byte, 24)
@@ -32,8 +41,8 @@ func (s states) fromTheFuture(t *testing.T, subject string, log, slots core.Limi
 	binary.LittleEndian.PutUint64(entry[14:], 1)
 	of := s.at("{" + subject + "}")
 	err := errors.Join(
-		of.RPush(background, core.CounterKey("accesslimit", subject, "future", log), entry[:16]).Err(),
-		of.ZAdd(background, core.CounterKey("accesslimit", subject, "future", slots), redis.Z{Score: float64(later), Member: "holder"}).Err())
+		of.RPush(background, "accesslimit:{"+subject+"}:future:"+futureLog, entry[:16]).Err(),
+		of.ZAdd(background, "accesslimit:{"+subject+"}:future:"+futureSlots, redis.Z{Score: float64(later), Member: "holder"}).Err())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,22 +104,22 @@ func useEverything(t *testing.T, client redis.UniversalClient, s states, of stri
 // back.
 func (e *everything) count(limit core.Limit) {
 	subject := "count" + e.of
-	e.passes(peek(e.limiter, background, "name", subject, limit))
-	e.passes(e.limiter.MustCounter("name", limit).Allow(background, subject))
-	d := e.passes(e.limiter.MustCounter("name", limit).AllowN(background, subject, 2))
+	counter := e.limiter.MustCounter("name", limit)
+	e.passes(counter.Peek(background, subject))
+	e.passes(counter.Allow(background, subject))
+	d := e.passes(counter.AllowN(background, subject, 2))
 	if d.Allowed {
 		e.note(e.limiter.Refund(background, d, 1))
 	}
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
-			_, err := e.limiter.MustCounter("name", limit).Allow(background, subject)
+			_, err := counter.Allow(background, subject)
 			e.note(err)
 		})
 	}
 	all.Wait()
-	_, err := resetOf(e.limiter, background, "name", subject, limit)
-	e.note(err)
+	e.note(errorOf(counter.Reset(background, subject)))
 }
 
 // bucket uses the features that only buckets have.
@@ -164,10 +173,10 @@ func (e *everything) log(s states) {
 		time.Sleep(short.Window - 2*time.Millisecond)
 	}
 	slots := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Concurrency}
-	s.fromTheFuture(e.t, subject, limit, slots)
+	s.fromTheFuture(e.t, subject)
 	_, err = e.limiter.MustCounter("future", limit).Allow(background, subject)
 	e.note(err)
-	release, _, err := holdBy(e.limiter, background, "future", subject, slots)
+	release, _, err := slotsOf(e.limiter, "future", slots).Hold(background, subject)
 	e.note(err)
 	release()
 }
@@ -176,16 +185,16 @@ func (e *everything) log(s states) {
 func (e *everything) slots() {
 	limit := core.Limit{Max: 2, Window: time.Hour, Algorithm: core.Concurrency}
 	for range 3 {
-		release, _, err := holdBy(e.limiter, background, "slots", "slots"+e.of, limit)
+		release, _, err := slotsOf(e.limiter, "slots", limit).Hold(background, "slots"+e.of)
 		e.note(err)
 		defer release()
 	}
-	_, err := peek(e.limiter, background, "slots", "slots"+e.of, limit)
+	_, err := slotsOf(e.limiter, "slots", limit).Peek(background, "slots"+e.of)
 	e.note(err)
-	release, _, err := holdBy(e.limiter, background, "released", "slots"+e.of, limit)
+	release, _, err := slotsOf(e.limiter, "released", limit).Hold(background, "slots"+e.of)
 	e.note(err)
 	release()
-	if d, err2 := peek(e.limiter, background, "released", "slots"+e.of, limit); err == nil && err2 == nil && d.Remaining != 2 {
+	if d, err2 := slotsOf(e.limiter, "released", limit).Peek(background, "slots"+e.of); err == nil && err2 == nil && d.Remaining != 2 {
 		e.note(errUnseen)
 	}
 }
@@ -226,13 +235,13 @@ func (e *everything) rules() {
 	leased := rule("leased", core.FixedWindow)
 	leased.Lease = 10
 	for _, rules := range [][]core.Rule{{several, elsewhere}, {flight, back}, {leased}} {
-		guard := newGuard(e.t, e.limiter, rules...)
+		guard := e.limiter.MustGuard(rules...)
+		handler := nethttplimit.With(guard)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		for range 4 {
-			answer := guard.Check(newView("GET", "/"))
-			if answer.Refusal != nil && answer.Refusal.Decision.Reason == core.StoreFailClosed {
+			w := httptest.NewRecorder()
+			if handler.ServeHTTP(w, httptest.NewRequest("GET", "/", nil)); w.Code == http.StatusServiceUnavailable {
 				e.note(errUnseen)
 			}
-			answer.Run(func() int { return 200 })
 		}
 		_, err := operate.New(e.limiter).Inspect(background, "rules"+e.of)
 		e.note(err)
@@ -245,13 +254,20 @@ func renewsSlots(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
-	release, d, err := holdBy(limiter, background, "renewed", "subject", limit)
+	slots := slotsOf(limiter, "renewed", limit)
+	wantFree := func(want int) {
+		t.Helper()
+		if d, err := slots.Peek(background, "subject"); err != nil || d.Remaining != want {
+			t.Errorf("%+v, %v; want %d slots free", d, err, want)
+		}
+	}
+	release, d, err := slots.Hold(background, "subject")
 	if err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	for end := time.Now().Add(3 * limit.Window / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		wantLeft(t, limiter, "renewed", "subject", limit, 0)
+		wantFree(0)
 	}
 	release()
-	wantLeft(t, limiter, "renewed", "subject", limit, 1)
+	wantFree(1)
 }

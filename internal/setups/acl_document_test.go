@@ -1,4 +1,4 @@
-package core_test
+package setups_test
 
 import (
 	"regexp"
@@ -127,7 +127,7 @@ func TestTheRightsOfAnAuditor(t *testing.T) {
 	if _, err := operate.New(newLimiter(t, core.Options{Redis: admin, Timeout: patient})).Ban(background, "n", "s", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.UserWith(t, "~"+core.AuditKey, "+xrevrange")})
+	limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.UserWith(t, "~"+auditKey, "+xrevrange")})
 	if entries, err := operate.New(limiter).Audit(background, "", 10); err != nil || len(entries) != 1 {
 		t.Errorf("the audit is %+v", entries)
 	}

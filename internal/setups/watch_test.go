@@ -1,4 +1,4 @@
-package core_test
+package setups_test
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func marked(t *testing.T, server *redistest.Server, call func()) {
 	t.Helper()
 	eventually(t, "the server has its mark", func() bool {
 		call()
-		return server.Client(t).Exists(background, core.MarkKey).Val() == 1
+		return server.Client(t).Exists(background, markKey).Val() == 1
 	})
 }
 
@@ -82,8 +82,8 @@ func TestLossesWithoutARestart(t *testing.T) {
 	for want, lose := range map[string]func(*redis.Client) error{
 		"lost=everything": func(c *redis.Client) error { return c.FlushAll(background).Err() },
 		"lost=\"what was written since 1970-01-01T00:00:00Z\"": func(c *redis.Client) error {
-			id, _, _ := strings.Cut(c.Get(background, core.MarkKey).Val(), " ")
-			return c.Set(background, core.MarkKey, id+" 0 0", 0).Err()
+			id, _, _ := strings.Cut(c.Get(background, markKey).Val(), " ")
+			return c.Set(background, markKey, id+" 0 0", 0).Err()
 		},
 	} {
 		server := redistest.Start(t)
@@ -110,7 +110,7 @@ func TestAnEvictedMarkIsNoLoss(t *testing.T) {
 	eventually(t, "the server was looked at", func() bool { call(); return server.Calls("info") > 1 })
 	client := server.Client(t)
 	if err := errors.Join(client.ConfigSet(background, "maxmemory", "100mb").Err(),
-		client.ConfigSet(background, "maxmemory-policy", "allkeys-lru").Err(), client.Del(background, core.MarkKey).Err()); err != nil {
+		client.ConfigSet(background, "maxmemory-policy", "allkeys-lru").Err(), client.Del(background, markKey).Err()); err != nil {
 		t.Fatal(err)
 	}
 	client.ScriptFlush(background) // so that the server is looked at now
