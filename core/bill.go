@@ -3,8 +3,10 @@ package core
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
 // Bill is the open charge of a call whose cost is known only afterwards. [Counter.Open] opens it. It is
@@ -20,10 +22,12 @@ import (
 // was used, [ErrStore], or a *[RuleError] if a number is negative.
 type Bill struct {
 	front         *front
+	costs         *tally.Costs
 	name, subject string
 	id            string
 	limits        []Limit        // those that were charged, in the order of bill.Charges
 	bill          algorithm.Bill // without Charges if nothing was charged
+	unanswered    atomic.Bool    // the store did not answer a settlement, and may have carried it out
 }
 
 // Add charges n permits more, whether they fit or not, as [Counter.Charge] does: more was used than was
@@ -64,6 +68,9 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 	}
 	change := algorithm.BillChange{Settle: settles, Permits: largestCharge(n)}
 	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)
+	if settles {
+		b.count(&answer, change.Permits, err)
+	}
 	switch {
 	case err != nil:
 		return b.front.failures.errorOf(b.name, err)
@@ -75,8 +82,23 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 		return fmt.Errorf("%w, at %d", ErrBillSettled, answer.Used)
 	case answer.Above > 0:
 		above := answer.Above + int64(n) - change.Permits
-		b.front.debtExceeded.Add(uint64(above))
+		b.costs.Exceed(uint64(above))
 		return fmt.Errorf("%w: %d were not charged", ErrDebtExceeded, above)
 	}
 	return nil
+}
+
+// count counts what became of a settlement. If its answer was lost, it is counted when it is repeated.
+func (b *Bill) count(a *algorithm.BillAnswer, used int64, err error) {
+	if err != nil {
+		b.unanswered.Store(true)
+		return
+	}
+	repeated := b.unanswered.Swap(false)
+	switch {
+	case a.Status == algorithm.BillUnknown:
+		b.costs.Miss()
+	case a.Status == algorithm.BillChanged, repeated && a.Used == used:
+		b.costs.Settle(b.bill.Estimate(), used)
+	}
 }

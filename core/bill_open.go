@@ -35,7 +35,7 @@ func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision,
 	if err = q.ask(ctx, &d); err != nil || q.above == 0 {
 		return d, err
 	}
-	q.front.debtExceeded.Add(uint64(q.above))
+	q.named.tally.Costs().Exceed(uint64(q.above))
 	return d, fmt.Errorf("%w: %d of %d were not charged", ErrDebtExceeded, q.above, n)
 }
 
@@ -109,6 +109,9 @@ func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (
 		b.bill.Charges[i].InDebt = true
 		b.limits = append(b.limits, *c.limitAt(i))
 	}
+	if len(b.bill.Charges) > 0 {
+		b.costs.Open(b.bill.Estimate())
+	}
 	d.receipt = refund.Receipt{}
 	for i := range d.All {
 		d.All[i].receipt = refund.Receipt{}
@@ -120,7 +123,7 @@ func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (
 func newBill(q *handleCall) *Bill {
 	var id [16]byte
 	rand.Read(id[:]) // it never fails
-	b := &Bill{front: q.front, name: q.named.name, subject: strings.Clone(q.subject), id: base64.RawURLEncoding.EncodeToString(id[:])}
+	b := &Bill{front: q.front, costs: q.named.tally.Costs(), name: q.named.name, subject: strings.Clone(q.subject), id: base64.RawURLEncoding.EncodeToString(id[:])}
 	b.bill.Share, b.bill.Key = q.bills.MaxDebt, b.key()
 	return b
 }

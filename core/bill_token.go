@@ -62,7 +62,7 @@ func (c Counter) Resume(token string) (*Bill, error) {
 	if string(t.Name) != name {
 		return wrong("is the token of a bill of another counter: " + string(t.Name))
 	}
-	b := &Bill{front: c.handle.front, name: name, subject: string(t.Subject), id: t.ID}
+	b := &Bill{front: c.handle.front, costs: c.handle.named.tally.Costs(), name: name, subject: string(t.Subject), id: t.ID}
 	if !b.restore(&t) {
 		return wrong("is no token of a bill")
 	}

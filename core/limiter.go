@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
-	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
@@ -114,8 +113,6 @@ type front struct {
 	directs  directPool
 	registry registry
 	outgoing limiter.OutgoingTable
-
-	debtExceeded atomic.Uint64 // see Stats.DebtExceeded
 }
 
 // front returns the front of a limiter, or nil if New did not make it.

@@ -34,7 +34,7 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	counted := named.counted
 	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Waits: f.outgoing.Of(named.name), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		Waits: f.outgoing.Of(tally.Label(named.name)), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }

@@ -69,6 +69,8 @@ type Stats struct {
 	// says which. A restart with all data, and a failover to a replica that has them, are no losses.
 	// This is found out by a key that is renewed every ten seconds while calls are made.
 	Losses uint64
+	// Costs are the counts of costs that are known afterwards, in order of Rule.
+	Costs []CostStats
 	// Outgoing are the counts of calls that go out, in order of Rule: see package outgoing.
 	Outgoing []OutgoingStats
 	// RuleSets are the sets of rules that guards follow, in the order in which their first guards
@@ -102,10 +104,29 @@ type DecisionCount struct {
 	Near uint64
 }
 
+// CostStats are this process's counts of costs that are known afterwards, by one rule or handle. How
+// many bills are open is not known without a scan of Redis: over all processes, bills that were opened
+// but not settled are open, or closed at what they were charged.
+type CostStats struct {
+	// Rule is the name of the rule or the handle, as in DecisionCount.
+	Rule string
+	// Opened is the number of bills that this process opened, and Estimated the permits that they were
+	// charged then.
+	Opened, Estimated uint64
+	// Settled is the number of bills that this process settled, SettledEstimates the permits that these
+	// were charged when they were opened, and Used those that were used in all.
+	Settled, SettledEstimates, Used uint64
+	// Unknown is the number of times that Bill.Settle returned ErrBillUnknown, because the bill had
+	// expired, or Redis had lost it.
+	Unknown uint64
+	// DebtExceeded is the part of Stats.DebtExceeded.
+	DebtExceeded uint64
+}
+
 // OutgoingStats are the counts of this process's calls that go out by one rule. Decisions counts them
 // too, with the reasons Allowed, LimitExceeded, Banned (for a pause) and StoreFailClosed.
 type OutgoingStats struct {
-	// Rule is the name of the rule.
+	// Rule is the name of the rule, in the form that DecisionCount has.
 	Rule string
 	// Sent is the number of calls that got a turn. GaveUp is the number of those that would have had
 	// to wait too long.
@@ -200,7 +221,7 @@ func (l *Limiter) Stats() Stats {
 	}
 	s.readDecisions(f.tallies.Snapshot())
 	s.readStore(f.Store)
-	s.DebtExceeded = f.debtExceeded.Load()
+	s.readCosts(f.tallies.Costs())
 	s.readOutgoing(&f.outgoing)
 	if f.Redis != nil {
 		s.readRedis(f.Redis)
@@ -213,6 +234,14 @@ func (s *Stats) readDecisions(entries []tally.Entry) {
 	s.Decisions = make([]DecisionCount, 0, len(entries))
 	for _, e := range entries {
 		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
+	}
+}
+
+// readCosts reads the counts of costs that are known afterwards.
+func (s *Stats) readCosts(entries []tally.CostEntry) {
+	for _, e := range entries {
+		s.Costs = append(s.Costs, CostStats(e))
+		s.DebtExceeded += e.DebtExceeded
 	}
 }
 

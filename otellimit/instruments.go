@@ -10,8 +10,12 @@ import (
 type instruments struct {
 	decisions, calls, near                       metric.Int64ObservableCounter
 	evictions, trips, storeCalls, merged, losses metric.Int64ObservableCounter
-	errors, opened                               metric.Int64ObservableCounter
-	keys, breaker                                metric.Int64ObservableUpDownCounter
+	errors, breakerOpened                        metric.Int64ObservableCounter
+	opened, settled, unknown                     metric.Int64ObservableCounter
+	estimated, settledEstimates, used            metric.Int64ObservableCounter
+	debtExceeded, refusals, pauses, waits        metric.Int64ObservableCounter
+	waitTime                                     metric.Float64ObservableCounter
+	keys, breaker, waiting                       metric.Int64ObservableUpDownCounter
 	rulesInfo, rulesFailed                       metric.Int64ObservableGauge
 	rulesUnread, rulesLost                       metric.Int64ObservableGauge
 	rulesLoaded                                  metric.Float64ObservableGauge
@@ -36,6 +40,12 @@ func (m *maker) upDown(name, unit, text string) metric.Int64ObservableUpDownCoun
 	return c
 }
 
+func (m *maker) seconds(name, text string) metric.Float64ObservableCounter {
+	c, err := m.Float64ObservableCounter("accesslimit."+name, metric.WithUnit("s"), metric.WithDescription(text))
+	m.all, m.errs = append(m.all, c), append(m.errs, err)
+	return c
+}
+
 func (m *maker) gauge(name, text string) metric.Int64ObservableGauge {
 	g, err := m.Int64ObservableGauge("accesslimit."+name, metric.WithDescription(text))
 	m.all, m.errs = append(m.all, g), append(m.errs, err)
@@ -56,7 +66,19 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.losses = m.counter("store.losses", "{loss}", "Times that a server was found to have lost all of its data, or the latest writes.")
 	i.errors = m.counter("store.errors", "{error}", "Failures of Redis to answer, by their class.")
 	i.breaker = m.upDown("breaker.state", "{breaker}", "1 for the state that the breaker of a server is in, 0 for the others. No calls are made while it is open.")
-	i.opened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")
+	i.breakerOpened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")
+	i.opened = m.counter("bills.opened", "{bill}", "Bills that were opened.")
+	i.settled = m.counter("bills.settled", "{bill}", "Bills that were settled.")
+	i.unknown = m.counter("bills.unknown", "{bill}", "Settlements that changed nothing, because the bill had expired or Redis had lost it.")
+	i.estimated = m.counter("bills.estimated_permits", "{permit}", "Permits that bills were charged when they were opened.")
+	i.settledEstimates = m.counter("bills.settled_estimated_permits", "{permit}", "Permits that the settled bills were charged when they were opened.")
+	i.used = m.counter("bills.used_permits", "{permit}", "Permits that the settled bills used in all.")
+	i.debtExceeded = m.counter("debt_exceeded_permits", "{permit}", "Permits that were not charged, because they exceed the bound of a debt.")
+	i.refusals = m.counter("outgoing.refusals", "{call}", "Calls that a server refused because of a limit.")
+	i.pauses = m.counter("outgoing.pauses", "{pause}", "Pauses that this process began or made longer, because a server asked for them.")
+	i.waits = m.counter("outgoing.waits", "{call}", "Calls that had to wait before they were sent, or given up.")
+	i.waitTime = m.seconds("outgoing.wait", "Sum of these waits.")
+	i.waiting = m.upDown("outgoing.waiting", "{call}", "Calls that wait now, or are just asking for their turn.")
 	i.rulesInfo = m.gauge("rules.info", "1 for the version of a set of rules that is in force. Sets with one document and one digest have the same rules.")
 	i.rulesFailed = m.gauge("rules.failed", "1 if the newest version of a set of rules is wrong, 0 otherwise.")
 	i.rulesUnread = m.gauge("rules.unread", "1 if it is not known which version of a set of rules is the newest, because Redis or a file cannot be read, 0 otherwise.")

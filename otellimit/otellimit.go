@@ -98,6 +98,8 @@ func (o *observer) observe(_ context.Context, to metric.Observer) error {
 	s := o.limiter.Stats()
 	o.observeDecisions(to, s.Decisions)
 	o.observeStore(to, &s)
+	o.observeCosts(to, s.Costs)
+	o.observeOutgoing(to, s.Outgoing)
 	o.observeRules(to, s.RuleSets)
 	to.ObserveInt64(o.keys, int64(s.Keys), o.with())
 	to.ObserveInt64(o.evictions, int64(s.Evictions), o.with())
@@ -131,7 +133,31 @@ func (o *observer) observeStore(to metric.Observer, s *core.Stats) {
 		for _, state := range [...]string{"closed", "half-open", "open"} {
 			to.ObserveInt64(o.breaker, oneIf(shard.Breaker == state), o.with(append(server, attribute.String("accesslimit.state", state))...))
 		}
-		to.ObserveInt64(o.opened, int64(shard.Opened), o.with(server...))
+		to.ObserveInt64(o.breakerOpened, int64(shard.Opened), o.with(server...))
+	}
+}
+
+func (o *observer) observeCosts(to metric.Observer, rules []core.CostStats) {
+	for _, of := range rules {
+		rule := o.with(ruleKey.String(of.Rule))
+		to.ObserveInt64(o.opened, int64(of.Opened), rule)
+		to.ObserveInt64(o.settled, int64(of.Settled), rule)
+		to.ObserveInt64(o.unknown, int64(of.Unknown), rule)
+		to.ObserveInt64(o.estimated, int64(of.Estimated), rule)
+		to.ObserveInt64(o.settledEstimates, int64(of.SettledEstimates), rule)
+		to.ObserveInt64(o.used, int64(of.Used), rule)
+		to.ObserveInt64(o.debtExceeded, int64(of.DebtExceeded), rule)
+	}
+}
+
+func (o *observer) observeOutgoing(to metric.Observer, rules []core.OutgoingStats) {
+	for _, of := range rules {
+		rule := o.with(ruleKey.String(of.Rule))
+		to.ObserveInt64(o.refusals, int64(of.Refused), rule)
+		to.ObserveInt64(o.pauses, int64(of.Pauses), rule)
+		to.ObserveInt64(o.waits, int64(of.Waited), rule)
+		to.ObserveFloat64(o.waitTime, of.WaitTime.Seconds(), rule)
+		to.ObserveInt64(o.waiting, int64(of.Waiting), rule)
 	}
 }
 

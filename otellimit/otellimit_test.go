@@ -99,7 +99,7 @@ func TestObserve(t *testing.T) {
 	_, _ = second.MustCounter("reply", core.PerHour(2)).WithStorePolicy(core.FailOpen).Allow(context.Background(), "user:alice")
 
 	found := collect(t, reader)
-	wantNames(t, found)
+	wantNames(t, found, 18)
 	calls := points(found["accesslimit.calls"])
 	for attributes, want := range map[string]int64{
 		"accesslimit.limiter=default,accesslimit.reason=allowed,accesslimit.rule=reply,accesslimit.source=memory":        2,
@@ -132,7 +132,7 @@ func TestObserve(t *testing.T) {
 
 // wantNames checks names and units by the semantic conventions: lower case with dots, no unit and
 // no "total" in a name, and a unit unless it is a state.
-func wantNames(t *testing.T, found map[string]metricdata.Metrics) {
+func wantNames(t *testing.T, found map[string]metricdata.Metrics, n int) {
 	t.Helper()
 	good, unit := regexp.MustCompile(`^accesslimit(\.[a-z]+(_[a-z]+)*)+$`), regexp.MustCompile(`^(s|\{[a-z]+\})$`)
 	for name, m := range found {
@@ -144,7 +144,7 @@ func wantNames(t *testing.T, found map[string]metricdata.Metrics) {
 			t.Errorf("%s shows a subject: %s", name, text)
 		}
 	}
-	if len(found) != 18 {
+	if len(found) != n {
 		t.Errorf("there are %d metrics: %v", len(found), found)
 	}
 }

@@ -6,7 +6,10 @@ replace github.com/accesslimit/accesslimit => ../
 
 require github.com/accesslimit/accesslimit v0.0.0-00010101000000-000000000000
 
-require go.yaml.in/yaml/v2 v2.4.2 // indirect
+require (
+	github.com/dunglas/httpsfv v1.1.2 // indirect
+	go.yaml.in/yaml/v2 v2.4.2 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect

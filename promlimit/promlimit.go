@@ -52,6 +52,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.limiter.Stats()
 	c.collectDecisions(ch, s.Decisions)
 	c.collectStore(ch, &s)
+	c.collectCosts(ch, s.Costs)
+	c.collectOutgoing(ch, s.Outgoing)
 	c.collectRules(ch, s.RuleSets)
 	gauge(ch, c.keys, float64(s.Keys))
 	counter(ch, c.evictions, s.Evictions)
@@ -85,7 +87,29 @@ func (c *collector) collectStore(ch chan<- prometheus.Metric, s *core.Stats) {
 		for _, state := range [...]string{"closed", "half-open", "open"} {
 			gauge(ch, c.breaker, oneIf(shard.Breaker == state), host, port, state)
 		}
-		counter(ch, c.opened, shard.Opened, host, port)
+		counter(ch, c.breakerOpened, shard.Opened, host, port)
+	}
+}
+
+func (c *collector) collectCosts(ch chan<- prometheus.Metric, rules []core.CostStats) {
+	for _, of := range rules {
+		counter(ch, c.opened, of.Opened, of.Rule)
+		counter(ch, c.settled, of.Settled, of.Rule)
+		counter(ch, c.unknown, of.Unknown, of.Rule)
+		counter(ch, c.estimated, of.Estimated, of.Rule)
+		counter(ch, c.settledEstimates, of.SettledEstimates, of.Rule)
+		counter(ch, c.used, of.Used, of.Rule)
+		counter(ch, c.debtExceeded, of.DebtExceeded, of.Rule)
+	}
+}
+
+func (c *collector) collectOutgoing(ch chan<- prometheus.Metric, rules []core.OutgoingStats) {
+	for _, of := range rules {
+		counter(ch, c.refusals, of.Refused, of.Rule)
+		counter(ch, c.pauses, of.Pauses, of.Rule)
+		counter(ch, c.waits, of.Waited, of.Rule)
+		ch <- prometheus.MustNewConstMetric(c.waitTime, prometheus.CounterValue, of.WaitTime.Seconds(), of.Rule)
+		gauge(ch, c.waiting, float64(of.Waiting), of.Rule)
 	}
 }
 

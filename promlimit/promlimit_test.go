@@ -3,6 +3,7 @@ package promlimit_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/promlimit"
 )
 
@@ -127,5 +129,73 @@ func TestNamesAndConcurrentScrapes(t *testing.T) {
 	}
 	if since := found["accesslimit_rules_loaded_timestamp_seconds limiter=default set=1"]; since < 1e9 {
 		t.Errorf("the rules were loaded at %v", since)
+	}
+}
+
+// Costs that are known afterwards have metrics, and so have calls that go out: refusals by a server are
+// not among the decisions of this service.
+func TestCostsAndCallsThatGoOut(t *testing.T) {
+	limiter, registry := newLimiter(t, core.Options{}), prometheus.NewPedanticRegistry()
+	registry.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
+	spend(t, limiter)
+	goOut(t, limiter)
+	found := values(t, registry)
+	for name, want := range map[string]float64{
+		"bills_opened_total": 2, "bills_settled_total": 1, "bills_unknown_total": 0, "bills_estimated_permits_total": 8,
+		"bills_settled_estimated_permits_total": 4, "bills_used_permits_total": 6, "debt_exceeded_permits_total": 5,
+		"outgoing_refusals_total": 1, "outgoing_pauses_total": 1, "outgoing_waits_total": 0, "outgoing_wait_seconds_total": 0, "outgoing_waiting": 0,
+	} {
+		rule := "tokens"
+		if strings.HasPrefix(name, "outgoing") {
+			rule = "api"
+		}
+		if got, ok := found["accesslimit_"+name+" limiter=default rule="+rule]; got != want || !ok {
+			t.Errorf("%s is %v, want %v, in %v", name, got, want, found)
+		}
+	}
+	if n := found["accesslimit_decisions_total limiter=default reason=banned rule=api source=memory"]; n != 1 {
+		t.Errorf("%v calls were not sent, want 1", n)
+	}
+	families, _ := registry.Gather()
+	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); len(problems) > 0 || err != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// spend opens two bills, settles one, and charges more than the bound of the debt allows.
+func spend(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	ctx, tokens := context.Background(), limiter.MustCounter("tokens", core.PerHour(10))
+	bill, _, err := tokens.Open(ctx, "tenant:acme", 4)
+	if err == nil {
+		_, _, err = tokens.Open(ctx, "tenant:acme", 4)
+	}
+	if err == nil {
+		err = bill.Settle(ctx, 6)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Charge(ctx, "tenant:acme", 15); !errors.Is(err, core.ErrDebtExceeded) {
+		t.Fatalf("Charge: %v", err)
+	}
+}
+
+// goOut makes a call, which the server refuses, and another one, which is not sent.
+func goOut(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := turns.Take(context.Background(), "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
+	turn.Release()
+	var wait *outgoing.WaitError
+	if _, err := turns.Take(context.Background(), "host"); !errors.As(err, &wait) || !wait.Paused {
+		t.Fatalf("Take: %v", err)
 	}
 }

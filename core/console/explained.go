@@ -113,7 +113,7 @@ func (l explainedLimit) From() string { return untilText(l.Source, l.Until) }
 func (l explainedLimit) Reset() string { return waitOf(l.ResetAfter) }
 
 // Max returns the number of permits, for a meter.
-func (l explainedLimit) Max() int { return l.Used + l.Remaining }
+func (l explainedLimit) Max() int { return l.Used - l.Debt + l.Remaining }
 
 // High returns the number from which the limit is nearly used up.
 func (l explainedLimit) High() float64 { return 0.8 * float64(l.Max()) }

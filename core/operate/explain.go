@@ -137,9 +137,12 @@ type ExplainedLimit struct {
 	// Known reports whether the store was asked, and answered. If not, the fields below are zero.
 	// Unlimited is never asked for, nor is a computed limit that this process has not met.
 	Known bool `json:"known"`
-	// Used is how many permits are in use, and Remaining how many are left.
+	// Used is how many permits are in use, and Remaining how many are left. Debt is how many of those
+	// in use exceed the limit: they were charged whether they fit or not, as by [core.Counter.Charge]
+	// and [core.Bill], or as turns that are handed out ahead, or before the limit was lowered.
 	Used      int `json:"used"`
 	Remaining int `json:"remaining"`
+	Debt      int `json:"debt,omitempty"`
 	// RetryAfter is the time until the call fits, if nobody else is charged. It is 0 if it fits now,
 	// or never. ResetAfter is the time until nothing is in use.
 	RetryAfter time.Duration `json:"-"`

@@ -268,9 +268,9 @@ func (a *askedLimit) explain() ExplainedLimit {
 		out.Limit = limitOf(a.Limit)
 	}
 	if v := a.Answer(); v != nil {
-		out.Known, out.Remaining = true, permits(v.Remaining)
+		out.Known, out.Remaining, out.Debt = true, permits(max(0, v.Remaining)), permits(max(0, -v.Remaining))
 		out.ResetAfter, out.RetryAfter = micros(v.ResetAfter), micros(v.RetryAfter)
-		out.Used = max(0, permits(a.Compiled.Max)-out.Remaining)
+		out.Used = max(0, permits(a.Compiled.Max-v.Remaining))
 	}
 	return out
 }

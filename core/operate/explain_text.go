@@ -200,6 +200,9 @@ func (l *ExplainedLimit) text() string {
 		return text + "not known"
 	}
 	text += fmt.Sprintf("%d used, %d left", l.Used, l.Remaining)
+	if l.Debt > 0 {
+		text += fmt.Sprintf(", %d in debt", l.Debt)
+	}
 	if l.RetryAfter > 0 {
 		text += ", passes in " + waitText(l.RetryAfter)
 	}

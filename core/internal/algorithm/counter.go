@@ -23,6 +23,9 @@ type Counter struct {
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
 	// personal holds for every caller.
 	Personal bool
+	// ShowsDebt says that the Remaining of a look is negative if more is in use than the limit lets
+	// through.
+	ShowsDebt bool
 	// Override asks for the limit that an operator may have set in place of those of the rule; nil:
 	// the rule has no overrides. If it is set, Own says that the counter's limit is the rule's own,
 	// not a further one. CountsIfOverridden says that the subject's plan is unlimited, so the

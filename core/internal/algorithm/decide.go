@@ -12,6 +12,26 @@ func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	v.ResetAfter = d.resetAfter(s, t, l)
 }
 
+// Look is [Limit.Look] for the counter's cost, with its debt if the counter shows it.
+func (c *Counter) Look(s *State, now int64, charge bool, v *Verdict) {
+	c.Limit.Look(s, now, c.Cost, charge, v)
+	if c.ShowsDebt && !charge {
+		v.Remaining = c.Limit.balance(s, now)
+	}
+}
+
+// balance returns how many permits are left. It is negative if more are in use than the limit lets
+// through.
+func (l *Limit) balance(s *State, now int64) int64 {
+	d := &registry[l.Kind]
+	t := moment{now, d.place(now, l)}
+	if s.At > t.place {
+		s = l.anchored(s, t.place, false)
+	}
+	left, _ := d.look(s, t, l, 0)
+	return left
+}
+
 // look is Look without the ResetAfter, because a charge changes that. It returns the state on which
 // the answer is based.
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {

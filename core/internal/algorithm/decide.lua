@@ -7,9 +7,9 @@
 --           the group of the counter. All counters of a group are charged, or none
 -- ARGV      then for each ban how many counters it watches, and their places in KEYS
 -- reply     now (microseconds since the epoch); then four for each counter: retry after
---           (microseconds, 0: its part fits), permits left, reset after (microseconds), and the
---           position of the charge, which giving it back takes (0 if nothing was charged, or the
---           algorithm needs none); then the places in KEYS of the bans that counted a refusal of
+--           (microseconds, 0: its part fits), permits left (of a look: negative if more are in use
+--           than the limit lets through), reset after (microseconds), and the position of the
+--           charge, which giving it back takes (0 if nothing was charged, or the algorithm needs none); then the places in KEYS of the bans that counted a refusal of
 --           this call. Now alone: nothing was done, and the script is to be called again, with the
 --           args for this now
 -- keeps     a refused call writes nothing, except that a clock which stepped back is written once,
@@ -65,7 +65,10 @@ for i = 1, #KEYS do
     full[group] = true
   end
 end
-if ARGV[1] ~= '1' then return reply end
+if ARGV[1] ~= '1' then
+  for i = 1, #KEYS do reply[4 * i - 1] = answers[i].left end
+  return reply
+end
 
 local place = 6 * #KEYS + 2 -- of how many counters the next ban watches, in ARGV
 for i = 1, #KEYS do

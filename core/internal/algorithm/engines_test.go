@@ -49,6 +49,9 @@ func (e *engines) add(s step) {
 // decide decides over counters together. Redis receives the bounds of calendars at another time.
 func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
+	for i := range counters {
+		counters[i].ShowsDebt = true // as replies to looks do
+	}
 	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
 	// A ban that begins with this call shows in the next look.
 	e.process.Decide(context.Background(), counters, false, before)
@@ -70,6 +73,7 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 		if verdicts[i].Struck {
 			s.want = append(s.want, int64(i+1))
 		}
+		verdicts[i].Remaining = max(0, verdicts[i].Remaining)
 	}
 	e.add(s)
 	return verdicts

@@ -218,7 +218,7 @@ func (tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
 }
 
 // left returns how many whole permits are left.
-func (l *Limit) left(used int64) int64 { return max(0, floorDiv(l.Max*l.Permit-used, l.Permit)) }
+func (l *Limit) left(used int64) int64 { return floorDiv(l.Max*l.Permit-used, l.Permit) }
 
 // steady returns how long it takes until a permit comes back that changes the permits left.
 func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {

@@ -157,6 +157,9 @@ func ReadDecided(reply []any, counters []Counter, charge bool, verdicts []Verdic
 	now := n.next()
 	for i := range verdicts {
 		verdicts[i] = Verdict{At: now, RetryAfter: n.next(), Remaining: n.next(), ResetAfter: n.next(), Position: n.next()}
+		if !counters[i].ShowsDebt {
+			verdicts[i].Remaining = max(0, verdicts[i].Remaining)
+		}
 	}
 	for len(n.left) > 0 && !n.wrong {
 		if at := n.next(); at < 1 || at > int64(len(verdicts)) {

@@ -152,7 +152,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 	t := s.timeIn(shard, arrived)
 	e, state := shard.lookUp(c.Key, tag(hash))
 	if !charge {
-		c.Limit.Look(state, t.of(c.Limit), c.Cost, false, v)
+		c.Look(state, t.of(c.Limit), false, v)
 		return
 	}
 	lives := c.Limit.Decide(state, t.of(c.Limit), c.Cost, c.Mark, v)
@@ -179,7 +179,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		c := &counters[i]
 		groups |= c.Group
 		e, state := s.shard(hashes[i]).lookUp(c.Key, tag(hashes[i]))
-		c.Limit.Look(state, t.of(c.Limit), c.Cost, charge, &verdicts[i])
+		c.Look(state, t.of(c.Limit), charge, &verdicts[i])
 		if charge && e != nil {
 			e.keep(c.Limit, t, verdicts[i].ResetAfter)
 		}

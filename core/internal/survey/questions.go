@@ -29,7 +29,8 @@ type Question struct {
 // Key returns the key of the counter.
 func (q *Question) Key() string { return string(q.counter.Key) }
 
-// Answer returns the store's answer, or nil if there is none.
+// Answer returns the store's answer, or nil if there is none. Its Remaining is negative if more is in
+// use than the limit lets through.
 func (q *Question) Answer() *algorithm.Verdict {
 	if q == nil || q.verdict.Err != nil {
 		return nil
@@ -59,7 +60,7 @@ func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question
 	q := s.questions[of]
 	if q == nil {
 		// The counters are lenient, so that each rule gets an answer whatever the others say.
-		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Lenient: true}}
+		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Lenient: true, ShowsDebt: true}}
 		s.questions[of] = q
 	}
 	return q

@@ -140,7 +140,9 @@ func (s *Survey) look(c *algorithm.Counter) algorithm.Verdict {
 	if s.questions == nil || c.Limit == Any {
 		return algorithm.Verdict{At: s.now}
 	}
-	return s.About(string(c.Key), c.Limit, c.Cost).verdict
+	v := s.About(string(c.Key), c.Limit, c.Cost).verdict
+	v.Remaining = max(0, v.Remaining)
+	return v
 }
 
 // strike begins the bans that the refusal of this call completes, for the counters at these

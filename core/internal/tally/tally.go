@@ -133,6 +133,7 @@ type Tally struct {
 	label string // the name in snapshots
 	usual *cell  // the cell of the usual reason and source; also the first of cells
 	cells atomic.Pointer[[]*cell]
+	costs atomic.Pointer[Costs] // nil until a cost is known afterwards
 
 	kept    atomic.Bool // the name is never removed
 	holders int         // Table.naming protects it
@@ -220,13 +221,9 @@ type Entry struct {
 // Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle
 // with one name share an entry.
 func (t *Table) Snapshot() (entries []Entry) {
-	for _, of := range t.rules.All() {
+	for of := range t.all {
 		entries = of.appendTo(entries)
 	}
-	for _, of := range t.handles.All() {
-		entries = of.appendTo(entries)
-	}
-	entries = t.others.appendTo(entries)
 	slices.SortFunc(entries, compare)
 	merged := entries[:0]
 	for _, e := range entries {
@@ -239,6 +236,18 @@ func (t *Table) Snapshot() (entries []Entry) {
 		}
 	}
 	return merged
+}
+
+// all yields the tallies of all names.
+func (t *Table) all(yield func(*Tally) bool) {
+	for _, names := range [...]*cowmap.Map[string, *Tally]{&t.rules, &t.handles} {
+		for _, of := range names.All() {
+			if !yield(of) {
+				return
+			}
+		}
+	}
+	yield(t.others)
 }
 
 func compare(a, b Entry) int {

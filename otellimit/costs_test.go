@@ -1,0 +1,83 @@
+package otellimit_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/otellimit"
+)
+
+// Costs that are known afterwards have metrics, and so have calls that go out: refusals by a server are
+// not among the decisions of this service.
+func TestCostsAndCallsThatGoOut(t *testing.T) {
+	limiter, reader := newLimiter(t, core.Options{}), metric.NewManualReader()
+	if _, err := otellimit.Observe(limiter, otellimit.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}); err != nil {
+		t.Fatal(err)
+	}
+	spend(t, limiter)
+	goOut(t, limiter)
+	found := collect(t, reader)
+	wantNames(t, found, 17)
+	const tokens, api = "accesslimit.limiter=default,accesslimit.rule=tokens", "accesslimit.limiter=default,accesslimit.rule=api"
+	for name, want := range map[string]int64{
+		"bills.opened": 2, "bills.settled": 1, "bills.unknown": 0, "bills.estimated_permits": 8,
+		"bills.settled_estimated_permits": 4, "bills.used_permits": 6, "debt_exceeded_permits": 5,
+	} {
+		if got, ok := points(found["accesslimit."+name])[tokens]; got != want || !ok {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	for name, want := range map[string]int64{"outgoing.refusals": 1, "outgoing.pauses": 1, "outgoing.waits": 0, "outgoing.waiting": 0} {
+		if got, ok := points(found["accesslimit."+name])[api]; got != want || !ok {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if waits, _ := found["accesslimit.outgoing.wait"].Data.(metricdata.Sum[float64]); len(waits.DataPoints) != 1 || waits.DataPoints[0].Value != 0 || !waits.IsMonotonic {
+		t.Errorf("the waits are %+v", waits)
+	}
+}
+
+// spend opens two bills, settles one, and charges more than the bound of the debt allows.
+func spend(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	ctx, tokens := context.Background(), limiter.MustCounter("tokens", core.PerHour(10))
+	bill, _, err := tokens.Open(ctx, "tenant:acme", 4)
+	if err == nil {
+		_, _, err = tokens.Open(ctx, "tenant:acme", 4)
+	}
+	if err == nil {
+		err = bill.Settle(ctx, 6)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Charge(ctx, "tenant:acme", 15); !errors.Is(err, core.ErrDebtExceeded) {
+		t.Fatalf("Charge: %v", err)
+	}
+}
+
+// goOut makes a call, which the server refuses, and another one, which is not sent.
+func goOut(t *testing.T, limiter *core.Limiter) {
+	t.Helper()
+	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := turns.Take(context.Background(), "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
+	turn.Release()
+	var wait *outgoing.WaitError
+	if _, err := turns.Take(context.Background(), "host"); !errors.As(err, &wait) || !wait.Paused {
+		t.Fatalf("Take: %v", err)
+	}
+}
