@@ -9,6 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/echolimit"
 	"github.com/accesslimit/accesslimit/internal/handlercost"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // BenchmarkMiddleware measures a call in this process, with and without the middleware, which sends
@@ -17,11 +18,7 @@ func BenchmarkMiddleware(b *testing.B) { handlercost.Benchmark(b, measured(b), "
 
 // measured returns a router with handlers that do nothing.
 func measured(t testing.TB) http.Handler {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, core.Options{})
 	router, handler := echo.New(), func(echo.Context) error { return nil }
 	router.GET("/bare", handler)
 	router.GET("/limited", handler, echolimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)}))

@@ -2,9 +2,12 @@ package echolimit_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +18,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 func TestAdapter(t *testing.T) {
@@ -120,3 +125,86 @@ func (h *handling) Allow(check *core.Check, subject string) bool {
 	return echolimit.Allow(h.c, check, subject)
 }
 func (h *handling) OwnLimits(guard *core.Guard) { h.err = echolimit.OwnLimits(guard)(h.c) }
+
+// endings are echo's own ways for a call to end.
+var endings = []adaptertest.Ending{
+	ending("HTTPError", 404, func(echo.Context) error { return echo.NewHTTPError(404) }),
+	ending("one of echo's errors", 401, func(echo.Context) error { return echo.ErrUnauthorized }),
+	ending("HTTPError with a cause", 403, func(echo.Context) error { return echo.NewHTTPError(403).SetInternal(errors.New("why")) }),
+	ending("HTTPError with an HTTPError inside", 409, func(echo.Context) error {
+		return echo.NewHTTPError(400).SetInternal(echo.NewHTTPError(409))
+	}),
+	ending("a wrapped HTTPError", 500, func(echo.Context) error { return fmt.Errorf("asked: %w", echo.NewHTTPError(404)) }),
+	ending("a plain error", 500, func(echo.Context) error { return errors.New("broken") }),
+	ending("a reply, then an error", 200, func(c echo.Context) error {
+		_ = c.String(200, "half of it")
+		return errors.New("broken")
+	}),
+	ending("a refusal, then an error", 403, func(c echo.Context) error {
+		_ = c.NoContent(403)
+		return echo.NewHTTPError(500)
+	}),
+	ending("an error that was answered already", 404, func(c echo.Context) error { c.Error(echo.ErrNotFound); return nil }),
+	ending("an error answered and returned", 404, func(c echo.Context) error { c.Error(echo.ErrNotFound); return echo.ErrNotFound }),
+	ending("NoContent", 204, func(c echo.Context) error { return c.NoContent(204) }),
+	ending("Redirect", 302, func(c echo.Context) error { return c.Redirect(302, "/elsewhere") }),
+	ending("a body, then a status", 200, func(c echo.Context) error {
+		_, _ = c.Response().Write([]byte("half of it"))
+		return c.NoContent(500)
+	}),
+	ending("early hints", 200, func(c echo.Context) error {
+		c.Response().WriteHeader(http.StatusEarlyHints)
+		_, err := c.Response().Write([]byte("ok"))
+		return err
+	}),
+	ending("echo.WrapHandler", 502, echo.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "upstream", http.StatusBadGateway)
+	}))),
+	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
+		h.Text("half of it")
+		panic("a handler's own fault")
+	}},
+}
+
+func ending(name string, status int, handle echo.HandlerFunc) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
+		h.(*handling).err = handle(h.(*handling).c)
+	}}
+}
+
+// broken is a body that cannot be read.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestReturnedCancellation checks that an error which says that the caller left is distinguished
+// from a failure of the handler's own.
+func TestReturnedCancellation(t *testing.T) {
+	limiter := limitertest.New(t, core.Options{})
+	for _, left := range []bool{true, false} {
+		var received int
+		e := echo.New()
+		e.Use(echolimit.New(limiter, core.Rule{Name: "n", Seconds: 60, Count: func(status int) bool { received = status; return true }}))
+		ctx, leave := context.WithCancel(t.Context())
+		e.GET("/", func(c echo.Context) error {
+			inner, cancel := context.WithCancel(c.Request().Context())
+			c.SetRequest(c.Request().WithContext(inner)) // as a middleware inside does
+			if left {
+				leave()
+			}
+			cancel()
+			return fmt.Errorf("asked: %w", inner.Err())
+		})
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+		leave()
+		if want := map[bool]int{true: 499, false: 500}[left]; received != want {
+			t.Errorf("the caller left: %v, Count received %d, want %d", left, received, want)
+		}
+	}
+}
+
+// FuzzPaths tries paths on echo's router.
+func FuzzPaths(f *testing.F) { adaptertest.FuzzPaths(f, adaptertest.Adapter{Serve: serve}) }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

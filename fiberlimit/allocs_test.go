@@ -10,17 +10,14 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
 
 // TestAllocations checks the allocations that the middleware adds to an allowed call: nothing.
 func TestAllocations(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	app := fiber.New()
 	app.Get("/bare", func(*fiber.Ctx) error { return nil })
 	app.Get("/limited", fiberlimit.New(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9}), func(*fiber.Ctx) error { return nil })

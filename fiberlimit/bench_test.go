@@ -8,16 +8,13 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // BenchmarkMiddleware measures a call in this process, with and without the middleware, which sends
 // its headers.
 func BenchmarkMiddleware(b *testing.B) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(b, core.Options{})
 	limit := fiberlimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	app := fiber.New()
 	app.Get("/bare", func(*fiber.Ctx) error { return nil })

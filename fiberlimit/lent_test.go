@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // lentApp keeps what its queries say, in each way.
@@ -43,11 +44,7 @@ func lentApp(limiter *core.Limiter) *fiber.App {
 // fiber overwrites the strings of a request with those of the next one on the connection. The core
 // keeps none of them.
 func TestNothingLentByFiberIsKept(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	app := lentApp(limiter)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,15 +9,12 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // An app that is mounted at two prefixes, or two apps with the same routes, have routes of their own.
 func TestMountedAppsCountByThemselves(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	app := fiber.New()
 	for _, prefix := range []string{"/a", "/b"} {
 		inner := fiber.New()

@@ -10,16 +10,13 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // TestUseHasNoRoute checks that the prefix that Use was given is not taken for a route. A rule in
 // Use and the same rule on the route "/" have two counters, and all calls of Use have one.
 func TestUseHasNoRoute(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	text := func(c *fiber.Ctx) error { return c.SendString("ok") }
 	pass := func(c *fiber.Ctx) error { return c.Next() }
 	app := fiber.New()
@@ -63,11 +60,7 @@ func withoutWaits(entries []string) (without []string) {
 // A rule in Use counts the calls of every target, also of those that only a handler of "/*" gets.
 func TestUseOfEveryTarget(t *testing.T) {
 	for name, config := range map[string]fiber.Config{"default": {}, "strict": {StrictRouting: true, CaseSensitive: true, UnescapePath: true}} {
-		limiter, err := core.New(core.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer limiter.Close()
+		limiter := limitertest.New(t, core.Options{})
 		app := fiber.New(config)
 		app.Use(fiberlimit.New(limiter, core.Rule{Name: "all", Seconds: 600, MaxCount: 3}))
 		app.All("/*", func(c *fiber.Ctx) error { return c.SendString("ok") })

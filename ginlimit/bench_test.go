@@ -9,6 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/ginlimit"
 	"github.com/accesslimit/accesslimit/internal/handlercost"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // BenchmarkMiddleware measures a call in this process, with and without the middleware, which sends
@@ -19,11 +20,7 @@ func BenchmarkMiddleware(b *testing.B) {
 
 // measured returns a router with handlers that do nothing else.
 func measured(t testing.TB) http.Handler {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, core.Options{})
 	gin.SetMode(gin.TestMode)
 	router := gin.New()
 	router.GET("/bare", func(*gin.Context) {})

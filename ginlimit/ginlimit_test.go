@@ -2,10 +2,13 @@ package ginlimit_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +18,8 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 func TestAdapter(t *testing.T) {
@@ -101,3 +106,107 @@ func (h handling) Allow(check *core.Check, subject string) bool {
 	return ginlimit.Allow(h.c, check, subject)
 }
 func (h handling) OwnLimits(guard *core.Guard) { ginlimit.OwnLimits(guard)(h.c) }
+
+// endings are gin's own ways for a call to end.
+var endings = []adaptertest.Ending{
+	ending("Status alone", 418, func(c *gin.Context) { c.Status(418) }),
+	ending("JSON", 422, func(c *gin.Context) { c.JSON(422, gin.H{"field": "missing"}) }),
+	ending("AbortWithStatus", 403, func(c *gin.Context) { c.AbortWithStatus(403) }),
+	ending("AbortWithError", 400, func(c *gin.Context) { _ = c.AbortWithError(400, errors.New("wrong")) }),
+	ending("Error is only noted", 200, func(c *gin.Context) { _ = c.Error(errors.New("noted")) }),
+	ending("Redirect", 302, func(c *gin.Context) { c.Redirect(302, "/elsewhere") }),
+	ending("not modified", 304, func(c *gin.Context) { c.Status(304) }),
+	ending("a body, then a status", 200, func(c *gin.Context) {
+		_, _ = c.Writer.WriteString("half of it")
+		c.Status(500)
+	}),
+	ending("two statuses, nothing sent between", 500, func(c *gin.Context) { c.Status(200); c.Status(500) }),
+	ending("a flush, then a status", 200, func(c *gin.Context) { c.Writer.Flush(); c.AbortWithStatus(500) }),
+	ending("early hints", 200, func(c *gin.Context) {
+		c.Status(http.StatusEarlyHints)
+		c.Writer.WriteHeaderNow()
+		_, _ = c.Writer.WriteString("ok")
+	}),
+	ending("events", 200, func(c *gin.Context) {
+		for range 3 {
+			c.SSEvent("tick", "tock")
+			c.Writer.Flush()
+		}
+	}),
+	ending("gin.WrapF", 502, func(c *gin.Context) {
+		gin.WrapF(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "upstream", http.StatusBadGateway) })(c)
+	}),
+	ending("a body that breaks off at once", 502, func(c *gin.Context) {
+		if _, err := io.Copy(c.Writer, broken{}); err != nil {
+			c.String(502, "upstream")
+		}
+	}),
+	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
+		h.Text("half of it")
+		panic("a handler's own fault")
+	}},
+}
+
+func ending(name string, status int, handle func(*gin.Context)) adaptertest.Ending {
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) { handle(h.(handling).c) }}
+}
+
+// broken is a body that cannot be read.
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// TestSizeOfACountedCall checks that a byte that is held back counts as written.
+func TestSizeOfACountedCall(t *testing.T) {
+	limiter := limitertest.New(t, core.Options{})
+	gin.SetMode(gin.TestMode)
+	router, sizes := gin.New(), []int(nil)
+	note := func(c *gin.Context) { c.Next(); sizes = append(sizes, c.Writer.Size()) }
+	router.GET("/", note, ginlimit.New(limiter, core.Rule{Name: "n", Limit: core.InFlight(5)}), note, func(c *gin.Context) {
+		c.Header("Content-Length", "4")
+		_, _ = c.Writer.WriteString("four")
+	})
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if !slices.Equal(sizes, []int{4, 4}) || w.Body.String() != "four" {
+		t.Errorf("the sizes are %v, the body is %q", sizes, w.Body)
+	}
+}
+
+// A length that is declared after the header was sent has no effect, and cuts no body off.
+func TestLengthDeclaredTooLate(t *testing.T) {
+	limiter := limitertest.New(t, core.Options{})
+	router := gin.New()
+	router.GET("/", ginlimit.New(limiter, core.Rule{Limit: core.InFlight(5)}), func(c *gin.Context) {
+		c.Writer.WriteHeaderNow()
+		c.Header("Content-Length", "5")
+		_, _ = c.Writer.WriteString("Hello")
+		_, _ = c.Writer.WriteString(", world")
+	})
+	server := httptest.NewServer(router)
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "Hello, world" || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
+// FuzzPaths tries paths on gin's router as it is, and as its options make it route by other forms
+// of the path.
+func FuzzPaths(f *testing.F) {
+	gin.SetMode(gin.TestMode)
+	adaptertest.FuzzPaths(f,
+		adaptertest.Adapter{Serve: serve(func(*gin.Engine) {})},
+		adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath = true })},
+		adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.UnescapePathValues = true, false })},
+		adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.RemoveExtraSlash = true })},
+		adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.UseRawPath, e.RemoveExtraSlash = true, true })},
+		adaptertest.Adapter{Serve: serve(func(e *gin.Engine) { e.RedirectFixedPath, e.HandleMethodNotAllowed = true, true })},
+	)
+}
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

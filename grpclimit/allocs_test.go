@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // The race detector makes sync.Pool forget at random, so allocations are counted without it.
@@ -17,11 +18,7 @@ import (
 // TestAllocations checks the allocations that the interceptor adds to an allowed call: the view
 // with the lines of the trailer, and the two that a map needs.
 func TestAllocations(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: "api", Seconds: 1, MaxCount: 1e9})
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	info := &grpc.UnaryServerInfo{FullMethod: "/shop/list"}

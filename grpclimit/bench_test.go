@@ -11,16 +11,13 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // BenchmarkMiddleware measures a call of the handler, with and without the interceptor, which sends
 // its trailer.
 func BenchmarkMiddleware(b *testing.B) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(b, core.Options{})
 	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})
 	handler := func(context.Context, any) (any, error) { return nil, nil }
 	info := &grpc.UnaryServerInfo{FullMethod: "/shop/list"}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 const check = "/grpc.health.v1.Health/Check"
@@ -194,11 +195,7 @@ func callOnce(ctx context.Context, conn *grpc.ClientConn, kind string) (trailer 
 // TestCallersDeadlineIsTheirs checks that the status shows whether the caller's own deadline
 // passed.
 func TestCallersDeadlineIsTheirs(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 60})
 	for _, test := range []struct {
 		code codes.Code
@@ -251,11 +248,7 @@ func TestReplyIsForHTTP(t *testing.T) {
 // TestPeerUnderAnHTTPServer checks that callers are distinguished where gRPC is served by an
 // http.Server. Their addresses are no *net.TCPAddr there, and must not be taken for unix sockets.
 func TestPeerUnderAnHTTPServer(t *testing.T) {
-	limiter, err := core.New(core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
 	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 600, MaxCount: 1})
 	for _, call := range []struct {
 		peer, spoofed string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // keeper is a call whose transport keeps the trailers unchanged.
@@ -26,11 +27,7 @@ func (k *keeper) SetTrailer(md metadata.MD) error {
 
 // The trailers of a call stay its own: the next call does not overwrite them.
 func TestTrailersAreTheCallsOwn(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	long := strings.Repeat("n", 120)
 	for _, name := range []string{"api", long} {
 		limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Name: name, Limit: core.PerMinute(3).Fixed()})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -27,11 +28,7 @@ import (
 // contains.
 func TestMethodsOfAnyName(t *testing.T) {
 	rdb := redistest.Start(t).Client(t)
-	limiter, err := core.New(core.Options{Redis: rdb, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Redis: rdb, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	conn := proxied(t, core.Rule{Seconds: 600, MaxCount: 1}, limiter)
 	names := []string{
 		"/a/b", "/a/B", "/A/b", "/a/b ", "/a/b%20", "/a//b", "/a/b/", `/a"/b`, `/a\/b`, `/"};r=99;t=0, "x/b`, "/}{/b", "/{a}/b", "/a:sw1:1/b",
@@ -63,11 +60,7 @@ func TestMethodsOfAnyName(t *testing.T) {
 
 // TestMethodsOfNoName checks that names that no header may contain never reach the limits.
 func TestMethodsOfNoName(t *testing.T) {
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Logger: slog.New(slog.DiscardHandler)})
 	conn := proxied(t, core.Rule{Seconds: 600, MaxCount: 1}, limiter)
 	for _, name := range []string{"/a\r\nx: y/b", "/a\x00/b", "/a\n/b", "/\x7f/b"} {
 		if _, err := callUnknown(t, conn, name); err == nil {

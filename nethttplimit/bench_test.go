@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/handlercost"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -15,11 +16,7 @@ func BenchmarkMiddleware(b *testing.B) { handlercost.Benchmark(b, measured(b), "
 
 // measured returns handlers that do nothing.
 func measured(t testing.TB) http.Handler {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, core.Options{})
 	bare := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	mux := http.NewServeMux()
 	mux.Handle("/bare", bare)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -23,11 +24,7 @@ func newAuth(t *testing.T, rule core.Rule, change func(*core.Options)) (address 
 	if change != nil {
 		change(&options)
 	}
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, options)
 	server := httptest.NewServer(nethttplimit.ForwardAuth(limiter.MustCheck(rule)))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
@@ -111,11 +108,7 @@ func TestForwardAuthIdentifies(t *testing.T) {
 }
 
 func TestForwardAuthPanicsClearly(t *testing.T) {
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Logger: slog.New(slog.DiscardHandler)})
 	defer func() {
 		if err, ok := recover().(*core.RuleError); !ok || err.Field != "Options.ClientIP.TrustedProxies" {
 			t.Errorf("panicked with %v", err)

@@ -7,17 +7,14 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 // TestResetStreamsCount checks that a client of HTTP/2 who resets its stream while the handler runs
 // does not get its permit back: the handler may have done what it was asked to do.
 func TestResetStreamsCount(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	entered, ended := make(chan struct{}, 4), make(chan struct{}, 4)
 	rule := core.Rule{Name: "act", Seconds: 600, MaxCount: 3, Count: func(status int) bool { return status < 400 }}
 	limited := nethttplimit.New(limiter, rule)(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -14,11 +15,7 @@ import (
 // TestOuterMiddlewareStillSeesPattern checks that a middleware around the limiter, such as one for
 // metrics, still sees the route when Expose gives the handler another *http.Request.
 func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
-	limiter, err := core.New(core.Options{Expose: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Expose: true})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /users/{id}", func(http.ResponseWriter, *http.Request) {})
 	limited := nethttplimit.New(limiter, core.Rule{Seconds: 60})(mux)
@@ -35,11 +32,7 @@ func TestOuterMiddlewareStillSeesPattern(t *testing.T) {
 
 // TestRouteHasNoHost checks that a pattern's host is no part of the route.
 func TestRouteHasNoHost(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	mux := http.NewServeMux()
 	limit := nethttplimit.New(limiter, core.Rule{Seconds: 600, MaxCount: 1})
 	ok := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -57,11 +50,7 @@ func TestRouteHasNoHost(t *testing.T) {
 
 // TestNestedMuxProvidesItsRoutes checks that a mux inside another one provides its own routes.
 func TestNestedMuxProvidesItsRoutes(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	inner := http.NewServeMux()
 	inner.HandleFunc("GET /api/a", func(http.ResponseWriter, *http.Request) {})
 	inner.HandleFunc("GET /api/free", func(http.ResponseWriter, *http.Request) {})
@@ -93,11 +82,7 @@ func TestWarnsBeforeRouting(t *testing.T) {
 		"in a mux, after routing": {routed(mux), false},
 	} {
 		var log logtest.Log
-		limiter, err := core.New(core.Options{Logger: log.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer limiter.Close()
+		limiter := limitertest.New(t, core.Options{Logger: log.Logger()})
 		handler := nethttplimit.New(limiter, core.Rule{Seconds: 600})(test.next)
 		if name == "in a mux, after routing" {
 			handler = routed(handler)
@@ -131,11 +116,7 @@ func TestMuxesBehindStripPrefix(t *testing.T) {
 		warned bool
 	}{{[2]string{"", ""}, 429, true}, {[2]string{"users", "orders"}, 200, false}} {
 		var log logtest.Log
-		limiter, err := core.New(core.Options{Logger: log.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer limiter.Close()
+		limiter := limitertest.New(t, core.Options{Logger: log.Logger()})
 		outer := http.NewServeMux()
 		for i, prefix := range []string{"/users", "/orders"} {
 			limit := nethttplimit.New(limiter, core.Rule{Name: test.names[i], Seconds: 600, MaxCount: 1 + i})

@@ -16,6 +16,8 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -133,7 +135,7 @@ func readFrom(w http.ResponseWriter, bytes int64) (int64, error) {
 // TestWatchedResponsesAreTheSame checks that neither the client nor the handler can tell a watched
 // response from the server's own.
 func TestWatchedResponsesAreTheSame(t *testing.T) {
-	limited := nethttplimit.New(newLimiter(t), counted, slots)
+	limited := nethttplimit.New(limitertest.New(t, core.Options{}), counted, slots)
 	for name, write := range writings {
 		for _, method := range []string{"GET", "HEAD"} {
 			got := make(map[bool]string)
@@ -193,7 +195,7 @@ func TestLastByteIsHeldBack(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	server := httptest.NewServer(nethttplimit.New(newLimiter(t), slots)(handler))
+	server := httptest.NewServer(nethttplimit.New(limitertest.New(t, core.Options{}), slots)(handler))
 	defer server.Close()
 	for _, flush := range []bool{false, true} {
 		response, err := http.Get(server.URL)

@@ -13,18 +13,9 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/handlercost"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
-
-func newLimiter(t *testing.T) *core.Limiter {
-	t.Helper()
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
 
 var (
 	counted = core.Rule{Name: "counted", Seconds: 600, MaxCount: 1000, Count: func(status int) bool { return status != 200 }}
@@ -35,7 +26,7 @@ var (
 // TestWriterIsUntouched checks that the handler gets the server's own writer unless a rule may have
 // to give something back.
 func TestWriterIsUntouched(t *testing.T) {
-	limiter := newLimiter(t)
+	limiter := limitertest.New(t, core.Options{})
 	for _, test := range []struct {
 		rules []core.Rule
 		same  bool
@@ -76,7 +67,7 @@ func TestWriterCanDoTheSame(t *testing.T) {
 	note := func(w http.ResponseWriter, _ *http.Request) { got <- can(w) }
 	mux := http.NewServeMux()
 	mux.HandleFunc("/bare", note)
-	mux.Handle("/counted", nethttplimit.New(newLimiter(t), counted)(http.HandlerFunc(note)))
+	mux.Handle("/counted", nethttplimit.New(limitertest.New(t, core.Options{}), counted)(http.HandlerFunc(note)))
 	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		server := httptest.NewUnstartedServer(mux)
 		server.EnableHTTP2 = version == "HTTP/2.0"
@@ -104,7 +95,7 @@ func TestWriterCanDoTheSame(t *testing.T) {
 		*handlercost.Discard
 		http.Hijacker
 	}{poor, nil}} {
-		nethttplimit.New(newLimiter(t), counted)(http.HandlerFunc(note)).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		nethttplimit.New(limitertest.New(t, core.Options{}), counted)(http.HandlerFunc(note)).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
 		if bare, counted := can(w), <-got; bare != counted {
 			t.Errorf("a counted call can %s, a %T %s", counted, w, bare)
 		}
@@ -120,7 +111,7 @@ type onlyReader struct{ io.Reader }
 // TestEventsAreSentAtOnce checks that events of a stream are sent one by one, under a rule with
 // Count and a slot, which the stream holds to its end.
 func TestEventsAreSentAtOnce(t *testing.T) {
-	limiter, next := newLimiter(t), make(chan struct{})
+	limiter, next := limitertest.New(t, core.Options{}), make(chan struct{})
 	one := slots
 	one.Limit.Max = 1
 	server := httptest.NewServer(nethttplimit.New(limiter, counted, one)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

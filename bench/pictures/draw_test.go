@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // sizeLimit keeps a page with all pictures light.
@@ -62,7 +65,7 @@ func wordsOf(t *testing.T, svg []byte) string {
 
 // Every algorithm of the list has a picture in the repository that shows it as it is now.
 func TestEveryAlgorithmHasItsPicture(t *testing.T) {
-	for _, a := range algorithms(newLimiter(t)) {
+	for _, a := range algorithms(limitertest.New(t, core.Options{})) {
 		picture, err := os.ReadFile(filepath.Join("..", "algorithms", a.file+".svg"))
 		if err != nil {
 			t.Errorf("%v: run make pictures", err)

@@ -8,18 +8,8 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
-
-// newLimiter returns a limiter that counts in this process.
-func newLimiter(t *testing.T) *core.Limiter {
-	t.Helper()
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
 
 // Every algorithm of the list works: of many calls at once it admits as many as the limit
 // allows, and not all.
@@ -28,7 +18,7 @@ func TestEveryAlgorithmRuns(t *testing.T) {
 	for i := range crowd.arrivals {
 		crowd.arrivals[i].takes = window
 	}
-	list := algorithms(newLimiter(t))
+	list := algorithms(limitertest.New(t, core.Options{}))
 	results, err := run(t.Context(), time.Now(), list, []client{crowd})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +33,7 @@ func TestEveryAlgorithmRuns(t *testing.T) {
 
 func TestPicturesHaveTheirOwnFiles(t *testing.T) {
 	seen := map[string]bool{}
-	for _, a := range algorithms(newLimiter(t)) {
+	for _, a := range algorithms(limitertest.New(t, core.Options{})) {
 		if seen[a.file] {
 			t.Errorf("two pictures are called %s", a.file)
 		}

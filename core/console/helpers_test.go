@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -14,37 +13,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
-// patient is a Timeout that a healthy Redis never needs, however busy the machine.
-const patient = 20 * time.Second
+const patient = limitertest.Patient
 
-func newLimiter(t testing.TB, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
-	options.Timeout = cmp.Or(options.Timeout, patient)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
+var (
+	newLimiter      = limitertest.New
+	withBothEngines = limitertest.OnBothEngines
+	deadRedis       = limitertest.DeadRedis
+)
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.
 func onBothEngines(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
 	withBothEngines(t, func(t *testing.T, options core.Options) { test(t, newLimiter(t, options)) })
-}
-
-func withBothEngines(t *testing.T, test func(t *testing.T, options core.Options)) {
-	t.Run("memory", func(t *testing.T) { test(t, core.Options{}) })
-	t.Run("redis", func(t *testing.T) { test(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient}) })
 }
 
 // after returns a limiter whose lists have the calls made by do, without waiting for it: those of
@@ -72,13 +57,6 @@ func attach(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard
 	guard := limiter.MustGuard(rules...)
 	t.Cleanup(func() { runtime.KeepAlive(guard) })
 	return guard
-}
-
-// deadRedis are options with a Redis whose port refuses connections.
-func deadRedis(t testing.TB) core.Options {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
-	return core.Options{Redis: client}
 }
 
 // byHeader authorizes by the headers Role and Name, which tests send.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // Whatever a subject is, its shown form is of printable characters, and means the same subject.
@@ -87,11 +88,7 @@ func TestCounts(t *testing.T) {
 
 // The samples of five minutes are kept, and the counts of rules for one of them.
 func TestFiguresAreBounded(t *testing.T) {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{})
 	if _, err := limiter.MustCounter("n", core.PerHour(1)).Allow(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -110,11 +112,7 @@ func TestBadInputAtTheStart(t *testing.T) {
 // is wrong, once.
 func TestBadInputLater(t *testing.T) {
 	var log logtest.Log
-	limiter, err := core.New(core.Options{Logger: log.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Logger: log.Logger()})
 	path := write(t, "limits.yaml", oneRule("api"))
 	put(t, path, ruleWith("limit: 1/h"))
 	set := follow(t, limiter, filewatch.Config{Quiet: time.Millisecond, Poll: time.Millisecond}, path)
@@ -181,4 +179,40 @@ func TestAFileThatGrows(t *testing.T) {
 		data, err := readFile(path)
 		return data == nil && err != nil && strings.HasPrefix(err.Error(), "changed while it was read")
 	})
+}
+
+// A file that cannot be read is another problem than one that is wrong: nobody knows what it would
+// say. If another file is wrong, that is the problem.
+func TestUnreadFiles(t *testing.T) {
+	good, other := write(t, "a.yaml", rulesText("api", "limit: 1/h")), write(t, "b.yaml", rulesText("other", "limit: 1/h"))
+	set, err := load(t, good, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := set.MustGuard("api")
+	want := func(problem string) {
+		t.Helper()
+		err := set.Reload()
+		if got := set.limiter.Stats().RuleSets[0]; got.Problem != problem || (err == nil) != (problem == "") {
+			t.Errorf("the Stats have %+v, want %q; Reload: %v", got, problem, err)
+		}
+	}
+	replace := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("")
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	want("unread")
+	replace(good, rulesText("api", "limit: 0/h"))
+	want("wrong")
+	replace(good, rulesText("api", "limit: 2/h"))
+	want("unread")
+	replace(other, rulesText("other", "limit: 1/h"))
+	want("")
+	runtime.KeepAlive(guard)
 }

@@ -2,8 +2,13 @@ package rulefile
 
 import (
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 func TestCheckRequires(t *testing.T) {
@@ -91,5 +96,62 @@ func TestCheckExample(t *testing.T) {
 	}
 	if _, err := Check(Service{}, path); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Error(err)
+	}
+}
+
+// A program for operators shows the rules of a file with their places, and leaves no trace in the
+// audit, as a service that begins to use them does.
+func TestAttach(t *testing.T) {
+	const rules = "name: api, limit: 100/s, plan: p, plans: {pro: 200/s}"
+	functions, _ := StandIns(FunctionUse{Field: "plan", Name: "p"})
+	checked, err := checkRules(t, Service{Functions: &functions}, rules, "name: b, limit: 5/m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter := newLimiter(t)
+	guard, err := checked.Attach(limiter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.KeepAlive(guard)
+	attached, _, err := operate.New(limiter).Rules()
+	if err != nil || len(attached) != 2 || attached[1].Place != "limits.yaml:4:5" {
+		t.Errorf("%+v, %v", attached, err)
+	}
+	if entries, err := operate.New(limiter).Audit(t.Context(), "", 10); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+func TestAttachRefuses(t *testing.T) {
+	guessed, _ := checkRules(t, Service{}, "name: api, limit: 100/s, cost: rows")
+	taken, _ := checkRules(t, Service{}, "name: taken, limit: 100/s")
+	login, _ := checkRules(t, Service{}, "name: api, limit: 1/s, need_login: true")
+	limiter := limitertest.New(t, core.Options{})
+	defer runtime.KeepAlive(limiter.MustGuard(core.Rule{Name: "taken", Seconds: 1}))
+	for want, checked := range map[string]*Checked{"given Service.Functions": guessed, `rule "taken"`: taken, "limits.yaml:3:5": login} {
+		if _, err := checked.Attach(limiter); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// The limiter knows the keys of rules as they are written, also after a change.
+func TestKeysAsTheyAreWritten(t *testing.T) {
+	limiter := newLimiter(t)
+	for key, want := range map[string]string{
+		"global": "global", "header:X-Tenant": "header:X-Tenant", "[user, query:lang]": "[user, query:lang]", "tenant": "tenant", "ip": "ip",
+	} {
+		set, err := Load(limiter, registered, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/m, key: "+key+"}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard := set.MustGuard("api")
+		rules, _, _ := operate.New(limiter).Rules()
+		if got := rules[len(rules)-1]; got.CountsBy != want || got.Rule.Name != "api" {
+			t.Errorf("key %s: %q counts by %q", key, got.Rule.Name, got.CountsBy)
+		}
+		runtime.KeepAlive(guard)
+		set.Close()
 	}
 }

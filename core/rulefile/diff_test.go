@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -166,14 +167,11 @@ func newDiffed(t *testing.T, options core.Options, fields string) *diffed {
 	verify := func(_ context.Context, token string) (string, error) { return token, nil }
 	options.Identify, options.OnDecision, options.Timeout = core.BearerToken(verify), s.note, 20*time.Second
 	options.Logger = slog.New(slog.DiscardHandler)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, options)
 	functions := registered.clone()
 	functions.LimitFor["tens"] = func(core.Request) (core.Limit, error) { return core.PerHour(10), nil }
 	functions.LimitFor["twenties"] = func(core.Request) (core.Limit, error) { return core.PerHour(20), nil }
+	var err error
 	if s.set, err = Load(limiter, functions, write(t, "limits.yaml", rulesText("api", fields))); err != nil {
 		t.Fatal(err)
 	}

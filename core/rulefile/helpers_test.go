@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // registered are the functions that the files of testdata name.
@@ -30,12 +32,7 @@ func contract(core.Request) (core.Limit, error) { return core.PerSecond(7), nil 
 func newLimiter(t testing.TB) *core.Limiter {
 	t.Helper()
 	verify := func(_ context.Context, token string) (string, error) { return token, nil }
-	limiter, err := core.New(core.Options{Identify: core.BearerToken(verify), OnThreshold: func(context.Context, core.Threshold) {}, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
+	return limitertest.New(t, core.Options{Identify: core.BearerToken(verify), OnThreshold: func(context.Context, core.Threshold) {}, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // write writes a file into a new folder and returns its path.
@@ -99,3 +96,5 @@ func rounds(few, many int) int {
 	}
 	return few
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

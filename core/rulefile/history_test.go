@@ -1,6 +1,9 @@
 package rulefile
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -73,4 +77,69 @@ func TestHistoryOfForeignValues(t *testing.T) {
 	if _, err := d.History(background); err == nil {
 		t.Error("a history that is a string was read")
 	}
+}
+
+// Values that this release did not write are errors, and stay as they are.
+func TestForeignDocuments(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	d := newDocument(t, client)
+	publish(t, d, limitText("1/s"), Version{})
+	key := d.store.Key()
+	good := client.Get(background, key).Val()
+	head, _, _ := strings.Cut(good, "\n")
+	for value, want := range map[string]string{
+		"version: 1\nrules: []\n":               "it was not written by this library",
+		strings.Repeat("x", 3<<20):              "it was not written by this library",
+		strings.Replace(good, "rd1", "rd2", 1):  "it has the form rd2, of another release, and this release reads rd1",
+		head:                                    "it was not written by this library",
+		head + "\n":                             "changed by hand",
+		good + "#":                              "changed by hand",
+		strings.Replace(good, " 1 ", " 01 ", 1): "its first line cannot be read",
+		strings.Replace(good, "rd1 1", "rd1 -1", 1):    "its first line cannot be read",
+		good + strings.Repeat("#", 2<<20):              "more than",
+		signed(good, `{"author":"a","by":"b"}`+"\nx"):  "about its author is not one",
+		signed(good, `{"author":"a"}{}`+"\nx"):         "about its author is not one",
+		signed(good, `no json`+"\nx"):                  "about its author is not one",
+		signed(good, strings.Repeat("x", 5000)+"\nx"):  "no line about its author",
+		strings.Replace(good, head, head[:40], 1):      "its first line cannot be read",
+		strings.Replace(good, "rd1 1 ", "rd1 1e3 ", 1): "its first line cannot be read",
+	} {
+		if err := client.Set(background, key, value, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.Read(background)
+		if !isForeign(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), key) {
+			t.Errorf("%.40q: %v, want %q", value, err, want)
+		}
+		if strings.HasPrefix(value, head+"\n") { // only its first line is looked at when it is replaced
+			continue
+		}
+		if _, err := d.Write(background, limitText("2/s"), Version{}); !isForeign(err) {
+			t.Errorf("%.40q: written over with %v", value, err)
+		}
+		if client.Get(background, key).Val() != value {
+			t.Errorf("%.40q was changed", value)
+		}
+	}
+	if err := becomesHash(client, key); err != nil {
+		t.Fatal(err)
+	}
+	_, read := d.Read(background)
+	_, write := d.Write(background, limitText("2/s"), Version{})
+	for _, err := range []error{read, write} {
+		if !isForeign(err) || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Error(err)
+		}
+	}
+}
+
+// signed returns a value with this body behind the head of another one.
+func signed(value, body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return strings.Join(strings.Split(value, " ")[:3], " ") + " " + hex.EncodeToString(sum[:16]) + "\n" + body
+}
+
+func isForeign(err error) bool {
+	var failed *core.StoreError
+	return errors.As(err, &failed) && failed.Class == core.StoreForeignValue && errors.Is(err, core.ErrStore)
 }

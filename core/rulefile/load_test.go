@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 const small = "version: 1\nrules:\n  - {name: NAME, limit: 100/s}\n"
@@ -205,11 +206,7 @@ func TestFunctionsThatAreNone(t *testing.T) {
 
 // A rule that warns needs a Limiter that reports, and a rule for users one that knows them.
 func TestRulesThatNeedAnOption(t *testing.T) {
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
+	limiter := limitertest.New(t, core.Options{Logger: slog.New(slog.DiscardHandler)})
 	for field, want := range map[string]string{
 		"warn: [0.8]":      `:5:11: rule "api": warn: needs Options.OnThreshold, which receives the reports`,
 		"need_login: true": `:5:17: rule "api": need_login = true: needs Options.Identify, to know who is logged in`,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -269,11 +270,7 @@ func TestTheSameNameInGo(t *testing.T) {
 // has what a reload has changed.
 func TestReloadOfTheSame(t *testing.T) {
 	var log logtest.Log
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, core.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	first, second := rulesText("api", "limit: 1/h"), rulesText("api", "limit: 2/h")
 	set, err := Load(limiter, registered, write(t, "limits.yaml", first))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -56,11 +57,7 @@ func newLoad(t *testing.T, options core.Options, c filewatch.Config, prepare fun
 			*d = e.Decision
 		}
 	}
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
+	limiter := limitertest.New(t, options)
 	l.limiter = limiter
 	prepare(l)
 	for i, path := range paths {
