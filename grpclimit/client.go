@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -98,14 +94,8 @@ func unlessEOF(err error) error {
 
 // takeTurn waits for the turn of a call.
 func takeTurn(ctx context.Context, turns *outgoing.Turns, target, method string) (*outgoing.Turn, error) {
-	r := &http.Request{Method: http.MethodPost, URL: &url.URL{Host: hostOf(target), Path: method}, Header: make(http.Header)}
 	sent, _ := metadata.FromOutgoingContext(ctx)
-	for name, values := range sent {
-		for _, value := range values {
-			r.Header.Add(name, value)
-		}
-	}
-	turn, err := turns.Take(ctx, turns.KeyOf(r.WithContext(ctx)))
+	turn, err := turns.TakeRPC(ctx, hostOf(target), method, sent)
 	var wait *outgoing.WaitError
 	switch {
 	case errors.As(err, &wait):
@@ -128,33 +118,17 @@ func (e tooLong) Unwrap() error { return e.WaitError }
 // GRPCStatus lets status.FromError find the status.
 func (e tooLong) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, e.Error()) }
 
-// report reports what the server has replied, if it has replied at all.
+// report reports how a call has ended, unless this client has ended it.
 func report(turn *outgoing.Turn, err error, trailer metadata.MD) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return
 	}
-	s, wait := status.Convert(err), time.Duration(0)
+	s := status.Convert(err)
+	ended := outgoing.RPCStatus{Code: int(s.Code()), Message: s.Message(), Pushback: trailer.Get("grpc-retry-pushback-ms")}
 	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
-			wait = max(wait, info.GetRetryDelay().AsDuration())
+			ended.RetryDelay = max(ended.RetryDelay, info.GetRetryDelay().AsDuration())
 		}
 	}
-	for _, value := range trailer.Get("grpc-retry-pushback-ms") { // a negative one only forbids to repeat the call
-		if ms, err := strconv.ParseInt(value, 10, 32); err == nil {
-			wait = max(wait, time.Duration(ms)*time.Millisecond)
-		}
-	}
-	switch s.Code() {
-	case codes.Canceled, codes.DeadlineExceeded:
-	case codes.Unavailable: // perhaps there is no server
-		if wait > 0 {
-			turn.Answered(outgoing.Answer{Refused: true, Wait: wait})
-		}
-	case codes.ResourceExhausted:
-		if !strings.Contains(s.Message(), "larger than max") { // of this client, about the size of a message
-			turn.Answered(outgoing.Answer{Refused: true, Wait: wait})
-		}
-	default:
-		turn.Answered(outgoing.Answer{Wait: wait})
-	}
+	turn.AnsweredRPC(ended)
 }

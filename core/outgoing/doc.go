@@ -21,12 +21,13 @@
 //	transport.RoundTrip    transport.go  sends a request, and repeats it if the rule says so (retry.go):
 //	transport.send         transport.go  finds the key (key.go), and takes a turn:
 //	  Turns.Take           take.go       all steps, in order:
-//	    attempt.try        try.go        asks for turn and slot, and whether there is a pause
+//	    attempt.try        try.go        asks for turn and slot, and whether there is a pause (question.go)
 //	    attempt.probe      try.go        asks for the place of the probe after a pause
-//	    attempt.reserve    take.go       reserves a later turn, and waits for it
+//	    attempt.reserve    reserve.go    reserves a later turn, and waits for it
 //	    attempt.holdUp     wait.go       waits for the end of a pause, or for a slot in line (line.go)
-//	  policiesOf           pace.go       reads what the server allows, for a slower pace
+//	  policiesOf           policy.go     reads what the server allows, for a slower pace (pace.go)
 //	  answerOf             hints.go      reads what the server says about what is left
-//	  Turn.Answered        turn.go       begins a pause, or ends the time after one (pause.go)
+//	  Turn.Answered        turn.go       begins a pause, which lowers the pace too (congestion.go), or
+//	                                     ends the time after one (pause.go)
 //	  Turn.Release         turn.go       gives the slot back, when the body was read (body.go)
 package outgoing

@@ -26,7 +26,7 @@ func answerOf(r *http.Response, vendor []Quota, now time.Time) (a Answer) {
 	for _, q := range append(vendor[:len(vendor):len(vendor)], usualQuotas...) {
 		exhausted = max(exhausted, q.exhausted(r, now, a.Refused))
 	}
-	for _, value := range r.Header.Values("RateLimit") {
+	for _, value := range fields(r.Header, "RateLimit") {
 		exhausted = max(exhausted, exhaustedBy(value))
 	}
 	a.Refused = a.Refused || refuses(r.StatusCode, exhausted > 0)
@@ -69,6 +69,21 @@ func (q Quota) exhausted(r *http.Response, now time.Time, refused bool) time.Dur
 		return waitIn(r.Header.Get(q.Reset), now)
 	}
 	return 0
+}
+
+// longestField bounds the structured fields that are read, because reading one takes far more memory
+// than its text.
+const longestField = 4 << 10
+
+// fields returns the values of a structured field, unless a server sends more than any needs.
+func fields(h http.Header, name string) []string {
+	values, length := h.Values(name), 0
+	for _, value := range values {
+		if length += len(value); length > longestField {
+			return nil
+		}
+	}
+	return values
 }
 
 // exhaustedBy reads the RateLimit field in the forms of the drafts: "default";r=0;t=30, or

@@ -3,6 +3,7 @@ package outgoing
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -58,6 +59,13 @@ func TestHints(t *testing.T) {
 		"draft 10 without a reset":         {429, []string{"RateLimit", `"burst";r=0`}, true, 0},
 		"a vendor's names and a duration":  {200, []string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s"}, false, 6 * time.Minute},
 		"far too long":                     {429, []string{"Retry-After", "999999999999999999999"}, true, longest},
+		"10^30 seconds":                    {429, []string{"Retry-After", "1" + strings.Repeat("0", 30)}, true, longest},
+		"10^400 milliseconds":              {429, []string{"Retry-After-Ms", "1" + strings.Repeat("0", 400)}, true, longest},
+		"five years":                       {429, []string{"Retry-After", "157680000"}, true, longest},
+		"many decimal places":              {429, []string{"Retry-After", "1.5" + strings.Repeat("0", 40)}, true, 1500 * time.Millisecond},
+		"negative":                         {429, []string{"Retry-After", "-5", "Retry-After-Ms", "-5", "X-RateLimit-Reset", "-5s"}, true, 0},
+		"a structured field without end":   {429, []string{"RateLimit", strings.Repeat(`"a";r=0;t=30,`, 10_000) + `"a";r=0;t=30`}, true, 0},
+		"a time in seconds in Retry-After": {429, []string{"Retry-After", unix}, true, 30 * second},
 		"not a wait":                       {429, []string{"Retry-After", "soon", "X-RateLimit-Reset", "-5", "RateLimit", "=;"}, true, 0},
 		"a number in another notation":     {429, []string{"Retry-After", "0x10"}, true, 0},
 	} {

@@ -8,9 +8,9 @@ import (
 )
 
 // Numbers from these on are times since 1970, in seconds and in milliseconds. Smaller ones are waits
-// in seconds: at most three years.
+// in seconds: at most 31 years.
 const (
-	sinceEpoch       = 1e8
+	sinceEpoch       = 1e9
 	milliSinceEpoch  = 1e11
 	longestInSeconds = float64(longest / time.Second)
 )
@@ -59,12 +59,16 @@ func inSeconds(n float64) time.Duration {
 	return time.Duration(min(max(0, n), longestInSeconds) * float64(time.Second))
 }
 
+// longestNumber is the length of the start of a number that is read: enough for any wait, and little
+// work.
+const longestNumber = 30
+
 // number reads a decimal number without an exponent.
 func number(text string) (n float64, ok bool) {
-	if text == "" || len(text) > 30 || strings.Trim(text, "0123456789.") != "" {
+	if text == "" || strings.Trim(text, "0123456789.") != "" {
 		return 0, false
 	}
-	n, err := strconv.ParseFloat(text, 64)
+	n, err := strconv.ParseFloat(text[:min(len(text), longestNumber)], 64)
 	return n, err == nil
 }
 

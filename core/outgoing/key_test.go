@@ -66,16 +66,17 @@ func TestAccountsOfSignedRequests(t *testing.T) {
 func TestPacesAreBounded(t *testing.T) {
 	slow, own := new(engine.Limit), new(engine.Limit)
 	var p paces
+	set := func(key string) { p.entry(key).announce(slow, time.Now()) }
 	for i := range maxPaces + 5 {
-		p.set(strconv.Itoa(i), slow)
+		set(strconv.Itoa(i))
 	}
-	if p.set("4", slow); len(p.byKey) != maxPaces || p.of("4", own) != slow || p.of(strconv.Itoa(maxPaces+4), own) != slow {
+	if set("4"); len(p.byKey) != maxPaces || p.of("4", own) != slow || p.of(strconv.Itoa(maxPaces+4), own) != slow {
 		t.Errorf("%d keys have a pace", len(p.byKey))
 	}
 	for _, of := range p.byKey {
-		of.ends = time.Time{}
+		of.until = time.Time{}
 	}
-	if p.set("new", slow); len(p.byKey) != 1 || p.of("4", own) != own {
+	if set("new"); len(p.byKey) != 1 || p.of("4", own) != own {
 		t.Errorf("%d keys have a pace once all others have ended", len(p.byKey))
 	}
 }

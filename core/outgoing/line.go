@@ -1,9 +1,6 @@
 package outgoing
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // lines are the lines in which the calls of this process wait for slots, by their keys.
 type lines struct {
@@ -55,43 +52,5 @@ func (l *lines) wake(key string) {
 		case of.freed <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// joinLine waits in the line of the call's key until the call is the first. If there is no line, it
-// begins one, or does nothing.
-func (a *attempt) joinLine(begin bool) error {
-	of := a.lines.join(a.key, begin)
-	if of == nil {
-		return nil
-	}
-	select {
-	case of.head <- struct{}{}:
-		a.line, a.polled = of, 0
-		return nil
-	default:
-	}
-	a.waited = true
-	timer := time.NewTimer(time.Until(a.until))
-	defer timer.Stop()
-	select {
-	case of.head <- struct{}{}:
-		a.line, a.polled = of, 0
-		return nil
-	case <-timer.C:
-		a.lines.leave(a.key, of)
-		return a.givesUp(&obstacle{by: bySlot})
-	case <-a.ctx.Done():
-		a.lines.leave(a.key, of)
-		return a.timeIsUp(&obstacle{by: bySlot}, a.ctx.Err())
-	}
-}
-
-// leaveLine lets the next call be the first.
-func (a *attempt) leaveLine() {
-	if a.line != nil {
-		<-a.line.head
-		a.lines.leave(a.key, a.line)
-		a.line = nil
 	}
 }

@@ -13,11 +13,12 @@ import (
 // Turns hands out turns to calls that go out. Make one for each server with [New] when the service
 // starts. It is safe for concurrent use.
 type Turns struct {
-	rule  Rule
-	of    limiter.Outgoing
-	parts *limiter.Parts
-	lines lines
-	paces paces
+	rule    Rule
+	of      limiter.Outgoing
+	parts   *limiter.Parts
+	lines   lines
+	paces   paces
+	watches watches
 	// unrecorded has the pauses that only this process knows, and is to record.
 	unrecorded unrecorded
 }

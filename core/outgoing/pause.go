@@ -32,6 +32,7 @@ func (t *Turns) record(key string, p *algorithm.Pause) {
 func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (lasts time.Duration, err error) {
 	ban := t.pauseKey(key)
 	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
+	t.paces.entry(key).paused(time.Now(), micros(paused.Lasts))
 	if paused.Longer {
 		t.of.Waits.Pauses.Add(1)
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // longestKept is the length of the longest body of a refusal that is kept, so that the caller gets it
@@ -16,7 +19,7 @@ const longestKept = 64 << 10
 // refusal.
 func (t *transport) retry(r *http.Request, response *http.Response, refused bool) (*http.Response, error) {
 	for range t.turns.rule.Retries {
-		if !refused || !isRepeatable(r) || !keepBody(response) {
+		if !refused || !isRepeatable(r) || !t.turns.keepBody(response) {
 			break
 		}
 		again, err := copyOf(r)
@@ -61,20 +64,24 @@ func copyOf(r *http.Request) (*http.Request, error) {
 }
 
 // keepBody reads the body of a response to its end, and closes it, so that its connection and its slot
-// are free. It reports false if the body is too long or broken; then it can still be read.
-func keepBody(r *http.Response) bool {
+// are free. It reports false if the body is too long or broken; then it can still be read. A body that
+// takes longer than calls wait is broken.
+func (t *Turns) keepBody(r *http.Response) bool {
 	if r.Body == nil {
 		return true
 	}
-	start, err := io.ReadAll(io.LimitReader(r.Body, longestKept+1))
+	body := r.Body
+	late := time.AfterFunc(t.rule.MaxWait, panics.Guard(func() { _ = body.Close() }, t.parts.Log.Panicked))
+	defer late.Stop()
+	start, err := io.ReadAll(io.LimitReader(body, longestKept+1))
 	if err != nil || len(start) > longestKept {
 		r.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.MultiReader(bytes.NewReader(start), r.Body), r.Body}
+		}{io.MultiReader(bytes.NewReader(start), body), body}
 		return false
 	}
-	_ = r.Body.Close()
+	_ = body.Close()
 	r.Body = io.NopCloser(bytes.NewReader(start))
 	return true
 }

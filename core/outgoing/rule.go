@@ -16,7 +16,8 @@ type Rule struct {
 	Name string
 	// Limit is the pace for each key: a token bucket, as in core.PerHour(5000).Bucket(50). A server
 	// that announces less by RateLimit-Policy, for windows up to that of the Limit, lowers the pace.
-	// In each of its windows it gets at most what it allows, the burst included.
+	// In each of its windows it gets at most what it allows, the burst included. If it announces
+	// nothing, its pauses lower the pace for a minute or two.
 	Limit core.Limit
 	// InFlight is how many calls of a key may be in flight at once, 1 to 10,000; 0: any number. A
 	// call is in flight until the body of its response is closed, or read to its end. The slot of a

@@ -44,7 +44,7 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 		}
 	}()
 	response, err = t.next.RoundTrip(r)
-	if err != nil {
+	if err != nil || response == nil { // http.Client says what is wrong if there is neither
 		return response, false, err
 	}
 	answer := answerOf(response, t.turns.rule.Quotas, time.Now())

@@ -1,29 +1,6 @@
 package outgoing
 
-import (
-	"time"
-
-	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
-)
-
-// obstacle is why a call cannot be sent now, and for how long at most.
-type obstacle struct {
-	by   cause
-	wait time.Duration
-}
-
-// cause is what holds a call up.
-type cause uint8
-
-const (
-	byTurn  cause = iota // its turn comes later
-	byPause              // the server asked for a pause
-	bySlot               // all slots are taken
-	byProbe              // the first call after a pause is on its way
-)
+import "time"
 
 // try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
 // the turn, or why the call cannot be sent now. Then the call holds nothing.
@@ -33,6 +10,9 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 	}
 	q := a.question(a.turn.Cost == 0 && !a.unpaced)
 	if held, err := q.ask(a); err != nil || held != nil {
+		if held != nil && held.by == byPause {
+			a.paces.entry(a.key).paused(time.Now(), held.wait)
+		}
 		return nil, held, a.returnTurn(err)
 	}
 	if q.turn >= 0 {
@@ -62,92 +42,3 @@ func (a *attempt) probe(turn *Turn) (*obstacle, error) {
 	}
 	return held, err
 }
-
-// question is what a call asks of the store. Its pause is the last counter.
-type question struct {
-	counters   []algorithm.Counter
-	verdicts   []algorithm.Verdict
-	turn, slot int // indexes, or -1
-	slotIs     cause
-}
-
-func (a *attempt) question(turn bool) question {
-	q, limits := question{turn: -1, slot: -1, slotIs: bySlot}, a.of.Counted.Limits
-	if turn {
-		q.turn = q.add(a.counterOf(a.key, a.paces.of(a.key, limits[0]), ""))
-	}
-	if len(limits) > 1 {
-		q.slot = q.add(a.counterOf(a.key, limits[1], a.parts.InFlight.NewHolder()))
-	}
-	q.add(a.pause())
-	return q
-}
-
-func (q *question) add(c algorithm.Counter) (at int) {
-	q.counters = append(q.counters, c)
-	return len(q.counters) - 1
-}
-
-// pause returns the counter of the key's pauses.
-func (a *attempt) pause() algorithm.Counter {
-	c := a.counterOf(a.key, &engine.Limit{Compiled: a.of.Counted.Ban, KeyTail: a.of.Counted.BanKey}, "")
-	c.Cost = 0
-	return c
-}
-
-// ask takes all or nothing. It returns what holds the call up, if anything does.
-func (q *question) ask(a *attempt) (*obstacle, error) {
-	q.verdicts = make([]algorithm.Verdict, len(q.counters))
-	a.parts.Store.Decide(a.ctx, q.counters, true, q.verdicts)
-	for i := range q.verdicts {
-		if v := &q.verdicts[i]; v.Ended != nil || v.Failure() != nil {
-			a.parts.InFlight.DropUnconfirmedSlots(q.counters, q.verdicts)
-			if err := q.failed(a, i); err != nil {
-				return nil, err
-			}
-			break
-		}
-	}
-	return q.obstacle(), nil
-}
-
-// failed reports that the store did not answer for the counter at i. The error says why the call
-// cannot be sent, if the policy is FailClosed, or the caller has left.
-func (q *question) failed(a *attempt, i int) error {
-	v := &q.verdicts[i]
-	if v.Ended != nil {
-		return v.Ended
-	}
-	a.of.StoreFailed(v.Failure())
-	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
-		return nil
-	}
-	return storeError(v.Failure())
-}
-
-func storeError(err error) error {
-	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(err)), Err: err}
-}
-
-// obstacle returns what holds the call up, or nil.
-func (q *question) obstacle() *obstacle {
-	switch {
-	case q.paused().RetryAfter > 0:
-		return &obstacle{byPause, micros(q.paused().RetryAfter)}
-	case q.slot >= 0 && q.verdicts[q.slot].RetryAfter > 0:
-		return &obstacle{q.slotIs, micros(q.verdicts[q.slot].RetryAfter)}
-	case q.turn >= 0 && q.verdicts[q.turn].RetryAfter > 0:
-		return &obstacle{byTurn, micros(q.verdicts[q.turn].RetryAfter)}
-	}
-	return nil
-}
-
-func (q *question) paused() *algorithm.Verdict { return &q.verdicts[len(q.verdicts)-1] }
-
-// isAfterPause reports whether a refusal is remembered, and no call was answered since its pause.
-func (q *question) isAfterPause() bool {
-	v := q.paused()
-	return v.Err == nil && v.RetryAfter == 0 && v.ResetAfter > 0
-}
-
-func (q *question) charge(i int) algorithm.Charge { return q.counters[i].Charged(&q.verdicts[i]) }

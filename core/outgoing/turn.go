@@ -3,7 +3,6 @@ package outgoing
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
@@ -37,15 +36,6 @@ func (s slot) release() {
 	if s.Hold != nil {
 		s.Release()
 	}
-}
-
-// Answer is what a server said about its limits.
-type Answer struct {
-	// Refused reports whether the server refused the call because of a limit.
-	Refused bool
-	// Wait is how long the server wants no call; 0: it did not say. Refusals without it lead to pauses
-	// of a second, two seconds, and so on up to MaxPause, until a call is answered.
-	Wait time.Duration
 }
 
 // Answered reports what the server said, as soon as that is known. It returns when a pause is

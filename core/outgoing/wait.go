@@ -3,7 +3,6 @@ package outgoing
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -50,48 +49,44 @@ func (a *attempt) timeIsUp(held *obstacle, err error) error {
 	return err
 }
 
-// isCertain reports whether the call cannot be sent before the wait is over.
-func (o *obstacle) isCertain() bool { return o.by == byTurn || o.by == byPause }
-
-// sleep waits, until something is received from wake at the latest. The error is the context's.
-func (a *attempt) sleep(d time.Duration, wake <-chan struct{}) error {
-	if d <= 0 {
-		return nil
-	}
-	a.waited = true
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-wake:
-		return nil
-	case <-a.ctx.Done():
-		return a.ctx.Err()
-	}
-}
-
-// WaitError is the error of a call that was not sent, because it would have had to wait too long. It
-// is this service's own: the server was not asked, and has not refused anything.
-type WaitError struct {
-	// Rule is the name of the rule, and Key the key of the call.
-	Rule, Key string
-	// Wait is how long the call would have had to wait still. It is exact for a turn. For a pause it is
-	// the time until its end, behind which others may wait. For a slot it is an upper bound, or 0 if
-	// none is known.
-	Wait time.Duration
-	// Paused reports whether the reason is that the server asked for a pause.
-	Paused bool
-}
-
-// Error implements error.
-func (e *WaitError) Error() string {
-	if e.Paused {
-		return fmt.Sprintf("outgoing: rule %q: the server asked for a pause, which lasts for another %v", e.Rule, e.Wait)
-	}
-	return fmt.Sprintf("outgoing: rule %q: the call would have to wait for another %v", e.Rule, e.Wait)
-}
-
 func (a *attempt) givesUp(held *obstacle) error {
 	return &WaitError{Rule: a.rule.Name, Key: a.key, Wait: held.wait, Paused: held.by == byPause}
+}
+
+// joinLine waits in the line of the call's key until the call is the first. If there is no line, it
+// begins one, or does nothing.
+func (a *attempt) joinLine(begin bool) error {
+	of := a.lines.join(a.key, begin)
+	if of == nil {
+		return nil
+	}
+	select {
+	case of.head <- struct{}{}:
+		a.line, a.polled = of, 0
+		return nil
+	default:
+	}
+	a.waited = true
+	timer := time.NewTimer(time.Until(a.until))
+	defer timer.Stop()
+	select {
+	case of.head <- struct{}{}:
+		a.line, a.polled = of, 0
+		return nil
+	case <-timer.C:
+		a.lines.leave(a.key, of)
+		return a.givesUp(&obstacle{by: bySlot})
+	case <-a.ctx.Done():
+		a.lines.leave(a.key, of)
+		return a.timeIsUp(&obstacle{by: bySlot}, a.ctx.Err())
+	}
+}
+
+// leaveLine lets the next call be the first.
+func (a *attempt) leaveLine() {
+	if a.line != nil {
+		<-a.line.head
+		a.lines.leave(a.key, a.line)
+		a.line = nil
+	}
 }

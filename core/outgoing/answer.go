@@ -1,0 +1,12 @@
+package outgoing
+
+import "time"
+
+// Answer is what a server said about its limits.
+type Answer struct {
+	// Refused reports whether the server refused the call because of a limit.
+	Refused bool
+	// Wait is how long the server wants no call; 0: it did not say. Refusals without it lead to pauses
+	// of a second, two seconds, and so on up to MaxPause, until a call is answered.
+	Wait time.Duration
+}

@@ -1,0 +1,188 @@
+package outgoing_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	neturl "net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+)
+
+// oneSlot is a rule whose slot must be free for a second call.
+var oneSlot = outgoing.Rule{InFlight: 1, MaxWait: patient}
+
+// clientOf returns a client whose calls take turns, and what it uses to send them.
+func clientOf(t *testing.T, rule outgoing.Rule, through *http.Transport) (*http.Client, *outgoing.Turns) {
+	t.Helper()
+	turns := newTurns(t, newLimiter(t, core.Options{}), rule)
+	t.Cleanup(through.CloseIdleConnections)
+	return &http.Client{Transport: turns.Transport(through)}, turns
+}
+
+// A proxy that refuses to open a tunnel is not the server: nothing pauses, and the slot is free.
+func TestARefusedTunnelIsNoRefusalOfTheServer(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			t.Errorf("the proxy got %s", r.Method)
+		}
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(proxy.Close)
+	at, err := neturl.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, turns := clientOf(t, oneSlot, &http.Transport{Proxy: http.ProxyURL(at)})
+	for range 2 {
+		if response, err := client.Get("https://api.example.com/a"); err == nil {
+			t.Errorf("the call got %v", response)
+		}
+	}
+	if s := turns.Stats(); s.Sent != 2 || s.Refused != 0 || s.Pauses != 0 {
+		t.Errorf("the counts are %+v", s)
+	}
+}
+
+// A stream that the server resets frees its slot when the caller notices it.
+func TestAStreamThatIsResetFreesItsSlot(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "the beginning")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	through := server.Client().Transport.(*http.Transport)
+	client, _ := clientOf(t, oneSlot, through)
+	for range 3 {
+		response, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(response.Body); err == nil || response.ProtoMajor != 2 {
+			t.Errorf("HTTP/%d: the stream was not reset", response.ProtoMajor)
+		}
+	}
+}
+
+// A redirect to another host takes a turn of that host, without the credential, and its refusal stops
+// no call to the first.
+func TestARedirectToAnotherHost(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(other.Close)
+	there := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
+	server := httptest.NewServer(http.RedirectHandler(there, http.StatusFound))
+	t.Cleanup(server.Close)
+	var keys []string
+	rule := oneSlot
+	rule.Key = func(r *http.Request) string {
+		keys = append(keys, outgoing.ByCredential(r))
+		return keys[len(keys)-1]
+	}
+	rule.MaxWait = time.Second
+	client, _ := clientOf(t, rule, &http.Transport{})
+	r, _ := http.NewRequest("GET", server.URL, nil)
+	r.Header.Set("Authorization", "Bearer alice")
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	_, err = client.Do(r)
+	var wait *outgoing.WaitError
+	if !errors.As(err, &wait) || wait.Key != strings.TrimPrefix(there, "http://") {
+		t.Errorf("the second call: %v", err)
+	}
+	if len(keys) != 4 || !strings.HasPrefix(keys[0], strings.TrimPrefix(server.URL, "http://")+":") {
+		t.Errorf("the keys are %q", keys)
+	}
+}
+
+// A RoundTripper that breaks its contract costs no slot, and http.Client says what is wrong.
+func TestAResponseThatIsMissing(t *testing.T) {
+	turns := newTurns(t, newLimiter(t, core.Options{}), oneSlot)
+	client := &http.Client{Transport: turns.Transport(sender(func(*http.Request) (*http.Response, error) { return nil, nil }))}
+	for range 2 {
+		if _, err := client.Get(url); err == nil || !strings.Contains(err.Error(), "nil *Response") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
+// dripping is a body that never ends, until it is closed.
+type dripping struct {
+	once sync.Once
+	over chan struct{}
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
+	select {
+	case <-d.over:
+		return 0, errors.New("the body is closed")
+	case <-time.After(time.Second):
+		return copy(p, "x"), nil
+	}
+}
+
+func (d *dripping) Close() error {
+	d.once.Do(func() { close(d.over) })
+	return nil
+}
+
+// A refusal whose body never ends holds up no call that would be repeated: the caller gets it.
+func TestARefusalWithABodyWithoutEnd(t *testing.T) {
+	virtually(t, outgoing.Rule{Retries: 3, InFlight: 1, MaxWait: 10 * time.Second}, func(t *testing.T, turns *outgoing.Turns) {
+		through := turns.Transport(sender(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 429, Header: http.Header{}, Body: &dripping{over: make(chan struct{})}}, nil
+		}))
+		wantTook(t, 10*time.Second, func() {
+			response, err := get(t, through, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if start, err := io.ReadAll(response.Body); err == nil || string(start) != "xxxxxxxxx" && string(start) != "xxxxxxxxxx" {
+				t.Errorf("read %q, %v", start, err)
+			}
+			_ = response.Body.Close()
+		})
+	})
+}
+
+// Calls that are refused, and whose callers leave at any moment, leave nothing behind, not even the
+// place of a probe.
+func TestNothingIsLostAfterRefusals(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		turns := newTurns(t, newLimiter(t, options), outgoing.Rule{InFlight: 3, MaxWait: patient})
+		var callers sync.WaitGroup
+		for i := range 30 {
+			callers.Go(func() {
+				for j := range 20 {
+					ctx, cancel := context.WithTimeout(background, time.Duration(1+(i*j)%40)*100*time.Microsecond)
+					if turn, err := turns.Take(ctx, alice); err == nil {
+						if j%3 > 0 {
+							turn.Answered(outgoing.Answer{Refused: j%3 == 1, Wait: time.Millisecond})
+						}
+						turn.Release()
+					}
+					cancel()
+				}
+			})
+		}
+		callers.Wait()
+		call(t, turns, alice, outgoing.Answer{})
+		call(t, turns, alice, outgoing.Answer{})
+	})
+}

@@ -1,0 +1,82 @@
+package outgoing
+
+import (
+	"context"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// lookout is how often a process whose calls all wait for their turns looks for a pause. Otherwise it
+// would not learn of one that is over when the first turn comes, and stay faster than the others.
+const lookout = 500 * time.Millisecond
+
+// reserve reserves the next turn, and waits until it comes. If the store fails, there is none, and the
+// policy says whether the call needs one.
+func (a *attempt) reserve() error {
+	a.leaveLine() // turns come in their own order
+	c, patience := a.counterOf(a.key, a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
+	v := a.parts.Store.Reserve(a.ctx, &c, patience)
+	switch {
+	case v.Ended != nil:
+		return v.Ended
+	case v.RetryAfter > 0:
+		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
+	case v.Err != nil:
+		a.of.StoreFailed(v.Err)
+		if c.Required {
+			return storeError(v.Err)
+		}
+		a.unpaced = true
+		return nil
+	}
+	a.turn = c.Charged(&v)
+	if err := a.awaitTurn(micros(v.Wait)); err != nil {
+		return a.returnTurn(err)
+	}
+	return nil
+}
+
+// awaitTurn waits until a turn comes that was reserved. One call of each key looks for pauses meanwhile.
+func (a *attempt) awaitTurn(wait time.Duration) error {
+	comes := time.Now().Add(wait)
+	if wait > lookout && a.watches.begin(a.key) {
+		defer a.watches.end(a.key)
+		for time.Until(comes) > lookout {
+			if err := a.sleep(lookout, nil); err != nil {
+				return err
+			}
+			a.lookForPause()
+		}
+	}
+	return a.sleep(time.Until(comes), nil)
+}
+
+// lookForPause lets the pace know of a pause.
+func (a *attempt) lookForPause() {
+	var v [1]algorithm.Verdict
+	a.parts.Store.Decide(a.ctx, []algorithm.Counter{a.pause()}, false, v[:])
+	if lasts := micros(v[0].RetryAfter); lasts > 0 {
+		a.paces.entry(a.key).paused(time.Now(), lasts)
+	}
+}
+
+// returnTurn gives back a turn that is not used, as far as nobody waits behind it. A call that is to
+// take another turn waits until that is done, but no longer than it waits for turns. If err says that
+// the call is over, it does not wait. returnTurn returns err.
+func (a *attempt) returnTurn(err error) error {
+	unused := a.turn
+	if unused.Cost == 0 {
+		return err
+	}
+	a.turn = algorithm.Charge{}
+	done := make(chan struct{})
+	a.parts.Store.InBackground(func() {
+		defer close(done)
+		_ = a.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused})
+	})
+	if err == nil {
+		_ = a.sleep(time.Until(a.until), done) // the next step notices that the time is over
+	}
+	return err
+}
