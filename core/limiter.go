@@ -160,6 +160,9 @@ func (f *front) Failed(name string, err error) error { return f.failures.errorOf
 // IgnoresBans implements limiter.Front.
 func (f *front) IgnoresBans(name string) bool { return f.registry.names.IgnoresBans(name) }
 
+// Pauses implements limiter.Front.
+func (f *front) Pauses(name string) (pauses, known bool) { return f.registry.names.Outgoing(name) }
+
 // BanAfter implements limiter.Front.
 func (f *front) BanAfter(name string) int { return f.registry.names.BanAfter(name) }
 

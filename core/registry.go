@@ -135,7 +135,7 @@ func claimsOf(rules []*boundRule) (claims []rulenames.Claim[Limit]) {
 // spans. A rule in DryRun has counters of its own, and does not claim its Name.
 func (b *boundRule) claim() rulenames.Claim[Limit] {
 	c := rulenames.Claim[Limit]{
-		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Mode: engine.Mode(b.Mode), Bans: b.ban != nil, BanAfter: b.Ban.After,
+		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Mode: engine.Mode(b.Mode), Bans: b.ban != nil, BanAfter: b.Ban.After, Outgoing: b.outgoing,
 	}
 	if b.Name == "" || b.Mode == DryRun {
 		c.Name = b.fixed.limits[0].counted.KeyTail

@@ -134,7 +134,7 @@ func (t *trial) collect(triedUnder func(guard int, rule *boundRule) []*triedRule
 func (r *triedRule) describe() limiter.TrialRule {
 	rule, named := r.applied.rule, r.applied.named
 	of := limiter.TrialRule{
-		Counted: &named.counted, InHandler: rule.inHandler, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
+		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
 		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
 	for plan, limit := range named.plans {

@@ -24,7 +24,7 @@ func TestFiles(t *testing.T) { runScripts(t, "testdata/files", nil) }
 func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir, Setup: setup, UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "calls": calls, "redis": control, "traffic": traffic, "shown": shown},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "calls": calls, "redis": control, "traffic": traffic, "shown": shown, "spend": spend, "pause": pause, "goes": goes},
 	})
 }
 

@@ -19,9 +19,12 @@ type now struct {
 	All     figure    `json:"all"`
 	Rules   []figure  `json:"rules"` // the busiest ones, at most maxFigures
 	More    int       `json:"more_rules,omitempty"`
-	Health  health    `json:"health"`
-	Sets    []ruleSet `json:"rule_sets"`
-	Chart   *chart    `json:"-"`
+	// Costs and Outgoing are of at most maxFigures rules each.
+	Costs    []costs    `json:"costs,omitempty"`
+	Outgoing []outgoing `json:"outgoing,omitempty"`
+	Health   health     `json:"health"`
+	Sets     []ruleSet  `json:"rule_sets"`
+	Chart    *chart     `json:"-"`
 }
 
 // figure is what is counted of a rule, or of all calls.
@@ -91,7 +94,7 @@ func (h *Handler) now() *now {
 	passed := max(at.Sub(then.at), samplePause) // in less time, a few calls would look like many
 	n := &now{
 		Time: at, Seconds: passed.Seconds(), All: figureOf("", fresh.all, then.all, passed), Rules: []figure{},
-		Health: h.health(stats, fresh.waits, then.waits), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
+		Costs: costsOf(stats), Outgoing: outgoingOf(stats), Health: h.health(stats, fresh.waits, then.waits), Sets: ruleSets(stats, at), Chart: drawChart(h.figures.history()),
 	}
 	for rule, counts := range fresh.rules {
 		n.Rules = append(n.Rules, figureOf(rule, counts, then.rules[rule], passed))

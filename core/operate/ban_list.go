@@ -17,9 +17,10 @@ type BanEntry struct {
 	Subject string `json:"subject"`
 	// Until is when the ban ends, by the clock of Redis, or of this process if there is no Redis.
 	Until time.Time `json:"until"`
-	// Cause is "by hand" for a ban by [Operator.Ban]. Otherwise it says in how many windows the
-	// subject was refused, such as "refused in 3 windows in a row", or "refused in several windows
-	// in a row" if this Limiter has no such rule.
+	// Cause is "by hand" for a ban by [Operator.Ban], and "paused by the server" for a pause of calls
+	// that go out (see package outgoing). Otherwise it says in how many windows the subject was
+	// refused, such as "refused in 3 windows in a row". If this Limiter has no such rule, it is "after
+	// refusals" or "by hand or by a server".
 	Cause string `json:"cause"`
 	// Bans is how often the rule has banned the subject, including this time, since its earlier
 	// bans were last forgotten: see [core.Ban]. Bans by hand do not count.
@@ -99,13 +100,27 @@ func (o *Operator) BanOf(ctx context.Context, rule, subject string) (ban BanEntr
 }
 
 func (o *Operator) banEntry(rule string, e banlist.Entry) BanEntry {
-	entry := BanEntry{
-		Rule: rule, Subject: e.Subject, Until: time.UnixMicro(e.Ends).UTC(), Cause: "by hand", Bans: int(e.Bans), Author: e.Author, Note: e.Note,
+	return BanEntry{
+		Rule: rule, Subject: e.Subject, Until: time.UnixMicro(e.Ends).UTC(), Cause: o.cause(rule, &e), Bans: int(e.Bans), Author: e.Author, Note: e.Note,
 	}
-	if !e.ByHand {
-		entry.Cause = refusedIn(o.front.BanAfter(rule))
+}
+
+// cause returns BanEntry.Cause.
+func (o *Operator) cause(rule string, e *banlist.Entry) string {
+	switch pauses, known := o.front.Pauses(rule); {
+	case e.Noted:
+		return "by hand"
+	case pauses:
+		return "paused by the server"
+	case !known && e.ByHand:
+		return "by hand or by a server"
+	case !known:
+		return "after refusals"
+	case e.ByHand:
+		return "by hand"
+	default:
+		return refusedIn(o.front.BanAfter(rule))
 	}
-	return entry
 }
 
 // refusedIn returns the cause of a ban after a number of windows, which is 0 if it is not known.

@@ -135,7 +135,7 @@ func TestACallGetsItsBanListed(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	third := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	if got := bansOf(t, third, "n", 10); len(got) != 1 || got[0].Cause != "refused in several windows in a row" {
+	if got := bansOf(t, third, "n", 10); len(got) != 1 || got[0].Cause != "after refusals" {
 		t.Errorf("a process without the rule lists %+v", got)
 	}
 }

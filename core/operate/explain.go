@@ -105,6 +105,10 @@ type ExplainedRule struct {
 	// Override is what an operator set for the subject, or nil. Its Ignored says if, and why, it
 	// does not apply.
 	Override *Override `json:"override,omitempty"`
+	// Outgoing reports whether the rule is for calls that go out. Then a ban is a pause, Bans is the
+	// number of pauses after refusals since the server last answered a call, and Debt is the number of
+	// turns that calls wait for.
+	Outgoing bool `json:"outgoing,omitempty"`
 	// BannedUntil is when the subject's ban ends, or zero if it is not banned. Bans is how often
 	// the rule has banned it since its earlier bans were last forgotten, without bans by hand.
 	// Strikes is the number of consecutive windows in which it was refused since the last ban.

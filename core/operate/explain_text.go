@@ -156,7 +156,11 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 	if !r.BannedUntil.IsZero() && r.Reason != core.Banned { // otherwise the verdict says so
 		line("%s", r.ban(now))
 	}
-	if r.Bans+r.Strikes > 0 {
+	switch {
+	case r.Bans+r.Strikes == 0:
+	case r.Outgoing:
+		line("pauses in a row after refusals: %d", r.Bans)
+	default:
 		line("strikes: %d, bans so far: %d", r.Strikes, r.Bans)
 	}
 	for _, text := range r.Errors {
@@ -166,7 +170,11 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 }
 
 func (r *ExplainedRule) ban(now time.Time) string {
-	return fmt.Sprintf("banned for %s, until %s", waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
+	how := "banned"
+	if r.Outgoing {
+		how = "paused"
+	}
+	return fmt.Sprintf("%s for %s, until %s", how, waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
 }
 
 // verdict returns the reason in words, or why it is not known.

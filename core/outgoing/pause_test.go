@@ -3,7 +3,6 @@ package outgoing_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -225,27 +223,6 @@ func TestThePauseHasATimeToLive(t *testing.T) {
 	if lives := client.PTTL(background, keys[0]).Val(); lives <= time.Minute || lives > 2*time.Minute+time.Second {
 		t.Errorf("the pause is kept for %v", lives)
 	}
-}
-
-// Operators see a pause in the list of bans and in Inspect, and end it by Unban.
-func TestOperatorsSeeAndEndAPause(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		turns := newTurns(t, limiter, outgoing.Rule{InFlight: 5, MaxWait: time.Second})
-		call(t, turns, alice, refused(time.Hour))
-		ops := operate.New(limiter)
-		eventually(t, "the pause is listed", func() bool {
-			page, _, err := ops.Bans(background, "api", "", 10)
-			return err == nil && len(page) == 1 && page[0].Subject == alice
-		})
-		if report, err := ops.Inspect(background, alice); err != nil || !strings.Contains(report.String(), "banned") {
-			t.Errorf("Inspect: %v\n%v", err, report)
-		}
-		if changed, err := ops.Unban(background, "api", alice); err != nil || !changed {
-			t.Errorf("Unban: %v, %v", changed, err)
-		}
-		call(t, turns, alice, outgoing.Answer{})
-	})
 }
 
 // A turn keeps a copy of its key, which a framework may have lent for one call only.

@@ -33,8 +33,10 @@ type Entry struct {
 	Subject string
 	algorithm.BanState
 	At int64 // when the ban was read, by the store's clock, in microseconds since the epoch
-	// ByHand reports whether an operator imposed the ban. Author and Note are then the operator's,
+	// Noted reports whether a note says that an operator imposed the ban, and ByHand whether that is
+	// so as far as is known. Author and Note are then the operator's,
 	// or "" if they are not known.
+	Noted        bool
 	ByHand       bool
 	Author, Note string
 }
@@ -60,5 +62,5 @@ func (e *Entry) annotate(n algorithm.BanNote, ok bool) {
 	if ok = ok && n.Ends == e.Ends; ok {
 		e.Author, e.Note = n.Author, n.Note
 	}
-	e.ByHand = ok || e.Bans == 0
+	e.Noted, e.ByHand = ok, ok || e.Bans == 0
 }

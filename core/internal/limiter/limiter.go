@@ -44,6 +44,9 @@ type Front[Rule any] interface {
 	Failed(name string, err error) error
 	// IgnoresBans reports whether rules with the name are known and none of them obeys bans.
 	IgnoresBans(name string) bool
+	// Pauses reports whether bans of rules with the name are pauses of calls that go out. known reports
+	// whether there are such rules.
+	Pauses(name string) (pauses, known bool)
 	// BanAfter returns after how many consecutive windows with a refusal the rules with the name
 	// ban a subject, or 0 if that is not known.
 	BanAfter(name string) int

@@ -48,6 +48,7 @@ type TrialRule struct {
 	// Place is where the rule is written, or was attached. Version is that of its RuleSet.
 	Place, Version string
 	InHandler      bool // it belongs to a Check
+	Outgoing       bool // it is for calls that go out
 	ByRoute        bool // it is named after the route of each call
 	HasPatterns    bool // it is for calls with certain paths
 	NeedsLogin     bool

@@ -58,6 +58,15 @@ func (t *Table[L]) IgnoresBans(name string) bool {
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Bans })
 }
 
+// Outgoing reports whether rules of this name are for calls that go out. known reports whether there
+// are any rules of the name.
+func (t *Table[L]) Outgoing(name string) (outgoing, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	claims := t.claims[name]
+	return slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Outgoing }), len(claims) > 0
+}
+
 // BanAfter returns the largest BanAfter of the rules of this name, or 0 if none is known that has a
 // ban.
 func (t *Table[L]) BanAfter(name string) (after int) {

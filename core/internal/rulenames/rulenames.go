@@ -58,6 +58,7 @@ type Claim[L Limit] struct {
 	Mode      engine.Mode
 	Bans      bool   // a rule of this name has a ban
 	BanAfter  int    // the After of that rule's Ban
+	Outgoing  bool   // the rules are for calls that go out
 	Place     string // where the rule is written, or was attached
 }
 

@@ -1,0 +1,80 @@
+package outgoing_test
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+)
+
+const carol = "api.example.com:carol"
+
+// Operators can tell pauses from bans, also in a process that has no such rule, and end them.
+func TestOperatorsSeeAndEndPauses(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		turns, ops := newTurns(t, limiter, outgoing.Rule{}), operate.New(limiter)
+		call(t, turns, alice, refused(time.Hour))
+		call(t, turns, bob, outgoing.Answer{Wait: time.Hour})
+		if _, err := ops.Ban(background, "api", carol, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		wantCauses(t, ops, map[string]string{alice: "paused by the server", bob: "paused by the server", carol: "by hand"})
+		if options.Redis != nil {
+			wantCauses(t, operate.New(newLimiter(t, options)), map[string]string{alice: "after refusals", bob: "by hand or by a server", carol: "by hand"})
+		}
+		report, err := ops.Inspect(background, alice)
+		if text := report.String(); err != nil || !strings.Contains(text, "\n    paused for 1") || !strings.Contains(text, "pauses in a row after refusals: 1") || !report.Rules[0].Outgoing {
+			t.Errorf("%s, %v", text, err)
+		}
+		for _, key := range []string{alice, bob, carol} {
+			if wait := wantWait(t, turns, key, 0); !wait.Paused {
+				t.Errorf("%s: %v", key, wait)
+			}
+			if changed, err := ops.Unban(background, "api", key); !changed || err != nil {
+				t.Errorf("Unban of %s: %v, %v", key, changed, err)
+			}
+			call(t, turns, key, outgoing.Answer{})
+		}
+	})
+}
+
+// wantCauses checks what the list of bans says about those of the rule api.
+func wantCauses(t *testing.T, ops *operate.Operator, want map[string]string) {
+	t.Helper()
+	eventually(t, "the bans are listed", func() bool {
+		page, _, err := ops.Bans(background, "api", "", 10)
+		return err == nil && len(page) == len(want)
+	})
+	page, _, _ := ops.Bans(background, "api", "", 10)
+	got := make(map[string]string)
+	for _, ban := range page {
+		got[ban.Subject] = ban.Cause
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("the causes are %v, want %v", got, want)
+	}
+}
+
+// Turns that calls wait for are a debt of the bucket.
+func TestOperatorsSeeCallsThatWait(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	turns := newTurns(t, limiter, outgoing.Rule{Limit: core.PerHour(120).Bucket(1), MaxWait: time.Hour})
+	call(t, turns, alice, outgoing.Answer{})
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	for range 2 {
+		go func() { _, _ = turns.Take(ctx, alice) }()
+	}
+	eventually(t, "both wait", func() bool {
+		report, err := operate.New(limiter).Inspect(background, alice)
+		return err == nil && report.Rules[0].Limits[0].Debt == 2 && limiter.Stats().Outgoing[0].Waiting == 2
+	})
+	cancel()
+	eventually(t, "nobody waits", func() bool { return limiter.Stats().Outgoing[0].Waiting == 0 })
+}
