@@ -95,7 +95,7 @@ func TestOperatorsPage(t *testing.T) {
 			if err := s.process.Wait(); err != nil {
 				t.Errorf("it did not end in order: %v\n%s", err, s.logged)
 			}
-			s.killed = true
+			s.ended = true
 		})
 	}
 }

@@ -43,7 +43,7 @@ func (b built) Run() (code int) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	programs = dir
 	var ofRoot []string
-	for _, name := range append(allExamples, "outgoing") {
+	for _, name := range append(allExamples, "outgoing", "llmgateway") {
 		if _, err := os.Stat(name + "/go.mod"); err != nil {
 			ofRoot = append(ofRoot, "./examples/"+name)
 		} else if goBuild(name, dir, ".") != nil {
@@ -76,7 +76,7 @@ func command(name string, env ...string) *exec.Cmd {
 type service struct {
 	t       *testing.T
 	process *exec.Cmd
-	killed  bool
+	ended   bool
 	address string // host:port, or the path of a unix socket
 	about   string // what it printed at its start
 	logged  *logtest.Log
@@ -109,16 +109,7 @@ func start(t *testing.T, name string, env ...string) *service {
 		t.Fatal(err)
 	}
 	s := &service{t: t, process: c, logged: logged, client: &http.Client{Timeout: 10 * time.Second}}
-	t.Cleanup(func() {
-		if s.killed {
-			return
-		}
-		defer killAfterPatience(c).Stop()
-		_ = c.Process.Signal(syscall.SIGTERM)
-		if err := c.Wait(); err != nil {
-			t.Errorf("%s did not end in order: %v\n%s", name, err, logged)
-		}
-	})
+	t.Cleanup(s.end)
 	s.readAbout(c, stdout)
 	s.client.Transport = &http.Transport{DialContext: s.dial}
 	return s
@@ -136,7 +127,20 @@ func (s *service) kill() {
 	s.t.Helper()
 	s.signal(syscall.SIGKILL)
 	_ = s.process.Wait() // the error is that of the kill
-	s.killed = true
+	s.ended = true
+}
+
+// end ends the process in order, unless it has ended before.
+func (s *service) end() {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	defer killAfterPatience(s.process).Stop()
+	_ = s.process.Process.Signal(syscall.SIGTERM)
+	if err := s.process.Wait(); err != nil {
+		s.t.Errorf("%s did not end in order: %v\n%s", s.process.Path, err, s.logged)
+	}
 }
 
 // killAfterPatience ends a process that hangs, and with it every wait for it.

@@ -31,17 +31,22 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Limiter returns the limiter that the environment describes.
+// Limiter returns the limiter that the environment describes, for the users alice and bob.
 func Limiter() (*core.Limiter, error) {
+	return LimiterFor(core.FirstOf(
+		core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
+		core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
+	))
+}
+
+// LimiterFor returns the limiter that the environment describes, for the users that identify finds.
+func LimiterFor(identify core.IdentifyFunc) (*core.Limiter, error) {
 	timeout, err := time.ParseDuration(cmp.Or(os.Getenv("REDIS_TIMEOUT"), "100ms"))
 	if err != nil {
 		return nil, fmt.Errorf("REDIS_TIMEOUT: %w", err)
 	}
 	options := core.Options{
-		Identify: core.FirstOf(
-			core.BearerToken(known(map[string]string{"alice-token": "alice", "bob-token": "bob"})),
-			core.Cookie("session", known(map[string]string{"alice-session": "alice"})),
-		),
+		Identify: identify,
 		ClientIP: clientIP(),
 		Timeout:  timeout,
 		Expose:   true, // so that POST /reply can ask who is calling
