@@ -31,6 +31,7 @@ const (
 	refusedKey     = "a key that is used up"
 	overriddenKey  = "one key, with overrides"
 	overriddenKeys = "10k keys, with overrides"
+	billedKeys     = "10k keys, with bills"
 )
 
 // oneOf always picks the same key.
@@ -81,8 +82,14 @@ var overridden = [2]workload{
 	},
 }
 
+// billed are calls whose cost is known afterwards: each opens a bill and settles it, which is two calls.
+var billed = workload{
+	name: billedKeys, limit: rivals.Roomy, all: []int{1, 256}, few: []int{1, 256}, keys: 10_000, picks: harness.Uniform, loaded: true,
+	only: []string{rivals.SlidingWindow, rivals.Billed}, base: rivals.SlidingWindow,
+}
+
 // together lists the workloads; those in one list share their keys.
-var together = [][]workload{{hot}, {uniform, zipf}, {refused}, {overridden[0]}, {overridden[1]}}
+var together = [][]workload{{hot}, {uniform, zipf}, {refused}, {overridden[0]}, {overridden[1]}, {billed}}
 
 func (w workload) counts(s settings) []int {
 	if s.quick {
@@ -95,7 +102,7 @@ func (w workload) counts(s settings) []int {
 // that isolates one cost takes part only where that cost matters.
 func (w workload) has(contestant string, goroutines int) bool {
 	switch contestant {
-	case rivals.NoOverride, rivals.Overridden:
+	case rivals.NoOverride, rivals.Overridden, rivals.Billed:
 		return slices.Contains(w.only, contestant)
 	case rivals.OneKey:
 		return w.loaded && w.only == nil

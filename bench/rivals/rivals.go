@@ -60,6 +60,7 @@ const (
 	ByTheHour     = "accesslimit TokenBucket, by the hour"
 	NoOverride    = "accesslimit SlidingWindow, overrides, none set"
 	Overridden    = "accesslimit SlidingWindow, overrides, all set"
+	Billed        = "accesslimit SlidingWindow, Open and Settle"
 	RedisRate     = "redis_rate"
 	Ulule         = "ulule"
 	Bare          = "bare go-redis EvalSha"
@@ -103,7 +104,7 @@ type Opened struct {
 // OnRedis are the limiters that count in Redis, ours first.
 var OnRedis = append([]Redis{
 	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
-	onRedis(OneKey, oneKeyPerScript), onRedis(Here, core.Options{}), Leased, overridable(NoOverride), overridable(Overridden),
+	onRedis(OneKey, oneKeyPerScript), onRedis(Here, core.Options{}), Leased, overridable(NoOverride), overridable(Overridden), billed,
 	redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
 }, oneKeyEach()...)
 
