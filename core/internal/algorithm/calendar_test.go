@@ -2,6 +2,7 @@ package algorithm_test
 
 import (
 	"archive/zip"
+	"context"
 	"fmt"
 	"go/build"
 	"path/filepath"
@@ -140,4 +141,46 @@ func TestCalendarsOfAllZones(t *testing.T) {
 			}
 		}
 	})
+}
+
+// If a script receives the bounds of a day that is not today by Redis's clock, it replies with the
+// time only. It charges neither this counter nor others, dry or not.
+func TestCalendarBoundsOfAnotherTime(t *testing.T) {
+	s := startServer(t)
+	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
+	for _, tc := range []struct {
+		cost int64
+		dry  bool
+		off  int64
+	}{{1, false, 2 * day}, {1, true, 2 * day}, {0, false, 2 * day}, {1, false, -day}, {0, true, -day}} {
+		a := ask{early, true, []algorithm.Counter{
+			{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 1, second)), Cost: 1},
+			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Lenient: tc.dry},
+		}}
+		argv := algorithm.AppendDecide(nil, a.counters, true, early-tc.off)
+		reply, err := s.Eval(context.Background(), timed(t, algorithm.DecideScript(a.counters)), []string{"other", "calendar"}, append(argv, int64(early))...).Int64Slice()
+		if err != nil || len(reply) != 1 || reply[0] != early {
+			t.Errorf("%+v: %v, %v", tc, reply, err)
+		}
+		if s.state("other") != "" || s.state("calendar") != "" {
+			t.Errorf("%+v: charged", tc)
+		}
+	}
+}
+
+// The bounds that a script receives are valid until their last microsecond, and no longer.
+func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
+	s := startServer(t)
+	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
+	counter := algorithm.Counter{Key: []byte("calendar"), Limit: &limit, Cost: 1}
+	argv := algorithm.AppendDecide(nil, []algorithm.Counter{counter}, true, early)
+	start, ends := argv[4].(int64), argv[6].(int64)
+	for now, want := range map[int64]bool{start - 1: false, start: true, ends - 1: true, ends: false} {
+		script := timed(t, algorithm.DecideScript([]algorithm.Counter{counter}))
+		reply, err := s.Eval(context.Background(), script, []string{"calendar"}, append(argv[:len(argv):len(argv)], now)...).Int64Slice()
+		if decided := len(reply) > 1 && reply[1] == 0; err != nil || decided != want {
+			t.Errorf("%d after the start: %v, %v", now-start, reply, err)
+		}
+		s.FlushDB(context.Background())
+	}
 }

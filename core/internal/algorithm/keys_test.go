@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -175,26 +174,6 @@ func TestKeyOfABucketLivesAsLongAsItsParts(t *testing.T) {
 	}
 }
 
-// With Redis's own clock too, a key's time to live is that of its state.
-func TestTimeToLiveByRedisClock(t *testing.T) {
-	s := startServer(t)
-	for _, tc := range clockCases(t) {
-		call := one(tc.name, &tc.limit, 0, 1)
-		keys, argv := call.args() // the time at their end is not read
-		reply, err := s.Eval(context.Background(), algorithm.DecideScript(call.counters).Text, keys, argv...).Int64Slice()
-		if err != nil || len(reply) != 5 {
-			t.Fatalf("%s: %v, %v", tc.name, reply, err)
-		}
-		left := s.PTTL(context.Background(), tc.name).Val()
-		if reset := time.Duration(reply[3]) * time.Microsecond; left > reset+2*time.Millisecond || left < reset-30*time.Second {
-			t.Errorf("%s: the key lives for %v, its state for %v", tc.name, left, reset)
-		}
-		if now := time.UnixMicro(reply[0]); time.Since(now).Abs() > 30*time.Second {
-			t.Errorf("%s: it was %v by the script's clock", tc.name, now)
-		}
-	}
-}
-
 // expires returns when a key expires, in milliseconds.
 func (s *server) expires(key string) int64 {
 	s.t.Helper()
@@ -203,4 +182,26 @@ func (s *server) expires(key string) int64 {
 		s.t.Fatalf("when does %s expire? %v", key, err)
 	}
 	return at
+}
+
+// A key that lost its time to live has one again when a slot is given back or renewed.
+func TestSlotsWithoutTimeToLive(t *testing.T) {
+	s := startServer(t)
+	limit := algorithm.Windowed(algorithm.Concurrency, 5, second)
+	persist := &algorithm.Script{Text: scriptclock.Lines + "return {redis.call('PERSIST', KEYS[1])}"}
+	for name, write := range map[string]func(*engines, algorithm.Charge){
+		"give back": func(e *engines, slot algorithm.Charge) { e.giveBack(slot) },
+		"renew":     func(e *engines, slot algorithm.Charge) { e.renew(slot) },
+	} {
+		e := newEngines(early)
+		for _, holder := range []string{"a", "b"} {
+			e.decide(true, early, []algorithm.Counter{{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: holder}})
+		}
+		e.add(step{script: persist, keys: []string{"slots"}, want: []any{int64(1)}})
+		write(e, algorithm.Charge{Key: []byte("slots"), Limit: &limit, Cost: 1, Mark: "a"})
+		e.run(t, s, timed, nil)
+		if got := s.expires("slots") * 1000; got < early+second || got > early+second+millisecond {
+			t.Errorf("%s: the key expires at %d", name, got)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -20,11 +21,7 @@ func TestAMadeUpAlgorithmIsSafe(t *testing.T) {
 		"process": {}, "Redis": {Redis: redistest.Start(t).Client(t), Timeout: 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limiter, err := core.New(options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(limiter.Close)
+			limiter := limitertest.New(t, options)
 			wantCounted(t, limiter, limit)
 			wantNothingElse(t, limiter, limit)
 		})

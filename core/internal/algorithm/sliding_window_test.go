@@ -31,23 +31,6 @@ func TestSlidingWindowComesBackIn32Steps(t *testing.T) {
 	}
 }
 
-// The longest window is too long to try every microsecond, but its sub-windows begin where they
-// should.
-func TestSlidingWindowOf366Days(t *testing.T) {
-	const window = algorithm.MaxWindow
-	limit := algorithm.Windowed(algorithm.SlidingWindow, 1, window)
-	begin := int64(early - early%window)
-	for n := range int64(32) {
-		from, to := begin+n*window/32, begin+(n+1)*window/32
-		for _, at := range []int64{from, from + 1, to - 1} {
-			c := counter{limit: limit}
-			if free := at + c.decide(at, 1).ResetAfter; free != to+window {
-				t.Errorf("what was used in sub-window %d is free at %d, want %d", n, free-begin, to+window-begin)
-			}
-		}
-	}
-}
-
 // The older sub-windows of a state do not accumulate, however long it lives: after the first turn
 // its size stays the same.
 func TestSlidingWindowStateStaysSmall(t *testing.T) {
