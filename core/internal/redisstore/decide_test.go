@@ -3,13 +3,9 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // These promises hold for every deployment and every kind of client.
@@ -82,41 +78,4 @@ func evals(t *testing.T, client *redis.Client) string {
 	var calls int
 	_, _ = fmt.Sscanf(stats["Commandstats"]["cmdstat_eval"], "calls=%d", &calls)
 	return fmt.Sprintf("calls=%d", calls)
-}
-
-// A server that keeps forgetting its scripts, as after restarts, neither fails a call nor charges
-// it twice.
-func TestScriptFlushWhileDeciding(t *testing.T) {
-	bothWays(t, func(t *testing.T, server *redistest.Server, s store) {
-		limit, before := daily(t, 100_000), evals(t, server.Client(t))
-		flushing, stop := sync.WaitGroup{}, make(chan struct{})
-		flushing.Go(func() {
-			for flusher := server.Client(t); ; {
-				select {
-				case <-stop:
-					return
-				default:
-					flusher.ScriptFlush(context.Background())
-				}
-			}
-		})
-		key := func(n int) algorithm.Counter { return counter(fmt.Sprint("subject", n%20), limit) }
-		together(16, func(i int) {
-			for n := range 100 {
-				if v := s.take(context.Background(), key(i+n))[0]; !passes(v) {
-					t.Errorf("%+v", v)
-				}
-			}
-		})
-		close(stop)
-		flushing.Wait()
-		for n := range 20 {
-			if left := s.left(t, key(n)); left != 100_000-80 {
-				t.Errorf("%d charged of 80 calls", 100_000-left)
-			}
-		}
-		if evals(t, server.Client(t)) == before {
-			t.Error("no script was flushed meanwhile")
-		}
-	})
 }

@@ -27,7 +27,7 @@ func untilJoined(t *testing.T, server *redistest.Server, do func()) {
 	}
 }
 
-// sharedKey is a counter of the model, with the charges and refunds on it.
+// sharedKey is a counter of the model, with the charges on it.
 type sharedKey struct {
 	large, small *algorithm.Limit // each call counts under one of them
 	key          []byte
@@ -40,9 +40,8 @@ type taken struct{ after, cost int64 }
 
 // model is four counters that callers use in all combinations, at different costs.
 type model struct {
-	mu       sync.Mutex
-	keys     []*sharedKey
-	toBucket int // charges that were given back to buckets
+	mu   sync.Mutex
+	keys []*sharedKey
 }
 
 func newModel(t *testing.T, most int64) *model {
@@ -70,10 +69,10 @@ func (m *model) draw() (counters []algorithm.Counter, of []*sharedKey) {
 }
 
 // note checks the answer to a call, and notes its charges.
-func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) (passed bool) {
+func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	passed = algorithm.Passes(counters, verdicts)
+	passed := algorithm.Passes(counters, verdicts)
 	for i, v := range verdicts {
 		c := &counters[i]
 		switch {
@@ -86,7 +85,6 @@ func (m *model) note(t *testing.T, counters []algorithm.Counter, of []*sharedKey
 			t.Errorf("%s, cost %d of %d, is refused with %+v", c.Key, c.Cost, c.Limit.Max, v)
 		}
 	}
-	return passed
 }
 
 // rounds returns how many calls each caller of a model makes.
@@ -133,69 +131,6 @@ func (s store) wantUsed(t *testing.T, k *sharedKey) {
 	}
 	if k.used == 0 || k.used > k.large.Max {
 		t.Errorf("%s: %d of %d were admitted", k.key, k.used, k.large.Max)
-	}
-}
-
-// The sums are also exact if many charges are given back meanwhile, in whole or in part.
-func TestModelOfFourKeysWithRefunds(t *testing.T) {
-	server, client := startOne(t)
-	s := newStore(t, client, patient)
-	m := newModel(t, 300)
-	untilJoined(t, server, func() {
-		together(crowd, func(int) {
-			for range rounds() {
-				counters, of := m.draw()
-				verdicts := s.take(context.Background(), counters...)
-				if m.note(t, counters, of, verdicts) && rand.IntN(4) > 0 {
-					m.giveBack(t, s, counters, of, verdicts)
-				}
-			}
-		})
-	})
-	for _, k := range m.keys {
-		s.wantUsed(t, k)
-	}
-}
-
-// bucketRefunds is the number of charges that are given back to a bucket. It is below the number of
-// gaps that a bucket keeps, beyond which some may be lost.
-const bucketRefunds = 240
-
-// mayGiveBack reports whether a charge can be given back without a loss. A bucket that is overdrawn
-// by a smaller limit does not give back permits for which others wait.
-func (m *model) mayGiveBack(k *sharedKey, c *algorithm.Counter) bool {
-	if k.large.Kind != algorithm.TokenBucket {
-		return true
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.toBucket++
-	return c.Limit == k.large && m.toBucket <= bucketRefunds
-}
-
-// giveBack gives back the charges of a call, or a part of them.
-func (m *model) giveBack(t *testing.T, s store, counters []algorithm.Counter, of []*sharedKey, verdicts []algorithm.Verdict) {
-	var charges []algorithm.Charge
-	var to []*sharedKey
-	for i := range counters {
-		if !m.mayGiveBack(of[i], &counters[i]) {
-			continue
-		}
-		to = append(to, of[i])
-		charge := counters[i].Charged(&verdicts[i])
-		charge.Cost = 1 + rand.Int64N(charge.Cost)
-		charges = append(charges, charge)
-	}
-	if len(charges) == 0 {
-		return
-	}
-	if err := s.GiveBack(context.Background(), charges); err != nil {
-		t.Errorf("given back: %v", err)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range charges {
-		to[i].used -= charges[i].Cost
 	}
 }
 
