@@ -55,7 +55,7 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 		return printBadLines(c, report, err)
 	}
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "replay: "))
+		return replayFailure(err)
 	}
 	if name := c.String("svg"); name != "" {
 		title := "Calls by " + strings.Join(names(c.String("rules")), ", ")
@@ -87,6 +87,16 @@ func replayUntil(ctx context.Context, options replay.Options, logs *openedLogs) 
 	case <-ctx.Done():
 		return nil, errors.New("interrupted")
 	}
+}
+
+// replayFailure returns an error for people at a shell, with what to type if a format is not known.
+func replayFailure(err error) error {
+	text := strings.TrimPrefix(err.Error(), "replay: ")
+	if errors.Is(err, replay.ErrFormat) {
+		text += "\nDescribe a line: -format '$remote_addr $other [$time_local] \"$request\" $status $rest'. Names of nginx's variables\n" +
+			"say what is known of a call; any other name stands for a text of no matter."
+	}
+	return errors.New(text)
 }
 
 // printBadLines prints lines that could not be read, and returns why that is too much.

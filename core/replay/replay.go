@@ -25,6 +25,8 @@ var (
 	// ErrBadLines means that more than one line in a hundred could not be read, or that a compressed log
 	// is cut off. The Report is complete, and counts the other lines.
 	ErrBadLines = errors.New("replay: too much could not be read")
+	// ErrFormat means that Options.Format is not set, and the lines of a log have none of the known forms.
+	ErrFormat = accesslog.ErrFormat
 )
 
 // Run decides the calls in logs by the rules of the options, and reports what became of them. The logs

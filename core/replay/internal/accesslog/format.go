@@ -132,6 +132,9 @@ func (j jsonFormat) parser(others map[field][]string) *jsonFields {
 	return root
 }
 
+// ErrFormat is the error of a log whose format is not found out.
+var ErrFormat = errors.New("has no known format")
+
 // detect returns the format with which most of the lines are calls, the first of those in inOrder.
 func (f Format) detect(lines []string, t clock) (Format, error) {
 	best, most := f, 0
@@ -145,7 +148,7 @@ func (f Format) detect(lines []string, t clock) (Format, error) {
 		}
 	}
 	if most == 0 {
-		return f, errors.New("has no known format: name it, or pass nginx's log_format")
+		return f, fmt.Errorf("%w: it begins with %.200q", ErrFormat, lines[0])
 	}
 	return best, nil
 }

@@ -126,6 +126,8 @@ func TestWrongFormats(t *testing.T) {
 		{"apache", nil, `no format "apache"`},
 		{"$a$b", nil, "nothing separates $a"},
 		{"$remote_addr", map[string]string{"user": "who"}, `no variable "who"`},
+		{"$time_local $request_method", nil, "does not say what is called"},
+		{"$remote_addr $request", nil, "does not say when a call was"},
 		{"json", map[string]string{"users": "u"}, `no field "users"`},
 		{"json", map[string]string{"header": "u"}, `no field "header"`},
 		{"json", map[string]string{"user": ""}, "is read from nothing"},

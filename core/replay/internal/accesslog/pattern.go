@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -63,7 +64,24 @@ func parsePattern(text string, fields map[field][]string) (*pattern, error) {
 	for _, name := range slices.Sorted(maps.Keys(unused)) {
 		return nil, fmt.Errorf("the format has no variable %q, from which a field is to be read", name)
 	}
-	return p, nil
+	return p, p.lacks()
+}
+
+// lacks returns an error if the values do not say what a call is, or when it was.
+func (p *pattern) lacks() error {
+	says := make(map[string]bool)
+	for _, v := range p.values {
+		for _, f := range v.fields {
+			says[f.kind] = true
+		}
+	}
+	switch {
+	case !says["request"] && !(says["method"] && says["uri"]):
+		return errors.New("the format does not say what is called: name $request, or $request_method and $request_uri")
+	case !says["time"] && !says["start"]:
+		return errors.New("the format does not say when a call was: name $time_local, $time_iso8601 or $msec")
+	}
+	return nil
 }
 
 // variableName returns the name of a variable, or of an operator of Envoy.
@@ -141,7 +159,7 @@ func (p *pattern) parse(line string, t *clock, c *Call) error {
 		}
 	}
 	if rest != "" && !p.open {
-		return fmt.Errorf("goes on behind the format with %.40q", rest)
+		return fmt.Errorf("goes on behind the format with %.40q: end the format with $rest, or the like", rest)
 	}
 	return nil
 }

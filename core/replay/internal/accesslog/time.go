@@ -24,6 +24,7 @@ func newClock(zone *time.Location) clock { return clock{zone: zone, unit: 1_000_
 // layouts are the forms of times in logs. Fractions of a second are read behind any of them.
 var layouts = []string{
 	"02/Jan/2006:15:04:05 -0700", // Common, nginx's $time_local
+	"02/Jan/2006:15:04:05",       // HAProxy
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700", // Caddy's iso8601
 	"2006/01/02 15:04:05",      // Caddy's wall
