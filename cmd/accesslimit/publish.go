@@ -83,6 +83,9 @@ func publish(ctx context.Context, c *cli.Command) error {
 }
 
 func rollback(ctx context.Context, c *cli.Command) error {
+	if !c.IsSet("to") {
+		return usage(c, "say which version to publish again, as in -to 7: \"accesslimit history\" lists them")
+	}
 	return withDocument(c, func(document *rulefile.Document) error {
 		now, err := document.Read(ctx) // it may be gone, though older ones are kept
 		if err != nil {
