@@ -5,12 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/algorithms"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -22,7 +24,7 @@ const (
 
 // If a server's clock is set back, no permits are created and nobody is blocked for longer than a
 // window. If it is set forward, at most the limit is let in once more. Here libfaketime sets the
-// clock of a real server. Only the long form does so, because it installs libfaketime. The core
+// clock of a real server. Only the long form does so, because it waits for windows to end. The core
 // tests the same with the time as an argument.
 func TestServerClockSet(t *testing.T) {
 	if !long() {
@@ -71,6 +73,25 @@ func TestServerClockSet(t *testing.T) {
 			report(t, set.fault, "at most %d x the limit more in the window after it; somebody let in again after %.1f windows at most",
 				set.fresh, again.Seconds()/window.Seconds())
 		})
+	}
+}
+
+// The doctor reads the clock of the server itself.
+func TestDoctorOfAClockThatWasSet(t *testing.T) {
+	server, turn := startOnClock(t)
+	s := limited(t, server, core.Options{Timeout: 30 * time.Second})
+	for _, set := range []struct{ by, level, text string }{
+		{"+0", "ok", "the clocks agree within a second"},
+		{"+3600", "note", "ahead of this machine's"},
+		{"-3600", "note", "behind this machine's"},
+	} {
+		turn(set.by)
+		found, err := operate.New(s.limiter).Doctor(t.Context())
+		if err != nil || !slices.ContainsFunc(found, func(f operate.Finding) bool {
+			return f.Code == "clock" && f.Level == set.level && strings.Contains(f.Text, set.text)
+		}) {
+			t.Errorf("by %s s: %+v, %v", set.by, found, err)
+		}
 	}
 }
 
@@ -131,7 +152,7 @@ func startOnClock(t *testing.T) (server *redistest.Server, turn func(by string))
 	t.Helper()
 	lent, err := exec.Command("faketime", "-m", "now", "printenv", "LD_PRELOAD").Output()
 	if err != nil {
-		t.Fatalf(`the program faketime is missing; "make chaos" installs it: %v`, err)
+		t.Fatalf(`the program faketime is missing; "make faketime" installs it: %v`, err)
 	}
 	file := filepath.Join(t.TempDir(), "clock")
 	turn = func(by string) {
