@@ -12,8 +12,8 @@ ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 TEST        = go test -count=1 -timeout=30m
 FUZZTIME    = 10m
 
-# How many traces each model is tried with; "make long" tries 1000.
-export RAPID_CHECKS ?= 20
+# How many traces each model is tried with. "make newest" tries more, without the race detector, and "make long" 1000.
+export RAPID_CHECKS ?= 10
 
 # Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
 # A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
@@ -116,7 +116,7 @@ NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tag
 
 newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/*.mod)
 	$(NEWEST) $(TEST) $(addprefix ./,$(ADAPTERS)) ./core/internal/redisstore ./core/rulefile/internal/filewatch
-	$(NEWEST) $(TEST) -run='^Test(Promises|Allocations)' ./core ./core/internal/localfirst
+	$(NEWEST) RAPID_CHECKS=40 $(TEST) ./core ./core/internal/localfirst ./core/internal/memstore ./core/operate
 	@for name in $(basename $(notdir $(wildcard .ci/*limit.mod))); do (set -x; cd "$$name" && \
 	GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/$$name.mod" $(TEST) .) || exit 1; done
 

@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,23 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-func TestNoSlotsInsideAHandler(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	plan := core.Rule{Name: "plan", Seconds: 1, Plan: planOf("pro"), Plans: map[string]core.Limit{"pro": core.InFlight(9)}}
-	for field, rule := range map[string]core.Rule{
-		"Limit": atOnce(1), "Also[0]": {Name: "also", Seconds: 1, Also: []core.Limit{core.InFlight(1)}}, `Plans["pro"]`: plan,
-	} {
-		_, err := limiter.Check(rule)
-		wantRuleError(t, err, rule.Name, field, "")
-		if !strings.Contains(err.Error(), "use Limiter.Slots") {
-			t.Errorf("%v does not say what to do", err)
-		}
-	}
-	rule := core.Rule{Name: "n", Seconds: 60, Count: func(int) bool { return true }}
-	_, err := limiter.Check(core.Rule{Name: "sound", Seconds: 1}, rule)
-	wantRuleError(t, err, "n", "Count", "a function")
-}
 
 // sickRing is a ring of two servers, of which the test can stop the second, and a subject on each.
 type sickRing struct {

@@ -48,62 +48,6 @@ func TestCounterOfOneLimitInProcess(t *testing.T) {
 	}
 }
 
-func TestCountersRefused(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for _, test := range []struct {
-		name, counter string
-		limits        []core.Limit
-		field, value  string
-	}{
-		{"no name", "", []core.Limit{core.PerHour(1)}, "name", ""},
-		{"no limit", "n", []core.Limit{{}}, "Max", "0"},
-		{"a zone that is none", "n", []core.Limit{core.PerCalendarDay(1, "Nowhere/City")}, "Calendar", "day of Nowhere/City"},
-		{"slots", "n", []core.Limit{core.InFlight(1)}, "Limit", "1 at once"},
-		{"slots beside it", "n", []core.Limit{core.PerHour(1), core.InFlight(1)}, "Limit", "1 at once"},
-		{"the same counter twice", "n", []core.Limit{core.PerHour(1), core.PerHour(2)}, "Also[0]", "2/h"},
-		{"Unlimited beside it", "n", []core.Limit{core.PerHour(1), core.Unlimited}, "Also[0]", "unlimited"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			_, err := limiter.Counter(test.counter, test.limits[0], test.limits[1:]...)
-			wantRuleError(t, err, test.counter, test.field, test.value)
-		})
-	}
-	_, err := limiter.Pacer("n", core.PerHour(1))
-	wantRuleError(t, err, "n", "Limit", "1/h")
-	_, err = limiter.Log("n", core.PerHour(1))
-	wantRuleError(t, err, "n", "Limit", "1/h")
-	_, err = limiter.Slots("n", 0)
-	wantRuleError(t, err, "n", "Max", "0")
-}
-
-// A handle that no Limiter made is an error, not a panic.
-func TestZeroHandles(t *testing.T) {
-	var counter core.Counter
-	var pacer core.Pacer
-	var log core.Log
-	var slots core.Slots
-	for name, call := range map[string]func() error{
-		"Counter.Allow": func() error { _, err := counter.Allow(background, "s"); return err },
-		"Counter.With": func() error {
-			_, err := counter.With(core.PerHour(1)).WithStorePolicy(core.FailOpen).Allow(background, "s")
-			return err
-		},
-		"Counter.Reset": func() error { return errorOf(counter.Reset(background, "s")) },
-		"Pacer.Acquire": func() error { _, err := pacer.Acquire(background, "s", 1); return err },
-		"Pacer.Peek":    func() error { _, err := pacer.WithStorePolicy(core.FailOpen).Peek(background, "s"); return err },
-		"Log.Allow":     func() error { _, err := log.Allow(background, "s", ""); return err },
-		"Log.Records":   func() error { _, err := log.Records(background, "s"); return err },
-		"Slots.Hold": func() error {
-			release, _, err := slots.LostAfter(time.Minute).Hold(background, "s")
-			release()
-			return err
-		},
-		"Slots.Peek": func() error { _, err := slots.Peek(background, "s"); return err },
-	} {
-		t.Run(name, func(t *testing.T) { wantRuleError(t, call(), "", "handle", "zero") })
-	}
-}
-
 // A limit of With that has the counter of a further limit would be charged twice.
 func TestWithTheCounterOfAnotherLimit(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
@@ -251,32 +195,6 @@ func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
 		}
 		if d, err := c.Peek(background, "s"); err != nil || d.Remaining != refund.left {
 			t.Errorf("after a refund of %d: %+v, %v; want %d left", refund.n, d, err, refund.left)
-		}
-	}
-}
-
-func TestWrongAllowUpTo(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	c := limiter.MustCounter("n", core.PerHour(3))
-	_, _, err := c.AllowUpTo(background, "s", -1)
-	wantRuleError(t, err, "n", "n", "-1")
-	_, _, err = c.AllowUpTo(background, "", 1)
-	wantRuleError(t, err, "n", "subject", "")
-	_, _, err = core.Counter{}.AllowUpTo(background, "s", 1)
-	wantRuleError(t, err, "", "handle", "zero")
-	if granted, d, err := c.With(core.Unlimited).AllowUpTo(background, "s", math.MaxInt); granted != math.MaxInt || !d.Allowed || err != nil {
-		t.Error(granted, d, err)
-	}
-	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
-}
-
-// The error of a cost names the limit that it is above.
-func TestCostErrorNamesTheLimit(t *testing.T) {
-	counter := newLimiter(t, core.Options{}).MustCounter("api", core.PerMinute(5), core.PerHour(50)).With(core.PerMinute(100))
-	for n, limit := range map[int]core.Limit{60: core.PerHour(50), 200: core.PerMinute(100)} {
-		_, err := counter.AllowN(background, "alice", n)
-		if want := fmt.Sprintf("%v: %d of %v", core.ErrCostExceedsLimit, n, limit); err == nil || err.Error() != want {
-			t.Errorf("%v; want %s", err, want)
 		}
 	}
 }

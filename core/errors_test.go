@@ -27,7 +27,7 @@ func TestErrorTexts(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	counter := limiter.MustCounter("x", core.PerHour(3))
 	parse := func(text string) error { _, err := core.ParseLimit(text); return err }
-	slots := core.InFlight(3)
+	slots, several := core.InFlight(3), limiter.MustCounter("api", core.PerMinute(5), core.PerHour(50)).With(core.PerMinute(100))
 	for _, test := range []struct {
 		err  error
 		want string
@@ -37,6 +37,8 @@ func TestErrorTexts(t *testing.T) {
 		{second(counter.With(slots).Allow(background, "s")), `core: rule "x": Limit = 3 at once: takes slots that are given back: use Limiter.Slots`},
 		{second(limiter.Counter("x", core.PerHour(1), core.Unlimited)), `core: rule "x": Also[0] = unlimited: cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit`},
 		{second(limiter.Counter("x", core.PerHour(1), core.Limit{})), `core: rule "x": Max = 0: must be 1 to 10^12`},
+		{second(limiter.Counter("x", core.PerHour(1), core.PerHour(2))), `core: rule "x": Also[0] = 2/h: has the span and the algorithm of another limit beside it, and so its counter`},
+		{second(limiter.Counter("x", core.PerCalendarDay(1, ""))), `core: rule "x": Calendar = day of no zone: needs a zone by name, as "Europe/Berlin" or "UTC", which means the same on every machine`},
 		{second(limiter.Slots("x", 10_001)), `core: rule "x": Max = 10001: must be 1 to 10,000 for Concurrency, which keeps an entry for each call`},
 		{second(limiter.Check(core.Rule{Name: "n", Limit: slots})), `core: rule "n": Limit = 3 at once: needs a middleware, which knows when a call ends: in a handler use Limiter.Slots`},
 		{second(limiter.Check(core.Rule{Seconds: 1, Also: []core.Limit{slots}})), `core: Also[0] = 3 at once: needs a middleware, which knows when a call ends: in a handler use Limiter.Slots`},
@@ -45,6 +47,8 @@ func TestErrorTexts(t *testing.T) {
 		{second(limiter.Guard(core.Rule{Limit: core.Unlimited})), `core: Limit = unlimited: cannot be counted: Unlimited is for Plans, LimitFor and a Counter's own limit`},
 		{second(limiter.Guard(core.Rule{Seconds: 1, Also: []core.Limit{core.PerHour(0)}})), `core: Also[0] = 0/h: Max must be 1 to 10^12`},
 		{second(counter.AllowN(background, "s", 5)), `core: the cost is more than the limit can ever allow: 5 of 3/h`},
+		{second(several.AllowN(background, "s", 60)), `core: the cost is more than the limit can ever allow: 60 of 50/h`},
+		{second(several.AllowN(background, "s", 200)), `core: the cost is more than the limit can ever allow: 200 of 100/m`},
 		{parse("5/day"), `core: Limit = "5/day": needs a zone, as in 5/day@UTC; for 24 hours from any moment write 5/24h`},
 		{parse("5/month"), `core: Limit = "5/month": needs a zone, as in 5/month@UTC; for 30 days from any moment write 5/720h`},
 		{parse("0/day"), `core: Limit = "0/day": counts "0", which is not a number from 1 to 10^12`},
@@ -62,27 +66,6 @@ func TestErrorTexts(t *testing.T) {
 
 // second returns the error of a call that returns another value too.
 func second[T any](_ T, err error) error { return err }
-
-// A nil Limiter makes nothing, and its error says that the error of New was not checked.
-func TestNilLimiter(t *testing.T) {
-	limiter, err := core.New(core.Options{Timeout: -1})
-	if limiter != nil || err == nil {
-		t.Fatal(limiter, err)
-	}
-	hour, bucket, log, rule := core.PerHour(1), core.PerHour(1).Bucket(1), core.PerHour(1).Log(), core.Rule{Seconds: 1}
-	const want = "core: limiter = <nil>: was never made: use core.New, and check its error"
-	for _, err := range []error{
-		second(limiter.Counter("n", hour)), second(limiter.Pacer("n", bucket)), second(limiter.Log("n", log)),
-		second(limiter.Slots("n", 1)), second(limiter.Check(rule)), second(limiter.Guard(rule)),
-		panicked(func() { limiter.MustCounter("n", hour) }), panicked(func() { limiter.MustPacer("n", bucket) }),
-		panicked(func() { limiter.MustLog("n", log) }), panicked(func() { limiter.MustSlots("n", 1) }),
-		panicked(func() { limiter.MustCheck(rule) }), panicked(func() { limiter.MustGuard(rule) }),
-	} {
-		if err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
-	}
-}
 
 // panicked returns the error that a function panics with.
 func panicked(do func()) (err error) {

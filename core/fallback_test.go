@@ -3,11 +3,9 @@ package core_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -90,39 +88,4 @@ func TestFallBackLocalAndBack(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
-}
-
-// A lasting problem is logged once a minute, with the number of times, even if it ends before the
-// minute does.
-func TestRepeatedMessagesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log logtest.Log
-		limiter, err := core.New(core.Options{Logger: log.Logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wrong := func(times int) {
-			for range times {
-				checkRule(limiter, newView("GET", "/"), core.Rule{Name: "r", Seconds: 60, MaxCount: 1000, Cost: cost(-1)}, "")
-			}
-		}
-		wrong(5)
-		if n := log.Count("calls=1"); n != 1 || log.Count("Cost") != 1 {
-			t.Errorf("at once: %s", log.String())
-		}
-		time.Sleep(61 * time.Second)
-		if n := log.Count("calls=4"); n != 1 || log.Count("Cost") != 2 {
-			t.Errorf("after a minute: %s", log.String())
-		}
-		time.Sleep(3 * time.Minute)
-		wrong(3)
-		limiter.Close()
-		if log.Count("calls=1") != 2 || log.Count("calls=2") != 1 || log.Count("Cost") != 4 {
-			t.Errorf("closed: %s", log.String())
-		}
-		wrong(3)
-		if n := log.Count("Cost"); n != 4 {
-			t.Errorf("%d more lines from calls that went on after Close", n-4)
-		}
-	})
 }

@@ -9,13 +9,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-func TestMustGuardPanicsClearly(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	wantRuleError(t, panicked(func() { limiter.MustGuard() }), "", "rules", "[]")
-	wantRuleError(t, panicked(func() { limiter.MustGuard(core.Rule{Name: "api"}) }), "api", "Seconds", "0")
-	limiter.MustGuard(core.Rule{Seconds: 1})
-}
-
 // An adapter reports the outcome of a call only for rules that may give something back, and now and
 // then for another call, by which the limiter finds mistakes.
 func TestFinalAnswers(t *testing.T) {
@@ -59,7 +52,8 @@ func TestRulesAreCopies(t *testing.T) {
 			rules[0] = core.Rule{}
 		}
 	}
-	rule.Paths[0], rule.Plans["pro"] = "/z", core.PerHour(1) // nor does changing the rules that it was made of
+	// Nor does changing the rule that it was made of.
+	rule.Paths[0], rule.Except[0], rule.Methods[0], rule.Plans["pro"] = "/z", "/a", "POST", core.PerHour(1)
 	wantServed(t, guard, newView("GET", "/a"), ok, 200, 200, 200, 429)
 }
 

@@ -51,22 +51,6 @@ func refund(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	}
 }
 
-// took takes n permits, which must be there.
-func took(t testing.TB, limiter *core.Limiter, limit core.Limit, n int) core.Decision {
-	t.Helper()
-	d, err := limiter.MustCounter("n", limit).AllowN(background, "user:a", n)
-	if err != nil || !d.Allowed {
-		t.Fatalf("%d of %v: %+v, %v; want them allowed", n, limit, d, err)
-	}
-	return d
-}
-
-// remains checks how many permits are left of the counter that took uses.
-func remains(t testing.TB, limiter *core.Limiter, limit core.Limit, want int) {
-	t.Helper()
-	wantLeft(t, limiter, "n", "user:a", limit, want)
-}
-
 // hold takes a slot, which must be free.
 func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
 	t.Helper()

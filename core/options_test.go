@@ -128,6 +128,19 @@ func TestCloseLeavesTheClientOpen(t *testing.T) {
 	})
 }
 
+// What waits to be logged until its minute is over is logged by Close.
+func TestCloseLogsWhatWaits(t *testing.T) {
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
+	for range 3 {
+		checkRule(limiter, newView("GET", "/"), core.Rule{Name: "r", Seconds: 60, Cost: cost(-1)}, "")
+	}
+	limiter.Close()
+	if log.Count("Cost is negative") != 2 || log.Count("calls=2") != 1 {
+		t.Error(log.String())
+	}
+}
+
 // One script decides many calls on different keys, and reads them by MGET, unless OneKeyPerScript is
 // set or the user may not call MGET. The log says that once.
 func TestOneKeyPerScript(t *testing.T) {

@@ -87,13 +87,3 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 		t.Errorf("the second ban lasts %v", wait)
 	}
 }
-
-// Each zone has one spelling, because another spelling would be another counter.
-func TestZonesHaveOneSpelling(t *testing.T) {
-	for _, zone := range []string{"Europe//Berlin", "Europe/./Berlin", "Europe/Berlin/", "./UTC"} {
-		var wrong *core.RuleError
-		if _, err := newLimiter(t, core.Options{}).Counter("n", core.PerCalendarDay(1, zone)); !errors.As(err, &wrong) || wrong.Field != "Calendar" {
-			t.Errorf("%s: %v", zone, err)
-		}
-	}
-}

@@ -63,14 +63,6 @@ func TestRefundWithoutRedis(t *testing.T) {
 	wantNoRefund(t, limiter, d, 1, "1")
 }
 
-// gaveBack refunds n permits, however late.
-func gaveBack(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
-	t.Helper()
-	if err := limiter.Refund(background, d, n); err != nil {
-		t.Fatalf("Refund of %d: %v", n, err)
-	}
-}
-
 // A Redis whose memory is full refused a refund that frees memory, or needs none.
 func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
 	client := redistest.Start(t).Client(t)
@@ -78,16 +70,16 @@ func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
 	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.SlidingLog}
 	var charged [4]core.Decision
 	for i := range charged {
-		charged[i] = took(t, limiter, limit, 2)
+		charged[i] = charge(t, limiter, "n", "s", limit, 2)
 	}
 	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	gaveBack(t, limiter, charged[1], 2) // from the middle
-	gaveBack(t, limiter, charged[2], 1) // a part
-	gaveBack(t, limiter, charged[0], 2) // the oldest
-	gaveBack(t, limiter, charged[3], 2) // the newest
-	remains(t, limiter, limit, 9)
+	refund(t, limiter, charged[1], 2) // from the middle
+	refund(t, limiter, charged[2], 1) // a part
+	refund(t, limiter, charged[0], 2) // the oldest
+	refund(t, limiter, charged[3], 2) // the newest
+	wantLeft(t, limiter, "n", "s", limit, 9)
 }
 
 // Giving back an entry from the middle of a log takes LREM. If the user may not call it, nothing is

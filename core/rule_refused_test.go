@@ -162,6 +162,9 @@ func refusedTexts() (all []refusedRule) {
 	for _, name := range []string{"a\r\nSet-Cookie: x", "a\x00", "a\x7f", "größe", "\xff", long, long + long} {
 		add("Name", name, core.Rule{Name: name})
 	}
+	for _, zone := range []string{"Europe//Berlin", "Europe/./Berlin", "Europe/Berlin/", "./UTC"} { // another spelling would be another counter
+		all = append(all, refusedRule{zone, core.Rule{Limit: core.PerCalendarDay(1, zone)}, "Limit.Calendar", "day of " + zone, ""})
+	}
 	for _, path := range []string{"limit/**", "", "/limit/[", "/limit/{a,b", `/limit\`, "**", "/[a-"} {
 		add("Paths", path, core.Rule{Paths: []string{"/ok", path}})
 		add("Except", path, core.Rule{Except: []string{path}})

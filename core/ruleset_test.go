@@ -152,22 +152,7 @@ func TestErrorsAreReportedOnce(t *testing.T) {
 	runtime.KeepAlive(guard)
 }
 
-func TestZeroRuleSet(t *testing.T) {
-	for name, set := range map[string]*core.RuleSet{"nil": nil, "zero": new(core.RuleSet)} {
-		_, err := set.Guard("api")
-		wantRuleError(t, err, "", "set", "")
-		_, err = set.Check("api")
-		wantRuleError(t, err, "", "set", "")
-		wantRuleError(t, set.Replace("2"), "", "set", "")
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("ReportError of a %s set does not panic", name)
-				}
-			}()
-			set.ReportError(nil)
-		}()
-	}
+func TestEmptyRuleSet(t *testing.T) {
 	set := newRuleSet(t, newLimiter(t, core.Options{}))
 	_, err := set.Guard()
 	wantRuleError(t, err, "", "names", "[]")

@@ -48,7 +48,7 @@ func wantCounts(t *testing.T, limiter *core.Limiter, want map[core.DecisionCount
 // Many goroutines make every kind of call. All calls are counted exactly, with and without
 // OnDecision.
 func TestStatsAreExact(t *testing.T) {
-	const goroutines, rounds = 64, 50
+	const goroutines, rounds = 64, 20
 	const n = goroutines * rounds
 	day := func(name string, most int) core.Rule {
 		return core.Rule{Name: name, Limit: core.Limit{Max: most, Window: 24 * time.Hour}}

@@ -116,7 +116,7 @@ func TestThresholdsOnceInAFleet(t *testing.T) {
 		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			const subjects, most = 30, 20
+			const subjects, most = 10, 20
 			options, heard := warning(core.Options{Redis: client(t)})
 			var fleet []*core.Limiter
 			for range 3 {

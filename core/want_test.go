@@ -93,6 +93,13 @@ func wantPanic(t testing.TB, what any, do func()) {
 	do()
 }
 
+// panics reports whether a function panics.
+func panics(do func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	do()
+	return false
+}
+
 // errorOf returns the error of a call that also reports whether it changed anything.
 func errorOf(_ bool, err error) error { return err }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
@@ -73,6 +74,41 @@ func TestLimiterThatWasNeverMade(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A handle or a set that no Limiter made does nothing, and says so.
+func TestZeroHandles(t *testing.T) {
+	for _, handles := range []struct {
+		field string
+		zero  []any
+	}{
+		{"handle", []any{
+			core.Counter{}, core.Counter{}.With(core.PerHour(1)).WithStorePolicy(core.FailOpen), core.Pacer{}, core.Pacer{}.WithStorePolicy(core.FailOpen),
+			core.Log{}, core.Slots{}, core.Slots{}.LostAfter(time.Minute),
+		}},
+		{"set", []any{new(core.RuleSet), (*core.RuleSet)(nil)}},
+	} {
+		for _, zero := range handles.zero {
+			of := reflect.ValueOf(zero)
+			for i := range of.NumMethod() {
+				var wrong *core.RuleError
+				err := callZero(of.Method(i))
+				if method := of.Type().Method(i); fails(method.Func.Type()) && (!errors.As(err, &wrong) || wrong.Field != handles.field) {
+					t.Errorf("%s of the zero %T: %v", method.Name, zero, err)
+				}
+			}
+		}
+	}
+}
+
+// fails reports whether a function returns an error, or nothing at all.
+func fails(function reflect.Type) bool {
+	for i := range function.NumOut() {
+		if function.Out(i) == reflect.TypeFor[error]() {
+			return true
+		}
+	}
+	return function.NumOut() == 0
 }
 
 // No method of a zero value dereferences nil.

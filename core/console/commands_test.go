@@ -177,7 +177,7 @@ func TestCommandsInFlight(t *testing.T) {
 	server.Stop() // so that what is sent stays under way
 	sent.n.Store(0)
 	var readers sync.WaitGroup
-	for i := range 10 * len(hugePages) {
+	for i := range 4 * len(hugePages) {
 		readers.Go(func() { as(t, "viewer", page).get(hugePages[i%len(hugePages)]) })
 	}
 	if n := sent.settled(t); n > mostInFlight {

@@ -1,4 +1,4 @@
-package core_test
+package examples_test
 
 import (
 	"os/exec"
@@ -8,9 +8,11 @@ import (
 	"testing"
 )
 
+const library = "github.com/accesslimit/accesslimit/"
+
 // operatorsOwn are the symbols that only operators need: those of core/operate, Explain, and what
 // reads the lists of Top and the audit.
-var operatorsOwn = regexp.MustCompile(module + `core(` +
+var operatorsOwn = regexp.MustCompile(library + `core(` +
 	`/operate\.|[./].*\b(Explain|Inspect|explanation)|/internal/(toplist|audit)\..*\b[Rr]ead)`)
 
 // A service that only attaches rules is not linked with what operators ask.
@@ -29,7 +31,7 @@ func TestServicesLinkNothingOfOperators(t *testing.T) {
 		}
 	}
 	for _, known := range []string{"core.(*Guard).Check", "core.(*call).decide", "core/internal/toplist.(*Table).Flush", "core/internal/audit.(*Ring).Append"} {
-		if !strings.Contains(string(symbols), module+known) {
+		if !strings.Contains(string(symbols), library+known) {
 			t.Errorf("the service has no %s: the test shows nothing", known)
 		}
 	}
