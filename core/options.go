@@ -89,7 +89,8 @@ type Options struct {
 	// known yet.
 	Logger *slog.Logger
 	// OnDecision, if set, receives every decision, in the goroutine of the call and before the
-	// handler runs: once for the rules that are decided together, and once for each rule in DryRun.
+	// handler runs: once for the rules that are decided together, and once for each rule in DryRun. It
+	// also receives calls that go out, and refusals of these by the server.
 	// If it panics, the call ends as if its handler had: its slots are free, and Count receives 500
 	// or 13. Danger: every call waits for it.
 	OnDecision func(context.Context, Event)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	counted := named.counted
 	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Waits: f.outgoing.Of(tally.Label(named.name)), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g,
+		Waits: f.outgoing.Of(tally.Label(named.name)), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g, Report: f.options.outgoingReports(rule),
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }
@@ -47,6 +48,19 @@ var pauses = algorithm.Banned(1, 0, 0, time.Second.Microseconds())
 func probeOf(name string) engine.Limit {
 	slot := &prepare(InFlight(1).LostAfter(probeLost)).compiled
 	return engine.Limit{Compiled: slot, Max: slot.Max, KeyTail: rediskey.ProbeTail(name, slot)}
+}
+
+// outgoingReports returns what reports the calls of a rule to OnDecision, or nil.
+func (o *Options) outgoingReports(rule Rule) func(context.Context, limiter.OutgoingReport) {
+	if o.OnDecision == nil {
+		return nil
+	}
+	return func(ctx context.Context, r limiter.OutgoingReport) {
+		o.OnDecision(ctx, Event{Outgoing: true, ByServer: r.ByServer, Waited: r.Waited, Decision: Decision{
+			Rule: rule.Name, Key: r.Key, Limit: rule.Limit, Reason: Reason(r.Reason), Source: Source(r.Source),
+			Allowed: Reason(r.Reason) == Allowed, RetryAfter: r.RetryAfter,
+		}})
+	}
 }
 
 // counter returns a function that counts decisions of a rule.

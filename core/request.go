@@ -62,6 +62,12 @@ type Event struct {
 	// ClientIP is the caller's address as Options.ClientIP finds it, or the zero Addr for a direct
 	// call and for a caller without an address.
 	ClientIP netip.Addr
+	// Outgoing reports whether the call goes out: see package outgoing. Waited is how long such a call
+	// has waited for its turn. ByServer reports that the server refused it because of a limit, after
+	// this service had sent it. The Decision then has no Reason, and its RetryAfter is what the server
+	// asked for, if it did.
+	Outgoing, ByServer bool
+	Waited             time.Duration
 }
 
 // Threshold reports that a subject has used a fraction of a limit: see [Rule].Warn.

@@ -3,11 +3,14 @@ package otellimit_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
@@ -41,6 +44,40 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 	}
 	if waits, _ := found["accesslimit.outgoing.wait"].Data.(metricdata.Sum[float64]); len(waits.DataPoints) != 1 || waits.DataPoints[0].Value != 0 || !waits.IsMonotonic {
 		t.Errorf("the waits are %+v", waits)
+	}
+}
+
+// A span tells a refusal of this service from one of the server, and keeps what it says of the call that
+// came in.
+func TestSpansOfCallsThatGoOut(t *testing.T) {
+	recorder := tracetest.NewSpanRecorder()
+	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test")
+	turns, err := outgoing.New(newLimiter(t, core.Options{OnDecision: otellimit.SetAttributes}), outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(a outgoing.Answer) string {
+		ctx, span := tracer.Start(context.Background(), "call")
+		if turn, err := turns.Take(ctx, "host"); err == nil {
+			turn.Answered(a)
+			turn.Release()
+		}
+		span.End()
+		ended := recorder.Ended()
+		var set []string
+		for _, a := range ended[len(ended)-1].Attributes() {
+			set = append(set, strings.TrimPrefix(string(a.Key), "accesslimit.outgoing.")+"="+a.Value.String())
+		}
+		return strings.Join(set, " ")
+	}
+	if got, want := call(outgoing.Answer{}), "rule=api waited=0"; got != want {
+		t.Errorf("a call that was answered: %s, want %s", got, want)
+	}
+	if got, want := call(outgoing.Answer{Refused: true, Wait: 10 * time.Minute}), "rule=api waited=0 refused_by=server retry_after=600"; got != want {
+		t.Errorf("a call that the server refused: %s, want %s", got, want)
+	}
+	if got, want := call(outgoing.Answer{}), "rule=api waited=0 refused_by=client reason=banned retry_after="; !strings.HasPrefix(got, want) {
+		t.Errorf("a call that was not sent: %s, want %s", got, want)
 	}
 }
 

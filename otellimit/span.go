@@ -29,11 +29,25 @@ const (
 //	accesslimit.remaining    permits left; left out if no counter answered
 //	accesslimit.retry_after  the wait in seconds; only for a refused call that may pass after it
 //
+// A call that goes out (see package outgoing) has attributes of its own, beside those of the call for
+// which it is made:
+//
+//	accesslimit.outgoing.rule         the name of the rule
+//	accesslimit.outgoing.waited       the wait for the turn in seconds
+//	accesslimit.outgoing.refused_by   "client" if this service did not send it, "server" if the server
+//	                                  refused it because of a limit; left out if neither is so
+//	accesslimit.outgoing.reason       why this service did not send it, as core.Reason
+//	accesslimit.outgoing.retry_after  the wait in seconds after a refusal, if it is known
+//
 // If several middlewares decide a call, the attributes are those of the last one. A rule in DryRun
 // that would have refused the call only sets accesslimit.dry_run.rule to its name.
 func SetAttributes(ctx context.Context, e core.Event) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
+		return
+	}
+	if e.Outgoing {
+		span.SetAttributes(ofCallThatGoesOut(&e)...)
 		return
 	}
 	d := &e.Decision
@@ -50,4 +64,23 @@ func SetAttributes(ctx context.Context, e core.Event) {
 		attributes = append(attributes, attribute.Float64("accesslimit.retry_after", d.RetryAfter.Seconds()))
 	}
 	span.SetAttributes(attributes...)
+}
+
+// ofCallThatGoesOut returns the attributes of a call that goes out.
+func ofCallThatGoesOut(e *core.Event) []attribute.KeyValue {
+	d := &e.Decision
+	attributes := append(make([]attribute.KeyValue, 0, 4), attribute.String("accesslimit.outgoing.rule", d.Rule))
+	switch {
+	case e.ByServer:
+		attributes = append(attributes, attribute.String("accesslimit.outgoing.refused_by", "server"))
+	case d.Allowed:
+		return append(attributes, attribute.Float64("accesslimit.outgoing.waited", e.Waited.Seconds()))
+	default:
+		attributes = append(attributes, attribute.Float64("accesslimit.outgoing.waited", e.Waited.Seconds()),
+			attribute.String("accesslimit.outgoing.refused_by", "client"), attribute.String("accesslimit.outgoing.reason", string(d.Reason)))
+	}
+	if d.RetryAfter > 0 {
+		attributes = append(attributes, attribute.Float64("accesslimit.outgoing.retry_after", d.RetryAfter.Seconds()))
+	}
+	return attributes
 }

@@ -2,25 +2,57 @@ package outgoing
 
 import (
 	"errors"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
-// count counts how a call's wait has ended. Calls that their callers gave up are not counted.
-func (t *Turns) count(err error) {
+// ended counts and reports how a call's wait has ended, unless its caller gave it up.
+func (a *attempt) ended(turn *Turn, waited time.Duration, err error) {
+	r := limiter.OutgoingReport{Key: a.key, Source: a.of.Source, Waited: waited}
 	var wait *WaitError
 	switch {
 	case err == nil:
-		t.of.Waits.Sent.Add(1)
-		t.of.Count(string(core.Allowed), t.of.Source)
+		a.of.Waits.Sent.Add(1)
+		r.Reason = string(core.Allowed)
 	case errors.As(err, &wait):
-		t.of.Waits.GaveUp.Add(1)
-		reason := core.LimitExceeded
+		a.of.Waits.GaveUp.Add(1)
+		r.Reason, r.RetryAfter = string(core.LimitExceeded), wait.Wait
 		if wait.Paused {
-			reason = core.Banned
+			r.Reason = string(core.Banned)
 		}
-		t.of.Count(string(reason), t.of.Source)
 	case errors.Is(err, core.ErrStore):
-		t.of.Count(string(core.StoreFailClosed), string(core.FromNobody))
+		r.Reason, r.Source = string(core.StoreFailClosed), string(core.FromNobody)
+	default:
+		return
+	}
+	a.of.Count(r.Reason, r.Source)
+	if a.of.Report != nil {
+		a.report(turn, r)
+	}
+}
+
+// report reports how a call's wait has ended. If that panics, the turn is given up.
+func (a *attempt) report(turn *Turn, r limiter.OutgoingReport) {
+	reported := false
+	if turn != nil {
+		turn.ctx = a.ctx
+		defer func() {
+			if !reported {
+				turn.Release()
+			}
+		}()
+	}
+	a.of.Report(a.ctx, r)
+	reported = true
+}
+
+// refused counts and reports that the server refused the call.
+func (t *Turn) refused(key string, a Answer) {
+	of := &t.turns.of
+	of.Waits.Refused.Add(1)
+	if of.Report != nil {
+		of.Report(t.ctx, limiter.OutgoingReport{Key: key, RetryAfter: a.Wait, ByServer: true})
 	}
 }

@@ -3,6 +3,7 @@ package outgoing_test
 import (
 	"context"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -77,4 +78,35 @@ func TestOperatorsSeeCallsThatWait(t *testing.T) {
 	})
 	cancel()
 	eventually(t, "nobody waits", func() bool { return limiter.Stats().Outgoing[0].Waiting == 0 })
+}
+
+// OnDecision receives each call once, and refusals by the server. If it panics, the turn is free.
+func TestCallsThatGoOutAreReported(t *testing.T) {
+	var got []core.Event
+	panics := false
+	limiter := newLimiter(t, core.Options{OnDecision: func(_ context.Context, e core.Event) {
+		if got = append(got, e); panics {
+			panic("by the service")
+		}
+	}})
+	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 1})
+	call(t, turns, alice, refused(time.Hour))
+	wantWait(t, turns, alice, 0)
+	of := core.Decision{Rule: "api", Key: alice, Limit: plenty}
+	sent, notSent := of, of
+	sent.Allowed, sent.Reason, sent.Source = true, core.Allowed, core.FromMemory
+	notSent.Reason, notSent.Source, notSent.RetryAfter = core.Banned, core.FromMemory, got[len(got)-1].Decision.RetryAfter
+	of.RetryAfter = time.Hour
+	want := []core.Event{{Outgoing: true, Decision: sent}, {Outgoing: true, ByServer: true, Decision: of}, {Outgoing: true, Decision: notSent}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("reported are\n%+v, want\n%+v", got, want)
+	}
+	panics = true
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = turns.Take(background, bob)
+		t.Error("OnDecision did not panic")
+	}()
+	panics = false
+	call(t, turns, bob, outgoing.Answer{})
 }

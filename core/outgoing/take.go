@@ -32,11 +32,13 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 	defer t.of.Waits.Waiting.Add(-1)
 	turn, err := a.take()
 	a.leaveLine()
+	waited := time.Duration(0)
 	if a.waited {
+		waited = time.Since(began)
 		t.of.Waits.Waited.Add(1)
-		t.of.Waits.WaitTime.Add(int64(time.Since(began)))
+		t.of.Waits.WaitTime.Add(int64(waited))
 	}
-	t.count(err)
+	a.ended(turn, waited, err)
 	return turn, err
 }
 

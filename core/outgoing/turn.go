@@ -14,6 +14,7 @@ type Turn struct {
 	turns *Turns
 	key   string
 	slot  slot
+	ctx   context.Context // of the call, for reports
 
 	mu       sync.Mutex
 	answered bool
@@ -45,13 +46,18 @@ func (t *Turn) Answered(a Answer) { t.answer(t.key, a) }
 
 // answer is Answered for an answer that is about a key.
 func (t *Turn) answer(key string, a Answer) {
+	t.follow(key, a)
+	if a.Refused {
+		t.refused(key, a)
+	}
+}
+
+// follow begins a pause, or ends the time after one.
+func (t *Turn) follow(key string, a Answer) {
 	t.mu.Lock()
 	first, released := !t.answered, t.released
 	t.answered = true
 	t.mu.Unlock()
-	if a.Refused {
-		t.turns.of.Waits.Refused.Add(1)
-	}
 	if a.Refused || a.Wait > 0 {
 		t.turns.pause(key, a)
 	}

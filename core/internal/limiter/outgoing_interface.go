@@ -1,10 +1,12 @@
 package limiter
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
@@ -18,6 +20,8 @@ type Outgoing struct {
 	Probe engine.Limit
 	// Count counts a decision for Stats. The reason and the source are core's.
 	Count func(reason, source string)
+	// Report reports to the service; nil if it does not want that.
+	Report func(context.Context, OutgoingReport)
 	// Waits counts what else becomes of the rule's calls. Rules of one name share it.
 	Waits *OutgoingWaits
 	// Source is where counters are kept, as core names it.
@@ -26,6 +30,15 @@ type Outgoing struct {
 	StoreFailed func(err error)
 	// Attached keeps the rule on the list of attached rules.
 	Attached any
+}
+
+// OutgoingReport is what the service is told of a call.
+type OutgoingReport struct {
+	Key            string
+	Reason, Source string        // "" for a refusal by the server
+	Waited         time.Duration // for the turn
+	RetryAfter     time.Duration
+	ByServer       bool
 }
 
 // OutgoingWaits are the counts of core.OutgoingStats.
