@@ -48,6 +48,7 @@ func TestBillsJoinPipelines(t *testing.T) {
 	if trips, calls = tripsNow-trips, callsNow-calls; calls != 2*10*crowd || trips >= calls/2 || merged > 0 {
 		t.Errorf("%d round trips for %d calls, %d of them merged", trips, calls, merged)
 	}
+	t.Logf("%d calls in a round trip", calls/trips)
 	for i := range crowd {
 		if left := s.left(t, counter(fmt.Sprint("subject", i), limit)); left != 1000-45 {
 			t.Errorf("%d left, want 955", left)
