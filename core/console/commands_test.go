@@ -18,6 +18,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -155,7 +156,7 @@ func connect(t *testing.T, client *redis.Client, n int) {
 // settled returns how many commands have been sent, when no further ones follow.
 func (s *sentCommands) settled(t *testing.T) int64 {
 	t.Helper()
-	await(t, func() bool { return s.n.Load() > 0 })
+	limitertest.Eventually(t, "a command is sent", func() bool { return s.n.Load() > 0 })
 	for same, last := 0, int64(0); same < 20; time.Sleep(50 * time.Millisecond) {
 		if now := s.n.Load(); now == last {
 			same++

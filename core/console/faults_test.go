@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -43,8 +44,8 @@ func TestPagesWithoutRedis(t *testing.T) {
 			} else {
 				server.Continue()
 			}
-			await(t, func() bool { return strings.Contains(viewer.wantPage(""), "Redis answers, in") })
-			await(t, func() bool { return !strings.Contains(viewer.wantPage("audit"), "Redis did not answer") })
+			limitertest.Eventually(t, "the page says that Redis answers", func() bool { return strings.Contains(viewer.wantPage(""), "Redis answers, in") })
+			limitertest.Eventually(t, "so does the audit", func() bool { return !strings.Contains(viewer.wantPage("audit"), "Redis did not answer") })
 		})
 	}
 }

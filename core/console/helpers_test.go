@@ -226,13 +226,3 @@ func fields(pairs ...string) url.Values {
 	}
 	return values
 }
-
-// await waits until something is so.
-func await(t *testing.T, isSo func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !isSo(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it is not so")
-		}
-	}
-}

@@ -123,7 +123,7 @@ func TestBadInputLater(t *testing.T) {
 		log.Reset()
 		put(t, path, bad.put)
 		line := strings.ReplaceAll(path+bad.want, `"`, `\"`)
-		eventually(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) && log.Count(line) > 0 })
+		await(t, bad.name, func() bool { return strings.HasPrefix(lastError(limiter), path+bad.want) && log.Count(line) > 0 })
 		if err := set.Reload(); err == nil || !strings.HasPrefix(err.Error(), path+bad.want) {
 			t.Errorf("%s: Reload returns %v", bad.name, err)
 		}
@@ -135,7 +135,7 @@ func TestBadInputLater(t *testing.T) {
 			t.Errorf("%s: logged %d times", bad.name, n)
 		}
 		put(t, path, ruleWith(fmt.Sprintf("limit: %d/h", i+2)))
-		eventually(t, "a good file", func() bool { return set.Version() != version })
+		await(t, "a good file", func() bool { return set.Version() != version })
 		s.want(t, 404, alice, "/")
 		s.want(t, 429, alice, "/")
 	}
@@ -175,7 +175,7 @@ func TestAFileThatGrows(t *testing.T) {
 			_, _ = file.Write(make([]byte, 100))
 		}
 	})
-	eventually(t, "an error", func() bool {
+	await(t, "an error", func() bool {
 		data, err := readFile(path)
 		return data == nil && err != nil && strings.HasPrefix(err.Error(), "changed while it was read")
 	})

@@ -54,8 +54,8 @@ func (p *process) policy() (limit int) {
 // await waits until something is so.
 func await(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	if !redistest.WaitUntil(is, patient) {
-		t.Fatalf("after %v: %s", patient, what)
+	if !redistest.WaitUntil(is, 2*patient) {
+		t.Fatalf("after %v: %s", 2*patient, what)
 	}
 }
 

@@ -123,7 +123,7 @@ func (l *traffic) run(ways []way) {
 			way.prepare(l, version)
 			l.written.Store(version)
 			way.complete(l, version)
-			eventually(l.T, way.name, func() bool { return l.inForce.Load() == version })
+			await(l.T, way.name, func() bool { return l.inForce.Load() == version })
 		}
 	}
 	stop()
@@ -178,12 +178,12 @@ func (l *traffic) link(target, name string) {
 // refused waits until the Set has refused the files with this error.
 func (l *traffic) refused(part string) {
 	l.Helper()
-	eventually(l.T, part, func() bool { return strings.Contains(lastError(l.limiter), part) })
+	await(l.T, part, func() bool { return strings.Contains(lastError(l.limiter), part) })
 }
 
 // awaitCalls waits until more calls were made.
 func (l *traffic) awaitCalls() {
 	l.Helper()
 	before := l.calls.Load()
-	eventually(l.T, "more calls", func() bool { return l.calls.Load() > before+10 })
+	await(l.T, "more calls", func() bool { return l.calls.Load() > before+10 })
 }

@@ -193,3 +193,23 @@ func (p *pair) same(c *algorithm.Counter, got, want algorithm.Verdict) error {
 	}
 	return nil
 }
+
+// bannedLonger is a store whose clock is an hour behind, and where everybody is banned for longer
+// than is asked for.
+type bannedLonger struct{ *Shared }
+
+func (bannedLonger) Ban(_ context.Context, _ []byte, span int64) (ends int64, changed bool, err error) {
+	return time.Now().Add(-time.Hour).UnixMicro() + span + Second, false, nil
+}
+
+// An operator's ban that changes nothing, because a longer one is in force, is known to this process
+// even if it has not seen the store's clock.
+func TestALongerBanInForceIsKnown(t *testing.T) {
+	p, key := NewProcess(t, bannedLonger{NewShared(t, 10)}), []byte("test:{s}:n:ban")
+	if _, _, err := p.Ban(context.Background(), key, Minute); err != nil {
+		t.Fatal(err)
+	}
+	if p.Bans.Lasts(key) == 0 {
+		t.Error("it is not known")
+	}
+}

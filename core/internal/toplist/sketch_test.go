@@ -1,8 +1,10 @@
 package toplist
 
 import (
+	"math"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Up to 256 subjects are counted exactly.
@@ -32,5 +34,68 @@ func TestTheHighestSharesAreKept(t *testing.T) {
 	got := s.entries()[:3]
 	if want := []Entry{{user(3), 0.99}, {user(5), 0.97}, {user(2), 0.95}}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Whatever the rate is, the weights of what is noted add up to what was observed, and little more
+// than maxASecond is noted in a second. Soon after a flood, everything is noted.
+func TestSampling(t *testing.T) {
+	for _, rate := range []int{100, 2_000, 3_000, 100_000, 10_000_000} {
+		var s sampler
+		var number, noted uint64
+		var now time.Duration
+		step, observed, total := time.Second/time.Duration(rate), 3*min(rate, 2_000_000), 0.0
+		for range observed {
+			number++
+			now += step
+			if weight := s.weight(number); weight > 0 {
+				noted++
+				total += float64(weight)
+				s.count(now)
+			}
+		}
+		if off := math.Abs(total/float64(observed) - 1); off > 0.05 {
+			t.Errorf("%d a second: %v of %d", rate, total, observed)
+		}
+		doublings := math.Log2(float64(max(rate, maxASecond)) / maxASecond)
+		if most := maxASecond * (now.Seconds() + 2 + doublings); float64(noted) > most {
+			t.Errorf("%d a second: %d were noted, want at most %v", rate, noted, most)
+		}
+		if all := s.slow(now+time.Second) && rate > 10_000; all {
+			t.Errorf("%d a second: everything is noted after a second", rate)
+		}
+		if !s.slow(now + 30*time.Second) {
+			t.Errorf("%d a second: not everything is noted after half a minute", rate)
+		}
+	}
+}
+
+// BenchmarkFlood measures what an observation costs when a rule refuses as fast as it can.
+func BenchmarkFlood(b *testing.B) {
+	start := time.Now()
+	table := New(NewMemory(), func(func()) {}, nil)
+	table.now = func() time.Duration { return time.Since(start) }
+	defer table.Close()
+	r := table.Rule("api")
+	b.RunParallel(func(pb *testing.PB) {
+		subject := []byte("user:alice")
+		for number := uint64(0); pb.Next(); number++ {
+			if weight := r.Weight(Refused, number); weight > 0 {
+				r.NoteRefusal(weight, subject)
+			}
+		}
+	})
+}
+
+// BenchmarkNote measures what a noted observation costs, of subjects that are new each time.
+func BenchmarkNote(b *testing.B) {
+	table := New(NewMemory(), func(func()) {}, nil)
+	defer table.Close()
+	r, subject := table.Rule("api"), []byte("user:00000000")
+	for n := 0; b.Loop(); n++ {
+		for i, rest := len(subject)-1, n; i > 4; i, rest = i-1, rest/10 {
+			subject[i] = byte('0' + rest%10)
+		}
+		r.NoteRefusal(1, subject)
 	}
 }
