@@ -110,6 +110,22 @@ func TestAFreeTurnIsOneRoundTrip(t *testing.T) {
 	turn.Release()
 }
 
+// Turns of one key that are asked for together share scripts, as other calls do.
+func TestTurnsOfAKeyShareScripts(t *testing.T) {
+	server := redistest.Start(t)
+	turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{Limit: core.PerSecond(1_000_000).Bucket(1_000_000)})
+	eventually(t, "turns share scripts", func() bool {
+		const calls = 200
+		before := server.Calls("evalsha")
+		var callers sync.WaitGroup
+		for range calls {
+			callers.Go(func() { take(t, turns, alice).Release() })
+		}
+		callers.Wait()
+		return server.Calls("evalsha")-before < calls/2
+	})
+}
+
 func TestSlotsBoundTheCallsInFlight(t *testing.T) {
 	virtually(t, outgoing.Rule{InFlight: 2, MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
 		first, second := take(t, turns, alice), take(t, turns, alice)

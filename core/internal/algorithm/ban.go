@@ -111,6 +111,20 @@ func (ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted
 	return max(0, h.ends-now), h.forgotten - now, true
 }
 
+// readState reads the state of a ban: see ban.lua.
+func (ban) readState(_ *Limit, text string, f *Found) error {
+	if len(text) != banStateLength {
+		return errReply
+	}
+	h := banHistory{ends: littleEndian(text[:7]), strikes: littleEndian(text[14:16]), bans: littleEndian(text[16:17]), forgotten: littleEndian(text[17:])}
+	if h.ends > h.forgotten || h.forgotten >= never {
+		return errReply
+	}
+	f.more = More{ban: &h}
+	f.State = State{At: littleEndian(text[7:14]), More: &f.more}
+	return nil
+}
+
 // lasts returns how long a ban lasts after a number of earlier ones.
 func (t *banTerms) lasts(earlier int64) int64 {
 	span := min(t.span, t.longest)

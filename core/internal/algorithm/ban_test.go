@@ -164,3 +164,24 @@ func TestPausesOnBothEngines(t *testing.T) {
 		e.run(t, s, timed, nil)
 	})
 }
+
+// Equal calls that go out are decided together: none passes during a pause, and as many as fit before and
+// after it, also if the clock is set.
+func TestCallsTogetherDuringPauses(t *testing.T) {
+	s, tokens := startServer(t), bucket(t, 5, second, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEngines(early)
+		calls := []algorithm.Counter{{Key: []byte("tokens"), Limit: &tokens, Cost: 1}, {Key: []byte("pause"), Limit: &pauses}}
+		for range 20 {
+			e.now += rapid.SampledFrom([]int64{0, 1, second / 5, second, 4 * second, -second}).Draw(t, "time passes")
+			if oneIn(t, 4, "pause") {
+				e.pause("pause", algorithm.Pause{Span: second, Refused: rapid.Bool().Draw(t, "refused"), Base: second, Longest: 4 * second})
+			}
+			e.crowd(int64(rapid.IntRange(1, 12).Draw(t, "calls")), e.now, calls)
+		}
+		e.run(t, s, timed, nil)
+	})
+}
+
+// pauses is a ban that watches no counter, although it is not by hand alone.
+var pauses = algorithm.Banned(1, 0, 0, second)

@@ -168,7 +168,11 @@ func (c *Counter) takes(v *Verdict) int64 {
 }
 
 // Merges reports whether equal calls on this counter can be decided together. They can if they
-// charge it and leave nothing in its state that tells them apart.
+// charge it and leave nothing in its state that tells them apart, or if it is a ban that watches
+// none of their counters.
 func (c *Counter) Merges() bool {
+	if registry[c.Limit.Kind].Watches {
+		return !c.Lenient && c.Override == nil && len(c.Watched) == 0
+	}
 	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges
 }

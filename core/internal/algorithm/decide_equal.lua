@@ -1,7 +1,8 @@
 -- Decides equal calls that were made together, first come first served. It charges as many as fit,
 -- each to all of its counters.
 --
--- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string
+-- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string. Bans watch none
+--           of the others
 -- ARGV[1]   how many calls
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
 --           to four
@@ -27,11 +28,16 @@ for i = 1, #KEYS do
   reply[i + 1] = redis.call('GET', KEYS[i]) or ''
   local answer = look(i, calls)
   if not answer then return {now} end
-  answers[i], fit = answer, math.min(fit, math.floor(math.max(0, answer.left) / ARGV[6 * i - 3]))
+  answers[i] = answer
+  if not answer.watches then
+    fit = math.min(fit, math.floor(math.max(0, answer.left) / ARGV[6 * i - 3]))
+  elseif answer.retry > 0 then
+    fit = 0
+  end
 end
 for i = 1, #KEYS do
   local answer = answers[i]
-  if fit > 0 then
+  if fit > 0 and not answer.watches then
     if fit < calls then answer = look(i, fit) end
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
   elseif answer.anchored then

@@ -74,7 +74,13 @@ func (f *Found) Fit(c *Counter, calls int64) int64 {
 	}
 	var v Verdict
 	c.Limit.Look(&f.State, f.Now, 0, false, &v)
-	return min(calls, v.Remaining/c.Cost)
+	switch {
+	case c.Charges():
+		return min(calls, v.Remaining/c.Cost)
+	case v.RetryAfter > 0: // a ban
+		return 0
+	}
+	return calls
 }
 
 // Nth sets v to the answer to one of several equal calls. The first passed of them passed, and
