@@ -12,7 +12,8 @@ import (
 
 // Queue holds slots that the store did not take back, or that it may have granted without an
 // answer. It gives them back again and again until that succeeds, or until their Window is over and
-// they are free anyway. Giving a slot back twice does nothing. All slots of a limiter are given
+// they are free anyway. A store that hangs may grant a slot when it answers again, so a slot that is to be
+// given back twice is not forgotten before that. Giving a slot back twice does nothing. All slots of a limiter are given
 // back together, so a struggling store gets one request instead of one for each slot. A Queue is
 // safe for concurrent use.
 type Queue struct {
@@ -125,7 +126,10 @@ func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 			done, failed = 0, true
 		}
 		for _, s := range batch {
-			if s.times -= done; s.times > 0 && s.freeAt.After(now) {
+			if s.times -= done; s.times > 1 { // it may be taken when the store answers again
+				s.freeAt = now.Add(time.Duration(s.Limit.Window) * time.Microsecond)
+			}
+			if s.times > 0 && s.freeAt.After(now) {
 				left = append(left, s)
 			}
 		}

@@ -69,6 +69,23 @@ func TestSlotsAreGivenBackUntilTheStoreTakesThem(t *testing.T) {
 	})
 }
 
+// A store that hangs for longer than a Window may grant a slot when it answers again. So a slot that it
+// was asked for, and that may not be granted yet, is given back then.
+func TestSlotsThatAHangingStoreMayGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &store{given: make(map[string]int)}
+		queue := slotretry.New(store.giveBack, panics.Log)
+		queue.Add(slots(1, time.Minute), 2)
+		time.Sleep(time.Hour)
+		store.repair()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if store.given["slot0"] != 2 || queue.Len() != 0 {
+			t.Errorf("the slot was given back %d times, and %d wait", store.given["slot0"], queue.Len())
+		}
+	})
+}
+
 // Slots are forgotten when their Window is over, or the queue is closed.
 func TestSlotsThatAreForgotten(t *testing.T) {
 	for name, end := range map[string]func(*slotretry.Queue){
