@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -39,8 +40,13 @@ func usage(c *cli.Command, format string, args ...any) error {
 	return &usageError{c.FullName(), fmt.Sprintf(format, args...)}
 }
 
-// wrongUsage implements cli.OnUsageErrorFunc. It says which flag was probably meant.
+var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag -([a-z]+): `)
+
+// wrongUsage implements cli.OnUsageErrorFunc. It says which flag was probably meant, or what a flag takes.
 func wrongUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
+	if invalid := invalidValue.FindStringSubmatch(err.Error()); invalid != nil {
+		return usage(c, "\"%s\" is no value for -%s: write -%[2]s%s", invalid[1], invalid[2], placeholder(c, invalid[2]))
+	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
 		return usage(c, "%v", err)
@@ -50,6 +56,17 @@ func wrongUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
 		meant = fmt.Sprintf(" (did you mean -%s?)", like)
 	}
 	return usage(c, "there is no flag -%s%s", name, meant)
+}
+
+// placeholder returns what stands for the value of a flag in its help, behind a space, or "" if it takes none.
+func placeholder(c *cli.Command, flag string) string {
+	for _, f := range c.Flags {
+		if f.Names()[0] == flag {
+			value, _ := valueOf(f)
+			return value
+		}
+	}
+	return ""
 }
 
 // report prints an error, and returns the status to exit with.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -52,12 +51,18 @@ func printFlags(to io.Writer, c *cli.Command) {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	defer table.Flush()
 	for _, f := range flags {
-		about := f.(cli.DocGenerationFlag)
-		value, usage := "", about.GetUsage()
-		if before, after, ok := strings.Cut(usage, "`"); ok {
-			word, rest, _ := strings.Cut(after, "`")
-			value, usage = " "+word, before+word+rest
-		}
-		fmt.Fprintf(table, "  -%s%s\t%s\n", f.Names()[0], cmp.Or(value, ""), usage)
+		value, usage := valueOf(f)
+		fmt.Fprintf(table, "  -%s%s\t%s\n", f.Names()[0], value, usage)
 	}
+}
+
+// valueOf returns the word for the value of a flag, behind a space, or "" if it takes none, and its usage.
+func valueOf(f cli.Flag) (value, usage string) {
+	usage = f.(cli.DocGenerationFlag).GetUsage()
+	before, after, ok := strings.Cut(usage, "`")
+	if !ok {
+		return "", usage
+	}
+	word, rest, _ := strings.Cut(after, "`")
+	return " " + word, before + word + rest
 }

@@ -104,7 +104,11 @@ func printBadLines(c *cli.Command, report *replay.Report, err error) error {
 	for _, l := range report.BadExamples {
 		fmt.Fprintf(c.Root().ErrWriter, "%s:%d: %s: %s\n", l.Log, l.Line, l.Why, l.Text)
 	}
-	return fmt.Errorf("%s: name the -format, or use the rest with -lax", strings.TrimPrefix(err.Error(), "replay: "))
+	do := "use the rest with -lax"
+	if report.BadLines > 0 {
+		do = "name the -format, or " + do
+	}
+	return fmt.Errorf("%s: %s", strings.TrimPrefix(err.Error(), "replay: "), do)
 }
 
 // replayOptions returns what the flags say, apart from the logs, and a note on what they do not say.
