@@ -28,6 +28,7 @@ type Bill struct {
 	limits        []Limit        // those that were charged, in the order of bill.Charges
 	bill          algorithm.Bill // without Charges if nothing was charged
 	unanswered    atomic.Bool    // the store did not answer a settlement, and may have carried it out
+	addedAbove    atomic.Int64   // permits that Add could not charge, as far as this process knows
 }
 
 // Add charges n permits more, whether they fit or not, as [Counter.Charge] does: more was used than was
@@ -46,8 +47,8 @@ func (b *Bill) Add(ctx context.Context, n int) error {
 // does.
 //
 // The bill is settled once, however many processes try. Within five minutes, settling it again at the
-// same number does nothing and is no error, so Settle can be repeated after [ErrStore]. Later it is
-// [ErrBillUnknown].
+// same number changes nothing and returns what it returned at first, so Settle can be repeated after
+// [ErrStore]. Later it is [ErrBillUnknown].
 //
 // The charge of [Counter.Open] is given back first, then those of Add, the newest first. Of more than
 // 32 of these, only the newest 32 can be given back. Do not settle below the charge after a Reset of the
@@ -68,37 +69,61 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 	}
 	change := algorithm.BillChange{Settle: settles, Permits: largestCharge(n)}
 	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)
-	if settles {
-		b.count(&answer, change.Permits, err)
+	above := aboveDebt(answer.Above, n)
+	if b.count(&answer, change, err) {
+		b.countAbove(above, settles)
 	}
 	switch {
 	case err != nil:
 		return b.front.failures.errorOf(b.name, err)
 	case answer.Status == algorithm.BillUnknown:
 		return ErrBillUnknown
-	case answer.Status == algorithm.BillSettled && settles && answer.Used == change.Permits:
-		return nil
-	case answer.Status == algorithm.BillSettled:
+	case answer.Status == algorithm.BillSettled && (!settles || answer.Used != change.Permits):
 		return fmt.Errorf("%w, at %d", ErrBillSettled, answer.Used)
-	case answer.Above > 0:
-		above := answer.Above + int64(n) - change.Permits
-		b.costs.Exceed(uint64(above))
-		return fmt.Errorf("%w: %d were not charged", ErrDebtExceeded, above)
 	}
-	return nil
+	return errAbove(above)
 }
 
-// count counts what became of a settlement. If its answer was lost, it is counted when it is repeated.
-func (b *Bill) count(a *algorithm.BillAnswer, used int64, err error) {
+// count counts what became of a change, and reports whether it was carried out. If the answer to a
+// settlement was lost, it is counted when it is repeated.
+func (b *Bill) count(a *algorithm.BillAnswer, change algorithm.BillChange, err error) (done bool) {
+	if !change.Settle {
+		return err == nil && a.Status == algorithm.BillChanged
+	}
 	if err != nil {
 		b.unanswered.Store(true)
-		return
+		return false
 	}
 	repeated := b.unanswered.Swap(false)
 	switch {
 	case a.Status == algorithm.BillUnknown:
 		b.costs.Miss()
-	case a.Status == algorithm.BillChanged, repeated && a.Used == used:
-		b.costs.Settle(b.bill.Estimate(), used)
+		return false
+	case a.Status == algorithm.BillChanged, repeated && a.Used == change.Permits:
+		b.costs.Settle(b.bill.Estimate(), change.Permits)
+		return true
+	default:
+		return false
 	}
+}
+
+// countAbove counts permits that were not charged. A settlement finds those again that an Add could not
+// charge.
+func (b *Bill) countAbove(above int64, settles bool) {
+	counted := b.addedAbove.Load()
+	if settles {
+		above = max(0, above-counted)
+	} else {
+		b.addedAbove.Add(above)
+	}
+	b.costs.Exceed(uint64(above))
+}
+
+// aboveDebt returns how much of n permits was not charged. above is how much of the charge that counters
+// were asked for exceeds the bound of a debt.
+func aboveDebt(above int64, n int) int64 {
+	if above == 0 {
+		return 0
+	}
+	return above + int64(n) - largestCharge(n)
 }

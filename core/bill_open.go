@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -29,7 +28,8 @@ import (
 //
 // Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
 // says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
-// errors are those of [Counter]. A limit by SlidingLog is a *[RuleError].
+// errors are those of [Counter]. A limit by SlidingLog is a *[RuleError], and so is one of a rule with a
+// Lease and the counter's name.
 func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision, err error) {
 	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, inDebt: true}
 	if err = q.ask(ctx, &d); err != nil || q.above == 0 {
@@ -68,7 +68,7 @@ func (c Counter) WithBills(terms BillTerms) Counter {
 // [BillTerms].Expires. If the call is allowed without being counted there, as for an [Unlimited] subject
 // or by a [StorePolicy], then there is nothing to settle, and the methods of the bill do nothing.
 //
-// Errors are those of [Counter]. A limit by SlidingLog is a *[RuleError]. Do not use a [Pacer] with the
+// Errors are those of [Counter.Charge], without the debt. Do not use a [Pacer] with the
 // same name and limit: what a bill gives back comes before turns that were handed out.
 func (c Counter) Open(ctx context.Context, subject string, estimate int) (bill *Bill, d Decision, err error) {
 	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: estimate, charge: true, opens: true}
@@ -94,9 +94,8 @@ func (q *handleCall) open(ctx context.Context, d *Decision) (*Bill, error) {
 
 // openBill decides a call that check found right, and returns its bill, or nil if it is refused.
 func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (*Bill, error) {
-	if share := q.bills.MaxEstimate; share > 0 && !q.unlimited() {
-		most := float64(q.counted.LargestCost(&q.countedAt(0).counted))
-		q.n = min(q.n, int(max(1, math.Floor(most*share))))
+	if !q.unlimited() {
+		q.n = int(q.bills.cut(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
 	}
 	c.add(q, false)
 	b := newBill(q)

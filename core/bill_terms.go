@@ -1,6 +1,8 @@
 package core
 
 import (
+	"math"
+	"reflect"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -45,6 +47,53 @@ func (b BillTerms) wrong(name string) error {
 	}
 	return nil
 }
+
+// cut returns an estimate, or the largest one that the terms allow if most is the largest cost that
+// fits into the limits.
+func (b *BillTerms) cut(estimate, most int64) int64 {
+	if b.MaxEstimate == 0 {
+		return estimate
+	}
+	return min(estimate, int64(max(1, math.Floor(float64(most)*b.MaxEstimate))))
+}
+
+// Estimate returns a [Rule].Cost for a cost that is known only when the handler has run. A call is
+// charged what cost returns, or 1 if that is nil, and the handler settles it by [Settle]:
+//
+//	core.Rule{Name: "tokens", Limit: core.PerMinute(100_000), Cost: core.BillTerms{}.Estimate(largest)}
+//
+// The rule cannot have a Lease, and its limits are by SlidingWindow, FixedWindow, CalendarWindow or
+// TokenBucket, with slots beside them. Refund of its decisions is an error. Expires means nothing
+// here, because a call is settled before its reply ends. Estimate panics with a *[RuleError] if the terms are wrong.
+//
+//go:noinline // or isEstimate would not know its functions
+func (b BillTerms) Estimate(cost func(Request) int) func(Request) int {
+	terms := b.filled()
+	if err := terms.wrong(""); err != nil {
+		panic(err)
+	}
+	return func(r Request) int {
+		estimate := 1
+		if cost != nil {
+			estimate = cost(r)
+		}
+		if c, ok := r.(interface{ isEstimate(*BillTerms) }); ok {
+			c.isEstimate(&terms)
+		}
+		return estimate
+	}
+}
+
+// isEstimate reports whether Estimate returned a function.
+func isEstimate(cost func(Request) int) bool {
+	return cost != nil && reflect.ValueOf(cost).Pointer() == codeOfEstimate
+}
+
+// codeOfEstimate is the code that all functions of Estimate have in common.
+var codeOfEstimate = reflect.ValueOf(BillTerms{}.Estimate(nil)).Pointer()
+
+// cannotBeSettled says why a limit cannot count costs that are known afterwards.
+const cannotBeSettled = "cannot be charged with what does not fit: use SlidingWindow, FixedWindow, CalendarWindow or TokenBucket"
 
 // largestCharge returns the part of a cost that counters are asked to charge: more than any of them
 // can.

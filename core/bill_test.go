@@ -185,13 +185,31 @@ func TestABillExceedsTheDebt(t *testing.T) {
 	onBillings(t, func(b billing, limiter *core.Limiter) {
 		b.Counter = b.WithBills(core.BillTerms{MaxDebt: 0.5})
 		bill := b.open(5)
-		b.is(bill.Settle(background, 18), core.ErrDebtExceeded)
+		for range 2 { // also if the reply to the first was lost
+			err := bill.Settle(background, 18)
+			b.is(err, core.ErrDebtExceeded)
+			if err == nil || !strings.Contains(err.Error(), ": 3 were") {
+				b.Errorf("%v, want 3 that were not charged", err)
+			}
+		}
 		b.left(0, 82)
 		if n := limiter.Stats().DebtExceeded; n != 3 {
 			b.Errorf("%d exceeded, want 3", n)
 		}
 		_, err := b.Charge(background, "s", 1)
 		b.is(err, core.ErrDebtExceeded)
+	})
+}
+
+// A use above the bound is counted once, whether an Add or the settlement finds it.
+func TestAUseAboveTheDebtIsCountedOnce(t *testing.T) {
+	onBillings(t, func(b billing, limiter *core.Limiter) {
+		bill := b.open(5)
+		b.is(bill.Add(background, 17), core.ErrDebtExceeded) // 5 and 17 of 10 and a debt of 10
+		b.is(bill.Settle(background, 23), core.ErrDebtExceeded)
+		if n := limiter.Stats().DebtExceeded; n != 3 {
+			b.Errorf("%d exceeded, want 3", n)
+		}
 	})
 }
 

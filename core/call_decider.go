@@ -26,6 +26,7 @@ type decider struct {
 	subjects []byte      // those of all rules, one after the other
 	policy   StorePolicy // that of a handle
 	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
+	settles  bool        // a rule has terms
 }
 
 // appliedRule is a rule that applies to a call.
@@ -36,6 +37,7 @@ type appliedRule struct {
 	own     *ruleLimit     // the limit of this subject in place of the rule's own
 	known   bool           // the functions of the rule ran for this call
 	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
+	terms   *BillTerms     // those by which the call is settled, or nil if the cost is no estimate
 	err     error          // why the subject is not known
 }
 
@@ -48,7 +50,7 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects, c.tried = c.rules[:0], c.subjects[:0], c.tried[:0]
+	c.rules, c.subjects, c.tried, c.settles = c.rules[:0], c.subjects[:0], c.tried[:0], false
 }
 
 // ruleOf returns the rule of the limit at i.
@@ -77,6 +79,23 @@ func (c *decider) limitAt(i int) *Limit {
 		both.Burst = int(a.Burst)
 	}
 	return &c.parts.limits.of(both).limit
+}
+
+// estimateAt returns the index of the first rule that charged an estimate to the limit at i, or -1.
+func (c *decider) estimateAt(i int) int {
+	a := c.Limit(i)
+	switch {
+	case !c.settles || a.IsBan:
+		return -1
+	case c.rules[a.At].terms != nil:
+		return a.At
+	}
+	for _, other := range a.Merged {
+		if c.rules[other.At].terms != nil {
+			return other.At
+		}
+	}
+	return -1
 }
 
 // costlyLimit returns the limit that the cost of the call never fits into.
@@ -169,8 +188,8 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 			d.Allowed, d.RetryAfter = true, 0
 		}
 	}
-	if c.Passed() {
+	if c.Passed() && c.estimateAt(i) < 0 {
 		d.receipt.Fill(c.parts.refunds, c.Counter(i), v, c.ID()+uint64(i))
-		d.receipt.DryRun = a.Rule.Mode == engine.DryRun
+		d.receipt.DryRun, d.receipt.Turn = a.Rule.Mode == engine.DryRun, a.Reserves
 	}
 }

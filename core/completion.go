@@ -1,6 +1,10 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/inflight"
+import (
+	"context"
+
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+)
 
 // completion returns what an allowed call has to give back later, or nil.
 func (c *call) completion() (u *inflight.Completion) {
@@ -9,7 +13,7 @@ func (c *call) completion() (u *inflight.Completion) {
 			continue
 		}
 		counter, count := c.Counter(i), c.counts(i)
-		if count == nil && !counter.Limit.Properties().Slots {
+		if slots := counter.Limit.Properties().Slots; !slots && (count == nil || c.estimateAt(i) >= 0) {
 			continue
 		}
 		charge := counter.Charged(c.Verdict(i))
@@ -21,7 +25,61 @@ func (c *call) completion() (u *inflight.Completion) {
 		}
 		u.Add(charge, c.ID()+uint64(i), count)
 	}
+	if c.settles {
+		u = c.withEstimates(u)
+	}
 	return u
+}
+
+// withEstimates returns a completion of the call, u if that is not nil, by which its handler can settle
+// what was charged.
+func (c *call) withEstimates(u *inflight.Completion) *inflight.Completion {
+	if u == nil {
+		u = c.newCompletion()
+	}
+	e := c.parts.inFlight.NewEstimates()
+	for at := range c.rules {
+		if a := &c.rules[at]; a.terms != nil {
+			e.AddRule(a.named.name, a.terms.MaxDebt, a.named.tally.Costs())
+			c.addEstimates(e, at)
+		}
+	}
+	u.Settles(e)
+	return u
+}
+
+// addEstimates adds what the rule at an index charged.
+func (c *call) addEstimates(e *inflight.Estimates, at int) {
+	for i := range c.Len() {
+		counter := c.Counter(i)
+		if !c.Passed() || c.estimateAt(i) != at || counter.Limit.Properties().Slots {
+			continue
+		}
+		if charge := counter.Charged(c.Verdict(i)); charge.Cost > 0 {
+			e.Add(charge, c.counts(i))
+		}
+	}
+}
+
+// letSettle lets the handler of a call that goes on settle what was charged. It takes and returns the
+// context and the completion of an Answer. Nothing runs the handler that a Check is part of, so
+// there the context is already the handler's.
+func (c *call) letSettle(ctx context.Context, u *inflight.Completion) (context.Context, *inflight.Completion) {
+	if u.Estimates() == nil { // no limit counted the call
+		u = c.withEstimates(u)
+	}
+	if c.rules[0].rule.inHandler {
+		if s := settleableIn(c.Context()); s != nil {
+			s.add(u.Estimates())
+		}
+		return ctx, nil
+	}
+	if ctx == nil {
+		ctx = c.Context()
+	}
+	s := &settleable{Context: ctx, parts: c.parts}
+	s.add(u.Estimates())
+	return s, u
 }
 
 func (c *call) newCompletion() *inflight.Completion {

@@ -10,7 +10,20 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
-	return c.answerTo(c.judge(subject))
+	r := c.judge(subject)
+	if c.settles {
+		return c.answerSettleable(r)
+	}
+	return c.answerTo(r)
+}
+
+// answerSettleable is answerTo for a call that has an estimate, which its handler can settle.
+func (c *call) answerSettleable(r *ruling) Answer {
+	answer := c.answerTo(r)
+	if answer.Refusal == nil {
+		answer.Context, answer.completion = c.letSettle(answer.Context, answer.completion)
+	}
+	return answer
 }
 
 // judge decides the call by the rules that apply, and answers nobody. The steps are: who calls, the

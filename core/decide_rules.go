@@ -130,6 +130,9 @@ func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
 		if own != nil {
 			a.own, in.Own = own, &own.counted
 		}
+		if a.terms != nil && in.Own != nil {
+			in.Cost = a.terms.cut(in.Cost, in.Rule.LargestCost(in.Own))
+		}
 	}
 	in.Personal = a.perUser()
 	return nil
@@ -161,9 +164,15 @@ func (c *call) cost(a *appliedRule) int64 {
 	if a.rule.Cost == nil {
 		return 1
 	}
-	c.unit = 0
+	c.unit, c.terms = 0, nil
 	cost := a.rule.Cost(c)
 	a.unit = c.unit
+	if a.terms = c.terms; a.terms != nil {
+		c.settles = true
+		if a.rule.inHandler {
+			cost = givenFor(c.Context(), a.named.name, cost)
+		}
+	}
 	if cost < 0 {
 		c.log.NegativeCost(a.named.name, cost)
 		return 1

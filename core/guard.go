@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
@@ -73,7 +75,8 @@ func (g *Guard) Check(v adapter.View) Answer { return g.check(v, "") }
 type Answer struct {
 	// Refusal is sent in place of the handler's reply. If it is nil, the call goes on.
 	Refusal *Refusal
-	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose.
+	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose and
+	// [Settle].
 	Context context.Context
 
 	// completion is what Run does around the handler and after it. A further field would make an Answer too
@@ -103,7 +106,7 @@ func (a Answer) Run(handle func() (status int)) {
 func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *adapter.Response) {
 	// The end of a stream of HTTP/2 is sent when the handler has returned.
 	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
-	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsSlots()) {
+	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsReply()) {
 		return w, nil
 	}
 	followed, reply := adapter.Follow(w, holds)
@@ -165,6 +168,36 @@ func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules
 // Allow decides whether the call that v shows may go on. The subject replaces the key of every rule
 // of the check; "" keeps each rule's own. The promises of [Guard.Check] hold here too.
 func (c *Check) Allow(v adapter.View, subject string) Answer { return c.madeGuard().check(v, subject) }
+
+// WithEstimates returns a context for one Allow of an adapter, in which rules of the check cost these
+// estimates in place of what their Cost returns, by their names. Their Cost is one of
+// [BillTerms.Estimate]. If the call may go on, [Settle] settles each in this context:
+//
+//	ctx, err := costs.WithEstimates(r.Context(), map[string]int{"requests": 1, "input": 1200, "output": 4000})
+//	if err != nil || !nethttplimit.Allow(w, r.WithContext(ctx), costs, "tenant:acme") {
+//		return
+//	}
+//	...
+//	err = errors.Join(core.Settle(ctx, "input", input), core.Settle(ctx, "output", output))
+//
+// They can be settled for as long as the service keeps the context, and until another Allow of the
+// check with it. The error is a *[RuleError] if the
+// check has no such rule, or an estimate is negative; the context is ctx then.
+func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (context.Context, error) {
+	g := c.madeGuard()
+	if !g.made() {
+		return ctx, errZeroGuard
+	}
+	for name, n := range estimates {
+		switch {
+		case !slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.displayName() == name && isEstimate(b.Cost) }):
+			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "are for rules of the check whose Cost is one of BillTerms.Estimate"}
+		case n < 0:
+			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "must not be negative"}
+		}
+	}
+	return &settleable{Context: ctx, parts: &g.front.callParts, given: maps.Clone(estimates)}, nil
+}
 
 // Rules returns copies of the check's rules.
 func (c *Check) Rules() []Rule { return c.madeGuard().Rules() }

@@ -193,14 +193,21 @@ func (q *handleCall) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// checkDebt returns a *RuleError if one of the limits cannot be in debt.
+// checkDebt returns a *RuleError if one of the limits cannot be in debt, or is leased by a rule. Which
+// rules are attached is known only now.
 func (q *handleCall) checkDebt() error {
 	for i := range q.limits {
 		limit := q.limit(i)
 		if limit.limit != Unlimited && !limit.compiled.CanBeInDebt() {
 			return &RuleError{
 				Rule: q.named.name, Field: "Limit", Value: limit.limit,
-				Why: "cannot be charged with what does not fit: use SlidingWindow, FixedWindow, CalendarWindow or TokenBucket",
+				Why: cannotBeSettled,
+			}
+		}
+		if q.front.registry.names.Leases(q.named.name, limit.limit) {
+			return &RuleError{
+				Rule: q.named.name, Field: "Lease", Code: "lease_and_estimate", Value: limit.limit,
+				Why: "must not be set in a rule of this name and limit: leased permits would be used while the counter is in debt",
 			}
 		}
 	}

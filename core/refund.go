@@ -15,7 +15,8 @@ import (
 // A TokenBucket keeps the places of 256 gaps: of charges that were given back while charges before
 // them still count, and of runs of calls at another, faster rate. Refunds behind more gaps than
 // that, or of charges that were made before a third rate was used, may give back less, and never
-// more. Stats.RefundsLost counts the difference.
+// more. So do refunds of what a bucket was charged before it came into debt by [Counter.Charge] or a
+// bill. Stats.RefundsLost counts the difference.
 //
 // It is no error if nothing of the charge counts any more. Do not refund after a Reset of the same
 // counter: the refund would be taken from charges made since.

@@ -34,6 +34,46 @@ func TestRefundGivesBackWhatWasCharged(t *testing.T) {
 	})
 }
 
+// A bucket that is in debt cannot tell who waits behind a charge, so what a refund does not give back is
+// counted as lost. A turn that others wait behind is not: they were told their turns.
+func TestARefundInDebtIsCountedAsLost(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		bucket := core.Limit{Max: 1, Window: 24 * time.Hour, Burst: 10, Algorithm: core.TokenBucket}
+		wantLost := func(want uint64) {
+			t.Helper()
+			if n := limiter.Stats().RefundsLost; n != want {
+				t.Errorf("%d lost, want %d", n, want)
+			}
+		}
+		pacer := limiter.MustPacer("turns", bucket)
+		first, err := pacer.Reserve(background, "s", 10)
+		if err == nil {
+			_, err = pacer.Reserve(background, "s", 4)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		refund(t, limiter, first, 10)
+		wantLost(0)
+		d := charge(t, limiter, "n", "s", bucket, 8)
+		if _, err := limiter.MustCounter("n", bucket).Charge(background, "s", 5); err != nil {
+			t.Fatal(err)
+		}
+		refund(t, limiter, d, 7) // 2 come back, as they would before turns
+		wantLost(5)
+		guard := newGuard(t, limiter, core.Rule{Name: "counted", Limit: bucket, Count: is(200), Cost: cost(8)})
+		wantStatus(t, guard, newView("GET", "/"), ok).Run(func() int {
+			_, err = limiter.MustCounter("counted", bucket).Charge(background, me, 5)
+			return 500
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLost(10)
+	})
+}
+
 // If the caller's context has ended, the refund can be repeated with another context, because the
 // first attempt recorded nothing.
 func TestRefundOfAnEndedCaller(t *testing.T) {

@@ -50,7 +50,8 @@ type Rule struct {
 	Key KeyFunc
 	// Cost returns how many permits a call takes; 1 by default. A call that costs 0 is not counted.
 	// A negative cost counts as 1 and is logged. A cost that can never fit gets 400, or with
-	// [CostBySize] 413, unless the call is Blocked by a rule with Overrides.
+	// [CostBySize] 413, unless the call is Blocked by a rule with Overrides. For costs that are known
+	// only afterwards, see [BillTerms.Estimate].
 	Cost func(Request) int
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
 	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it

@@ -27,6 +27,7 @@ func (r *Rule) check() []*RuleError {
 	if c.sound {
 		c.checkNote()
 		c.checkLease()
+		c.checkEstimate()
 		c.checkOverrides()
 	}
 	return c.found
@@ -163,6 +164,21 @@ func (c *ruleCheck) checkLease() {
 		c.add("Lease", "lease_range", c.Lease, "must be at most the number of calls in the limit")
 	case !leases(own.Algorithm.properties()):
 		c.add("Lease", "lease_algorithm", c.Lease, "needs "+terms.Kinds(leases))
+	}
+}
+
+// checkEstimate checks what the handler of a call cannot settle.
+func (c *ruleCheck) checkEstimate() {
+	if !isEstimate(c.Cost) {
+		return
+	}
+	if c.Lease > 0 {
+		c.add("Lease", "lease_and_estimate", c.Lease, "cannot be set for calls that are settled: leased permits would be used while the counter is in debt")
+	}
+	if field, limit := c.firstLimit(cannotBeBilled); field != "" {
+		c.add(field, "estimate_algorithm", limit, cannotBeSettled)
+	} else if own := c.limit(); own.Algorithm.properties().Slots {
+		c.add("Limit", "estimate_algorithm", own, cannotBeSettled)
 	}
 }
 

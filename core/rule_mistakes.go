@@ -54,6 +54,10 @@ func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
 
 func leases(p *algorithm.Properties) bool { return p.Leases }
 
+// cannotBeBilled reports whether costs that are known afterwards cannot be counted. Slots are beside
+// those that can.
+func cannotBeBilled(p *algorithm.Properties) bool { return !p.Debts && !p.Slots }
+
 func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
 // checkAlso returns what is wrong with further limits beside a first one.

@@ -37,7 +37,7 @@ type Stats struct {
 	RefundsLost uint64
 	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
 	// limit's debt. See [Counter.Charge] and [Bill]. Permits that neither Bill.Add nor Bill.Settle could
-	// charge are counted twice.
+	// charge are counted twice if these were called in two processes.
 	DebtExceeded uint64
 	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,
@@ -106,7 +106,8 @@ type DecisionCount struct {
 
 // CostStats are this process's counts of costs that are known afterwards, by one rule or handle. How
 // many bills are open is not known without a scan of Redis: over all processes, bills that were opened
-// but not settled are open, or closed at what they were charged.
+// but not settled are open, or closed at what they were charged. A call by [BillTerms.Estimate] counts
+// as a bill.
 type CostStats struct {
 	// Rule is the name of the rule or the handle, as in DecisionCount.
 	Rule string

@@ -118,7 +118,7 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 func scenarios() (all []scenario) {
 	for _, group := range [][]scenario{
 		limitScenarios, headerScenarios, wireScenarios, loginScenarios, addressScenarios, hopScenarios, pathScenarios, handlerScenarios, failureScenarios,
-		outcomeScenarios, leftScenarios, firstScenarios, flightScenarios, ruleScenarios, followScenarios, ownScenarios, explainScenarios, setupScenarios, hostileScenarios,
+		outcomeScenarios, settleScenarios, leftScenarios, firstScenarios, flightScenarios, ruleScenarios, followScenarios, ownScenarios, explainScenarios, setupScenarios, hostileScenarios,
 	} {
 		all = append(all, group...)
 	}

@@ -69,6 +69,7 @@ func (a *attempt) returnTurn(err error) error {
 	if unused.Cost == 0 {
 		return err
 	}
+	unused.Turn = true
 	a.turn = algorithm.Charge{}
 	done := make(chan struct{})
 	a.parts.Store.InBackground(func() {

@@ -59,6 +59,7 @@ type state struct {
 type bill struct {
 	charged int8 // or what it was settled at
 	settled bool
+	above   bool // the settlement exceeded the bound of the debt
 }
 
 // apply is the sequential specification: it returns the state after a call, and the call's answer.
@@ -103,7 +104,8 @@ func (c call) apply(s state, most int) (state, answer) {
 func (c call) change(s state, room int) (state, answer) {
 	b := &s.bills[c.slot]
 	if b.settled {
-		return s, answer{allowed: true, ended: c.do == add || int(b.charged) != c.n}
+		again := c.do == settle && int(b.charged) == c.n
+		return s, answer{allowed: true, ended: !again, above: again && b.above}
 	}
 	more := c.n
 	if c.do == settle {
@@ -113,7 +115,7 @@ func (c call) change(s state, room int) (state, answer) {
 	s.used += taken
 	b.charged += int8(taken)
 	if c.do == settle {
-		*b = bill{int8(c.n), true}
+		*b = bill{int8(c.n), true, taken < more}
 	}
 	return s, answer{allowed: true, above: taken < more}
 }

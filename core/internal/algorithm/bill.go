@@ -46,7 +46,7 @@ type BillChange struct {
 type BillAnswer struct {
 	Status BillStatus
 	Used   int64 // BillSettled: the permits at which it was settled
-	Above  int64 // how many permits exceed the bound of the debt of some counter
+	Above  int64 // how many permits exceed, or exceeded when it was settled, the bound of the debt of some counter
 	Lost   int64 // how many permits may have counted still, but were not given back
 }
 
@@ -65,6 +65,7 @@ type billRecord struct {
 	ends      int64 // when it is forgotten, in microseconds
 	settled   bool
 	used      int64   // if it is settled
+	above     int64   // BillAnswer.Above, if it is settled
 	charged   []int64 // to each counter
 	additions []addition
 }
@@ -99,12 +100,12 @@ func (b *Bill) Change(s *State, c BillChange, now int64, counters BillCounters) 
 	case r.ends <= now || !r.settled && len(r.charged) != len(b.Charges): // forgotten, or another bill's token
 		return BillAnswer{}
 	case r.settled:
-		return BillAnswer{Status: BillSettled, Used: r.used}
+		return BillAnswer{Status: BillSettled, Used: r.used, Above: r.above}
 	case c.Settle:
 		for i := range b.Charges {
 			b.settleAt(i, r, c.Permits, counters, &a)
 		}
-		*r = billRecord{ends: min(r.ends, now+SettledLife), settled: true, used: c.Permits}
+		*r = billRecord{ends: min(r.ends, now+SettledLife), settled: true, used: c.Permits, above: a.Above}
 	default:
 		r.add(c.Permits, now, counters, &a)
 	}

@@ -11,7 +11,8 @@
 -- ARGV      then those of decide
 -- reply     decide's
 -- state     of a bill: a string, little-endian: I7 when it is forgotten (microseconds); I1 1 if it is
---           settled, otherwise 0; I7 permits used, of a settled bill. If it is not settled, I7 permits
+--           settled, otherwise 0; I7 permits used, of a settled bill, and I7 how many of them exceeded the bound of a
+--           debt, if some did. If it is not settled, I7 permits
 --           charged for each counter; then for each addition, the oldest first, I7 when
 --           (microseconds), and for each counter I7 permits charged and I7 position of the charge
 -- keeps     a bill is forgotten when its time is over, and earlier if it is settled

@@ -12,7 +12,7 @@
 --           padded with zeros to four
 -- reply     now (microseconds since the epoch); 0: there is no such bill, 1: it is done, 2: the bill was
 --           settled before, and nothing was done; permits used of a bill that was settled before; how
---           many permits exceed the bound of the debt of some counter; how many permits of buckets may
+--           many permits exceed, or exceeded then, the bound of the debt of some counter; how many permits of buckets may
 --           have counted still, but were not given back. Now alone: as in decide.lua
 -- state     bill_open.lua has the form of a bill
 -- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written before all states are found sound. Of more than
@@ -29,6 +29,7 @@ local head, size = 15, 7 + 14 * count -- the lengths of what precedes the counte
 local ends, settled, used = struct.unpack('<I7I1I7', record)
 if ends <= now then return {now, 0, 0, 0, 0} end
 if settled == 1 and #record == head then return {now, 2, used, 0, 0} end
+if settled == 1 and #record == head + 7 then return {now, 2, used, struct.unpack('<I7', record, head + 1), 0} end
 local from = head + 7 * count + 1 -- of the additions
 if settled ~= 0 or #record < from - 1 or (#record - from + 1) % size ~= 0 then error('NOTACOUNTER ' .. bill) end
 local charged, additions = {struct.unpack('<' .. string.rep('I7', count), record, head + 1)}, string.sub(record, from)
@@ -93,7 +94,7 @@ if settles then
     if amount > charged[i] then charge(i, amount - charged[i]) else give_back_of_bill(i, charged[i] - amount) end
   end
   ends = math.min(ends, now + settled_life)
-  record = struct.pack('<I7I1I7', ends, 1, amount)
+  record = struct.pack('<I7I1I7', ends, 1, amount) .. (above > 0 and struct.pack('<I7', above) or '')
 else
   local heads, addition = {struct.pack('<I7I1I7', ends, 0, 0)}, {struct.pack('<I7', now)}
   for i = 1, count do

@@ -128,6 +128,9 @@ type Charge struct {
 	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
 	// charges of bills, because nobody waits for a turn there.
 	InDebt bool
+	// Turn reports whether the charge is that of a reservation. Permits that do not come back, because
+	// others were told of their turns behind it, are not lost then.
+	Turn bool
 }
 
 // Charges reports whether a call that passes is charged to this counter.

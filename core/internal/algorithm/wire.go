@@ -97,7 +97,7 @@ func AppendReserve(argv []any, c *Counter, patience int64) []any {
 func AppendGiveBack(argv []any, charges []Charge) []any {
 	for i := range charges {
 		c := &charges[i]
-		argv = append(argv, c.Limit.tag, c.Cost, c.At, c.Position, c.Given)
+		argv = append(argv, c.Limit.tag, c.Cost, c.At, c.Position, c.Given, boxed(c.InDebt), boxed(c.Turn))
 		argv = c.Limit.appendArgs(argv, c.Mark, c.At)
 	}
 	return argv

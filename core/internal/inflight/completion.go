@@ -16,17 +16,20 @@ type Completion struct {
 	isRPC  bool // outcomes are codes of gRPC
 	shown  bool // the decision was shown to code that may have refunded some of it
 
-	slots   []algorithm.Charge // of Concurrency
-	counted []countedCharge
-	reply   Reply
-	done    atomic.Bool
+	slots     []algorithm.Charge // of Concurrency
+	counted   []countedCharge
+	again     []algorithm.Charge // given back after slots, which may have the same counters
+	estimates *Estimates         // nil if there is nothing to settle
+	reply     Reply
+	done      atomic.Bool
 }
 
 // countedCharge is a charge that is kept or given back by the outcome.
 type countedCharge struct {
 	algorithm.Charge
-	id    uint64 // that of its Receipt
+	id    uint64 // that of its Receipt, or 0 if it has none
 	count func(status int) bool
+	again bool // it is a second charge on its counter
 }
 
 // Reply follows the reply of a handler.
@@ -50,15 +53,29 @@ func (u *Completion) Add(charge algorithm.Charge, id uint64, count func(status i
 	if charge.Limit.Properties().Slots {
 		u.slots = append(u.slots, charge)
 	} else {
-		u.counted = append(u.counted, countedCharge{charge, id, count})
+		u.counted = append(u.counted, countedCharge{Charge: charge, id: id, count: count})
 	}
 }
 
-// HoldsSlots reports whether the call holds slots until its handler has returned.
-func (u *Completion) HoldsSlots() bool { return u != nil && len(u.slots) > 0 }
+// Settles sets the Estimates that the handler of the call can settle.
+func (u *Completion) Settles(e *Estimates) { u.estimates = e }
+
+// Estimates returns what Settles has set, or nil.
+func (u *Completion) Estimates() *Estimates {
+	if u == nil {
+		return nil
+	}
+	return u.estimates
+}
+
+// HoldsReply reports whether the handler gives something back before it returns, so that the caller
+// must not see the end of the reply earlier: slots, or what was estimated too high.
+func (u *Completion) HoldsReply() bool { return u != nil && (len(u.slots) > 0 || u.estimates != nil) }
 
 // NeedsStatus reports whether the status of the reply determines what is given back.
-func (u *Completion) NeedsStatus() bool { return u != nil && len(u.counted) > 0 }
+func (u *Completion) NeedsStatus() bool {
+	return u != nil && (len(u.counted) > 0 || u.estimates.counted())
+}
 
 // Follow sets the Reply, which knows the status that was sent even if the handler does not return
 // it.
@@ -107,12 +124,15 @@ func (u *Completion) sent() int {
 // reply is held back meanwhile, so that a client that makes one call after another finds its
 // permits. The refund takes a second trip.
 func (u *Completion) finish(how ending) {
-	defer func() { u.keeper.giveBack(u.ctx, u.slots) }()
-	u.addRefunds(u.counted, how)
+	defer func() {
+		u.keeper.giveBack(u.ctx, u.slots)
+		u.keeper.giveBack(u.ctx, u.again)
+	}()
+	u.addRefunds(append(u.counted, u.estimates.end()...), how)
 }
 
-// addRefunds adds the charges that do not count by the outcome to u.slots, which are given back. If
-// a count panics, only its own charge is kept.
+// addRefunds adds the charges that do not count by the outcome to u.slots and u.again, which are
+// given back. If a count panics, only its own charge is kept.
 func (u *Completion) addRefunds(counted []countedCharge, how ending) {
 	if len(counted) == 0 {
 		return
@@ -123,10 +143,13 @@ func (u *Completion) addRefunds(counted []countedCharge, how ending) {
 		return
 	}
 	charge := of.Charge
-	if u.shown {
+	if u.shown && of.id != 0 {
 		charge = u.keeper.refunds.TakeRest(charge, of.id)
 	}
-	if charge.Cost > 0 {
+	switch {
+	case of.again:
+		u.again = append(u.again, charge)
+	case charge.Cost > 0:
 		u.slots = append(u.slots, charge)
 	}
 }

@@ -29,11 +29,13 @@ type world struct {
 	log      logtest.Log
 	failures failure.Counts
 
-	brokenRenewals, brokenGiveBacks int // the number of the next ones that fail
+	brokenRenewals, brokenGiveBacks, brokenCharges int // the number of the next ones that fail
+
+	brokenBy error // how they fail
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{Store: memstore.New(100, nil)}
+	w := &world{Store: memstore.New(100, nil), brokenBy: errors.New("out of order")}
 	t.Cleanup(w.Store.Close)
 	log := operatorlog.New(w.log.Logger())
 	t.Cleanup(log.Close)
@@ -43,6 +45,14 @@ func newWorld(t *testing.T) *world {
 }
 
 type brokenStore struct{ w *world }
+
+func (b brokenStore) Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+	if err := b.w.unlessBroken(&b.w.brokenCharges, func() error { b.w.Store.Charge(ctx, counters, share, verdicts); return nil }); err != nil {
+		for i := range verdicts {
+			verdicts[i].Err = err
+		}
+	}
+}
 
 func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error {
 	return b.w.unlessBroken(&b.w.brokenRenewals, func() error { return b.w.Store.Renew(ctx, slots) })
@@ -55,7 +65,7 @@ func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) e
 func (w *world) unlessBroken(times *int, do func() error) error {
 	if *times > 0 {
 		*times--
-		return errors.New("out of order")
+		return w.brokenBy
 	}
 	return do()
 }
@@ -274,7 +284,7 @@ func TestNothingToGiveBack(t *testing.T) {
 	ran := 0
 	u.Run(func() int { ran++; return 200 })
 	u.Abandon()
-	if ran != 1 || u.HoldsSlots() || u.NeedsStatus() {
-		t.Errorf("ran %d times, %v, %v", ran, u.HoldsSlots(), u.NeedsStatus())
+	if ran != 1 || u.HoldsReply() || u.NeedsStatus() {
+		t.Errorf("ran %d times, %v, %v", ran, u.HoldsReply(), u.NeedsStatus())
 	}
 }

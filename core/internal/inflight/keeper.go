@@ -1,6 +1,6 @@
 // Package inflight keeps what calls hold while their handlers run, and gives it back afterwards:
-// the slots of Concurrency, which it renews meanwhile, and the charges of calls that turn out not
-// to count.
+// the slots of Concurrency, which it renews meanwhile, the charges of calls that turn out not to
+// count, and estimates that turn out too high.
 package inflight
 
 import (
@@ -22,6 +22,9 @@ type Store interface {
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error
+	// Charge charges counters of one subject whether their costs fit or not. share bounds the debt:
+	// see algorithm.Limit.Debt.
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
 }
 
 // Log receives what an operator should know.

@@ -13,6 +13,7 @@ type Receipt struct {
 	position int64   // Charge.Position
 	mark     string  // Counter.Mark
 	local    float64 // Charge.LocalShare
+	Turn     bool    // set by the caller if the charge is that of a reservation
 	DryRun   bool    // set by the caller if the counter is that of a rule in DryRun, which has keys of its own
 	of       *Ledger
 	id       uint64 // of the charge; unique in the ledger

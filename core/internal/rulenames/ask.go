@@ -77,3 +77,10 @@ func (t *Table[L]) BanAfter(name string) (after int) {
 	}
 	return after
 }
+
+// Leases reports whether a rule of this name takes permits of the limit's counter in advance.
+func (t *Table[L]) Leases(name string, limit L) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.claims[name], func(c claimed[L]) bool { return c.Leases && t.sharesCounter(c.Limits[0], limit) })
+}

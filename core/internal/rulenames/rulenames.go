@@ -59,6 +59,7 @@ type Claim[L Limit] struct {
 	Bans      bool   // a rule of this name has a ban
 	BanAfter  int    // the After of that rule's Ban
 	Outgoing  bool   // the rules are for calls that go out
+	Leases    bool   // a rule of this name has a Lease
 	Place     string // where the rule is written, or was attached
 }
 
@@ -80,6 +81,7 @@ func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string)
 	for name, claim := range fresh {
 		if known := t.find(name, owner); known != nil {
 			known.Bans, known.BanAfter = known.Bans || claim.Bans, max(known.BanAfter, claim.BanAfter)
+			known.Leases = known.Leases || claim.Leases
 		} else {
 			t.add(claim, owner, place)
 		}
@@ -121,6 +123,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could apply to both
 		}
 		own.Bans, own.BanAfter = own.Bans || taken.Bans, max(own.BanAfter, taken.BanAfter)
+		own.Leases = own.Leases || taken.Leases
 		fresh[own.Name] = own
 	}
 	return fresh, wrong

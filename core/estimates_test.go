@@ -1,0 +1,142 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// The terms of a rule cut its estimates, and bound its debt. Wrong ones are refused when the rule is made.
+func TestTermsOfEstimates(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		rule := core.Rule{
+			Name: "n", Limit: core.PerHour(10), Also: []core.Limit{core.PerDay(8)},
+			Cost: core.BillTerms{MaxEstimate: 0.25, MaxDebt: 0.5}.Estimate(cost(math.MaxInt)),
+		}
+		guard := newGuard(t, limiter, rule)
+		_ = handled(t, guard, func(context.Context) error {
+			wantLeft(t, limiter, "n", me, core.PerHour(10), 8)
+			return nil
+		})
+		wantSettled(t, guard, "n", 11, core.ErrDebtExceeded) // 2 + 11 of 8 and a debt of 4
+		if n := limiter.Stats().DebtExceeded; n != 1 {
+			t.Errorf("%d exceeded", n)
+		}
+		rule.Name, rule.Cost = "whole", core.BillTerms{}.Estimate(cost(11))
+		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 400)
+	})
+	wantRuleError(t, panicked(func() { core.BillTerms{MaxEstimate: 2}.Estimate(nil) }), "", "MaxEstimate", "2")
+}
+
+// A rule that cannot be settled is refused when it is made, or when LimitFor returns such a limit.
+func TestRulesThatCannotBeSettled(t *testing.T) {
+	hour := core.PerHour(10)
+	for want, change := range map[string]func(*core.Rule){
+		"Lease lease_and_estimate":   func(r *core.Rule) { r.Lease = 2 },
+		"Limit estimate_algorithm":   func(r *core.Rule) { r.Limit = core.InFlight(3) },
+		"Also[0] estimate_algorithm": func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(9).Log()} },
+		`Plans["pro"] estimate_algorithm`: func(r *core.Rule) {
+			r.Plan, r.Plans = planOf("pro"), map[string]core.Limit{"pro": core.PerDay(9).Log()}
+		},
+	} {
+		rule := estimating("n", hour, 2)
+		change(&rule)
+		if got := strings.Join(mistakesOf(rule, nil), ", "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		rule.Cost = cost(2)
+		if got := mistakesOf(rule, nil); got != nil {
+			t.Errorf("not settled: %q", got)
+		}
+	}
+	limiter, rule := newLimiter(t, core.Options{}), estimating("n", hour, 2)
+	rule.LimitFor = func(core.Request) (core.Limit, error) { return core.PerDay(9).Log(), nil }
+	wantSettled(t, newGuard(t, limiter, rule), "n", 1, nil)
+	wantLeft(t, limiter, "n", me, hour, 9)
+}
+
+// The estimates of a check are its caller's, all charged or none, and each is settled by its name.
+func TestEstimatesOfACheck(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter, hour := newLimiter(t, options), core.PerHour(100)
+		check := limiter.MustCheck(estimating("requests", hour, 1), estimating("input", hour, 1), estimating("output", hour, 1), core.Rule{Name: "plain", Limit: hour})
+		allow := func(want int, estimates map[string]int) context.Context {
+			t.Helper()
+			ctx, err := check.WithEstimates(background, estimates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := newView("GET", "/")
+			v.ctx = ctx
+			if got := status(check.Allow(v, "s")); got != want {
+				t.Errorf("%v: status %d, want %d", estimates, got, want)
+			}
+			return ctx
+		}
+		wantEach := func(requests, input, output, plain int) {
+			t.Helper()
+			for name, left := range map[string]int{"requests": requests, "input": input, "output": output, "plain": plain} {
+				wantLeft(t, limiter, name, "s", hour, left)
+			}
+		}
+		ctx := allow(200, map[string]int{"input": 20, "output": 60})
+		wantEach(99, 80, 40, 99)
+		refused := allow(429, map[string]int{"input": 20, "output": 60})
+		wantRuleError(t, core.Settle(refused, "input", 1), "", "rule", "input")
+		allow(400, map[string]int{"output": 101})
+		wantEach(99, 80, 40, 99)
+		if err := errors.Join(core.Settle(ctx, "input", 25), core.Settle(ctx, "output", 10)); err != nil {
+			t.Error(err)
+		}
+		wantEach(99, 75, 90, 99)
+		again := allow(200, map[string]int{"input": 5}) // each context has its own
+		if err := errors.Join(core.Settle(ctx, "requests", 2), core.Settle(again, "input", 0)); err != nil {
+			t.Error(err)
+		}
+		wantEach(97, 75, 89, 98)
+		for _, wrong := range []map[string]int{{"plain": 2}, {"missing": 2}, {"input": -1}} {
+			if ctx, err := check.WithEstimates(background, wrong); !isWrong(err) || ctx != background {
+				t.Errorf("%v: %v", wrong, err)
+			}
+		}
+		if _, err := (*core.Check)(nil).WithEstimates(background, nil); !isWrong(err) {
+			t.Errorf("no check: %v", err)
+		}
+	})
+}
+
+// A check in a handler leaves the estimates of the middleware around it alone, and so does another
+// check.
+func TestEstimatesOfChecksInsideOfAMiddleware(t *testing.T) {
+	limiter, hour := newLimiter(t, core.Options{}), core.PerHour(100)
+	guard := newGuard(t, limiter, estimating("outer", hour, 5))
+	first, second := limiter.MustCheck(estimating("first", hour, 1)), limiter.MustCheck(estimating("second", hour, 1))
+	err := handled(t, guard, func(ctx context.Context) error {
+		ctx, err := first.WithEstimates(ctx, map[string]int{"first": 10})
+		if err == nil {
+			ctx, err = second.WithEstimates(ctx, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, check := range []*core.Check{first, second, first} { // one Allow replaces the one before
+			v := newView("GET", "/")
+			v.ctx = ctx
+			if got := status(check.Allow(v, me)); got != 200 {
+				t.Fatalf("status %d", got)
+			}
+		}
+		return errors.Join(core.Settle(ctx, "outer", 2), core.Settle(ctx, "first", 3), core.Settle(ctx, "second", 4))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for name, left := range map[string]int{"outer": 98, "first": 87, "second": 96} {
+		wantLeft(t, limiter, name, me, hour, left)
+	}
+}

@@ -1,0 +1,66 @@
+package inflight_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+)
+
+// noted counts what becomes of estimates.
+type noted struct{ opened, settled, used, missed int64 }
+
+func (n *noted) Open(estimate int64)         { n.opened += estimate }
+func (n *noted) Settle(estimate, used int64) { n.settled += estimate; n.used += used }
+func (n *noted) Miss()                       { n.missed++ }
+func (n *noted) Exceed(uint64)               {}
+
+// A settlement can be repeated only if the store cannot have carried it out. Otherwise what may have
+// been given back, or charged, is left alone. The end of the call ends that, too.
+func TestASettlementThatFails(t *testing.T) {
+	unreachable, lost := &failure.Error{Class: failure.Unreachable}, &failure.Error{Class: failure.Lost}
+	for name, test := range map[string]struct {
+		used   int64 // of an estimate of 1
+		failed error
+		then   algorithm.BillStatus
+		left   int64
+	}{
+		"never sent, and too much was charged":   {0, unreachable, algorithm.BillChanged, 5},
+		"never sent, and too little was charged": {3, unreachable, algorithm.BillChanged, 2},
+		"no reply, and too much was charged":     {0, lost, algorithm.BillSettled, 4},
+		"no reply, and too little was charged":   {3, lost, algorithm.BillSettled, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, five := newWorld(t), limited(algorithm.FixedWindow, 5, time.Hour)
+			w.brokenBy, w.brokenGiveBacks, w.brokenCharges = test.failed, 1, 1
+			e := w.NewEstimates()
+			costs := new(noted)
+			e.AddRule("n", 1, costs)
+			e.Add(w.take(t, "s", five), nil)
+			if _, err := e.Settle(background, "n", test.used); !errors.Is(err, test.failed) {
+				t.Errorf("%v, want %v", err, test.failed)
+			}
+			w.wantLeft(t, "s", five, 4)
+			if a, err := e.Settle(background, "n", test.used); err != nil || a.Status != test.then {
+				t.Errorf("again: %+v, %v", a, err)
+			}
+			w.wantLeft(t, "s", five, test.left)
+			u := w.NewCompletion(background, false, false)
+			u.Settles(e)
+			u.Run(func() int { return 200 })
+			if _, err := e.Settle(background, "n", test.used); err != inflight.ErrEnded {
+				t.Errorf("at the end: %v", err)
+			}
+			want := noted{1, 0, 0, 1}
+			if test.then == algorithm.BillChanged {
+				want.settled, want.used = 1, test.used
+			}
+			if *costs != want {
+				t.Errorf("counted %+v, want %+v", *costs, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/inflight"
+)
+
+// Settle says what a call has used in all, in place of the estimate that the rule of this name has
+// charged. The rule's Cost is one of [BillTerms.Estimate]. The handler calls Settle once, before it
+// returns, also at the end of a stream:
+//
+//	used, err := answer(w, r)
+//	if err == nil {
+//		err = core.Settle(r.Context(), "tokens", used)
+//	}
+//
+// The context is the request's own, as for [DecisionFrom], or for a [Check] that of
+// [Check.WithEstimates]. Settle is carried out even if it has ended, because the caller has left, and
+// takes no longer than Options.Timeout.
+//
+// If less was used than estimated, the rest is given back to all limits of the rule, as far as it still
+// counts. If more was used, it is charged, whether it fits or not, as [Counter.Charge] does. The
+// counters are those that were charged, whatever plan or override the caller has by now. A call that
+// nobody settles stays at its estimate. One that does not count by [Rule].Count is given back as a
+// whole. There is nothing to settle, and no error, if the rule did not count the call: because its
+// cost was 0, say, the caller is [Unlimited], or Redis did not answer.
+//
+// The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
+// [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
+// a *[StoreError]. Only if its Class says that nothing can have been charged, Settle can be repeated.
+func Settle(ctx context.Context, rule string, used int) error {
+	if used < 0 {
+		return &RuleError{Rule: rule, Field: "used", Value: used, Why: "must not be negative"}
+	}
+	var others []string
+	for s := settleableIn(ctx); s != nil; s = settleableIn(s.Context) {
+		e, names := s.find(rule)
+		if e != nil {
+			return s.settle(e, rule, used)
+		}
+		others = append(others, names...)
+	}
+	why := "is not settled in this context: pass that of a call with a rule of this name whose Cost is one of BillTerms.Estimate"
+	if len(others) > 0 {
+		why = "is none of the rules of this call that can be settled: " + strings.Join(others, ", ")
+	}
+	return &RuleError{Field: "rule", Value: rule, Why: why}
+}
+
+// settleable is a context in which Settle finds what a call was charged.
+type settleable struct {
+	context.Context
+	parts *callParts
+	given map[string]int // the estimates for the rules of a Check, by their names
+
+	mu      sync.Mutex
+	charged []*inflight.Estimates // of a middleware, then of checks that let the call pass
+}
+
+type settleableKey struct{}
+
+// Value implements context.Context.
+func (s *settleable) Value(key any) any {
+	if key == (settleableKey{}) {
+		return s
+	}
+	return s.Context.Value(key)
+}
+
+// settleableIn returns the innermost one in a context, or nil.
+func settleableIn(ctx context.Context) *settleable {
+	s, _ := ctx.Value(settleableKey{}).(*settleable)
+	return s
+}
+
+// add adds what a middleware or a check charged. If it is not the first time, it replaces the former.
+func (s *settleable) add(e *inflight.Estimates) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.charged = slices.DeleteFunc(s.charged, func(former *inflight.Estimates) bool { return slices.Equal(former.Rules(), e.Rules()) })
+	s.charged = append(s.charged, e)
+}
+
+// find returns what was charged last for a rule of this name, or nil and the names of all others.
+func (s *settleable) find(rule string) (e *inflight.Estimates, others []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range slices.Backward(s.charged) {
+		names := e.Rules()
+		if slices.Contains(names, rule) {
+			return e, nil
+		}
+		others = append(others, names...)
+	}
+	return nil, others
+}
+
+// givenFor returns the estimate that the context has for a rule of a check, or else cost.
+func givenFor(ctx context.Context, rule string, cost int) int {
+	for s := settleableIn(ctx); s != nil; s = settleableIn(s.Context) {
+		if given, ok := s.given[rule]; ok {
+			return given
+		}
+	}
+	return cost
+}
+
+// settle is [Settle] for a rule that the call has.
+func (s *settleable) settle(e *inflight.Estimates, rule string, used int) error {
+	answer, err := e.Settle(s, rule, int64(used))
+	switch {
+	case errors.Is(err, inflight.ErrEnded):
+		return fmt.Errorf("%w: its estimate stays, because %v", ErrBillUnknown, err)
+	case err != nil:
+		return s.parts.failures.errorOf(rule, err)
+	case answer.Status == algorithm.BillSettled:
+		return fmt.Errorf("%w, at %d", ErrBillSettled, answer.Used)
+	}
+	return errAbove(answer.Above)
+}
+
+// errAbove returns the error of so many permits that were not charged, or nil if there are none.
+func errAbove(above int64) error {
+	if above == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %d were not charged", ErrDebtExceeded, above)
+}

@@ -1,0 +1,252 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+)
+
+// estimating is a rule whose calls are charged an estimate.
+func estimating(name string, limit core.Limit, estimate int) core.Rule {
+	return core.Rule{Name: name, Limit: limit, Cost: core.BillTerms{}.Estimate(cost(estimate))}
+}
+
+// handled makes a call of a guard, whose handler receives its context. It returns what the handler
+// returned.
+func handled(t testing.TB, guard *core.Guard, handle func(ctx context.Context) error) (err error) {
+	t.Helper()
+	answer := wantStatus(t, guard, newView("GET", "/"), ok)
+	answer.Run(func() int {
+		err = handle(answer.Context)
+		return ok
+	})
+	return err
+}
+
+// wantSettled makes a call that is settled at what was used.
+func wantSettled(t testing.TB, guard *core.Guard, rule string, used int, want error) {
+	t.Helper()
+	if err := handled(t, guard, func(ctx context.Context) error { return core.Settle(ctx, rule, used) }); !errors.Is(err, want) {
+		t.Errorf("settled at %d: %v, want %v", used, err, want)
+	}
+}
+
+// The counters of a rule hold what its calls used, whether that is less than the estimate or more than
+// fits.
+func TestACallIsSettledAtWhatItUsed(t *testing.T) {
+	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
+		rule := estimating(limit.String(), limit, 4)
+		rule.Also = []core.Limit{{Max: 100, Window: 2000 * time.Hour}, core.InFlight(1)}
+		if limit.Algorithm == core.SlidingLog {
+			wantRuleError(t, second(limiter.Guard(rule)), rule.Name, "Limit", limit.String())
+			return
+		}
+		guard, left, day := newGuard(t, limiter, rule), 10, 100
+		for _, used := range []int{1, 0, 4, 5} { // the last one needs more than it estimated, and more than the estimate leaves
+			wantSettled(t, guard, rule.Name, used, nil)
+			left, day = left-used, day-used
+			wantLeft(t, limiter, rule.Name, me, limit, left)
+			wantLeft(t, limiter, rule.Name, me, rule.Also[0], day)
+			if used == 4 {
+				if _, err := resetOf(limiter, background, rule.Name, me, limit); err != nil {
+					t.Fatal(err)
+				}
+				left = 10
+			}
+		}
+		wantSettled(t, guard, rule.Name, 16, core.ErrDebtExceeded) // 5 + 16 of 10 and a debt of 10
+		wantLeft(t, limiter, rule.Name, me, limit, 0)
+		wantLeft(t, limiter, rule.Name, me, rule.Also[0], day-16)
+		wantStatus(t, guard, newView("GET", "/"), 429)
+		if n := limiter.Stats().DebtExceeded; n < 1 {
+			t.Errorf("%d exceeded", n)
+		}
+	})
+}
+
+// What does not count by its outcome is not billed: neither the estimate nor what was used.
+func TestWhatDoesNotCountIsNotBilled(t *testing.T) {
+	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
+		if limit.Algorithm == core.SlidingLog {
+			return
+		}
+		rule := estimating(limit.String(), limit, 4)
+		rule.Count = is(200)
+		guard := newGuard(t, limiter, rule)
+		for _, used := range []int{-1, 0, 3, 4, 7, 15} {
+			answer := wantStatus(t, guard, newView("GET", "/"), ok)
+			answer.Run(func() int {
+				if err := core.Settle(answer.Context, rule.Name, used); err != nil && used >= 0 {
+					t.Error(err)
+				}
+				return 500
+			})
+			wantLeft(t, limiter, rule.Name, me, limit, 10)
+		}
+		wantSettled(t, guard, rule.Name, 7, nil)
+		wantLeft(t, limiter, rule.Name, me, limit, 3)
+	})
+}
+
+// Each rule is settled by its name, also those of a middleware around another one, and each once. The
+// error for any other name says which there are.
+func TestEachRuleIsSettledByItsName(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Expose: true})
+	hour := core.PerHour(100)
+	outer := newGuard(t, limiter, estimating("outer", hour, 5))
+	inner := newGuard(t, limiter, estimating("inner", hour, 7), core.Rule{Name: "plain", Limit: hour}, core.Rule{Limit: hour, Cost: core.BillTerms{}.Estimate(nil)})
+	err := handled(t, outer, func(ctx context.Context) error {
+		v := newView("GET", "/ask")
+		v.ctx = ctx
+		answer := wantStatus(t, inner, v, ok)
+		answer.Run(func() int {
+			for _, rule := range []string{"outer", "inner", "GET /ask"} {
+				if err := core.Settle(answer.Context, rule, 2); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := core.Settle(answer.Context, "outer", 2); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 2") {
+				t.Errorf("settled twice: %v", err)
+			}
+			err := core.Settle(answer.Context, "plain", 2)
+			wantRuleError(t, err, "", "rule", "plain")
+			if err == nil || !strings.HasSuffix(err.Error(), ": inner, GET /ask, outer") {
+				t.Errorf("the error does not say what can be settled: %v", err)
+			}
+			if d, ok := core.DecisionFrom(answer.Context); !ok || d.Rule == "" {
+				t.Error("the decision is lost")
+			}
+			return ok
+		})
+		return core.Settle(answer.Context, "inner", 2)
+	})
+	if !errors.Is(err, core.ErrBillUnknown) {
+		t.Errorf("settled when the inner call has ended: %v", err)
+	}
+	for name, left := range map[string]int{"outer": 98, "inner": 98, "GET /ask": 98, "plain": 99} {
+		wantLeft(t, limiter, name, me, hour, left)
+	}
+	wantRuleError(t, core.Settle(background, "outer", 1), "", "rule", "outer")
+	wantRuleError(t, core.Settle(background, "outer", -1), "outer", "used", "-1")
+}
+
+// Calls that no counter charged have nothing to settle.
+func TestNothingToSettle(t *testing.T) {
+	hour, plan := core.PerHour(5), func(core.Request) (string, error) { return "free", nil }
+	for name, change := range map[string]func(*core.Rule){
+		"costs nothing":    func(r *core.Rule) { r.Cost = core.BillTerms{}.Estimate(cost(0)) },
+		"unlimited":        func(r *core.Rule) { r.Plan, r.Plans = plan, map[string]core.Limit{"free": core.Unlimited} },
+		"too much for now": func(r *core.Rule) { r.Mode, r.Cost = core.Soft, core.BillTerms{}.Estimate(cost(6)) },
+		"only tried":       func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(6)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter, rule := newLimiter(t, core.Options{}), estimating("n", hour, 2)
+			change(&rule)
+			wantSettled(t, newGuard(t, limiter, rule), "n", 4, nil)
+			wantLeft(t, limiter, "n", me, hour, 5)
+		})
+	}
+	rule := estimating("n", hour, 2)
+	wantSettled(t, newGuard(t, newLimiter(t, deadRedis(t)), rule), "n", 4, nil) // FailOpen
+	rule.OnStoreError = core.CountLocally(1)
+	guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
+	wantSettled(t, guard, "n", 1, nil)
+	wantSettled(t, guard, "n", 4, nil)
+	wantStatus(t, guard, newView("GET", "/"), 429)
+}
+
+// A call stays on the counters that it was charged to, whatever plan or override holds later.
+func TestACallIsSettledWhereItWasCharged(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter, plan := newLimiter(t, options), ""
+		rule := estimating("n", core.PerHour(10), 8)
+		rule.Overrides, rule.Plan = true, func(core.Request) (string, error) { return plan, nil }
+		rule.Plans = map[string]core.Limit{"pro": core.PerHour(20)}
+		guard, o := newGuard(t, limiter, rule), operator{t, limiter, "n", core.PerHour(10)}
+		err := handled(t, guard, func(ctx context.Context) error {
+			plan = "pro"
+			o.block(me, time.Time{})
+			return core.Settle(ctx, "n", 13)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		o.max(me, 30)
+		wantLeft(t, limiter, "n", me, core.PerHour(20), 7)
+		err = handled(t, guard, func(ctx context.Context) error {
+			o.remove(me)
+			return core.Settle(ctx, "n", 2)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		wantLeft(t, limiter, "n", me, core.PerHour(20), 5)
+	})
+}
+
+// However many goroutines settle a call, one of them does, and its decision cannot be refunded.
+func TestACallIsSettledOnce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Expose = true
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, estimating("n", core.PerHour(100), 10))
+		var settled atomic.Int32
+		_ = handled(t, guard, func(ctx context.Context) error {
+			var tries sync.WaitGroup
+			for range 20 {
+				tries.Go(func() {
+					switch err := core.Settle(ctx, "n", 3); {
+					case err == nil:
+						settled.Add(1)
+					case !errors.Is(err, core.ErrBillSettled):
+						t.Error(err)
+					}
+				})
+			}
+			tries.Wait()
+			d, _ := core.DecisionFrom(ctx)
+			wantNoRefund(t, limiter, d, 1, "1")
+			return nil
+		})
+		wantLeft(t, limiter, "n", me, core.PerHour(100), 97)
+		if n := settled.Load(); n != 1 {
+			t.Errorf("settled %d times", n)
+		}
+	})
+}
+
+// Rules that share a counter charge it once, and settle it once.
+func TestSettleOfRulesThatShareACounter(t *testing.T) {
+	plain := core.Rule{Name: "n", Limit: core.PerHour(10)}
+	estimate := estimating("n", core.PerHour(10), 6)
+	for _, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}, {estimate, estimate}} {
+		limiter := newLimiter(t, core.Options{})
+		guard := newGuard(t, limiter, rules...)
+		wantSettled(t, guard, "n", 2, nil)
+		wantLeft(t, limiter, "n", me, core.PerHour(10), 8)
+		wantSettled(t, guard, "n", 9, nil)
+		wantLeft(t, limiter, "n", me, core.PerHour(10), 0)
+	}
+}
+
+// If a function of the service panics after the charge, the call is over: what counts stays charged,
+// and the rest is given back.
+func TestAPanicAfterAnEstimate(t *testing.T) {
+	limiter := newLimiter(t, core.Options{OnDecision: func(context.Context, core.Event) { panic("of the service") }})
+	uncounted := estimating("uncounted", core.PerHour(10), 4)
+	uncounted.Count = is(200)
+	guard := newGuard(t, limiter, estimating("counted", core.PerHour(10), 4), uncounted)
+	wantPanic(t, "of the service", func() { guard.Check(newView("GET", "/")) })
+	for name, left := range map[string]int{"counted": 6, "uncounted": 10} {
+		d, err := limiter.MustCounter(name, core.PerHour(10)).Peek(background, me)
+		if err != nil || d.Remaining != left {
+			t.Errorf("%s: %d are left, want %d: %v", name, d.Remaining, left, err)
+		}
+	}
+}
