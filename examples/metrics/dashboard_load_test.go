@@ -88,7 +88,7 @@ func (l *load) run() {
 		l.t.Fatal("the set took a wrong rule")
 	}
 	l.fires = map[string]bool{
-		"AccesslimitWithoutRedis": true, "AccesslimitEvictions": true, "AccesslimitRulesFailed": true,
+		"AccesslimitWithoutRedis": true, "AccesslimitEvictions": true, "AccesslimitRulesFailed": true, "AccesslimitCostsNotCharged": true,
 	}
 	for step := range scrapes {
 		user := fmt.Sprint("user", step)
@@ -101,6 +101,8 @@ func (l *load) run() {
 		for _, path := range []string{"/open", "/open", "/closed", "/local"} {
 			l.call(path, user)
 		}
+		l.spend(user)
+		l.goOut(user)
 		for i := range 300 {
 			l.call("/memory", fmt.Sprint(user, i))
 		}

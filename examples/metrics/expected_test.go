@@ -41,10 +41,10 @@ func (l *load) expected(last time.Time) map[string]result {
 		}
 	})
 	return map[string]result{
-		"Calls by rule A":                    {"rule=limited": 12 * perStep, "rule=tried": 0, "rule=memory": 300 * perStep, "rule=open": 2 * perStep, "rule=closed": perStep, "rule=local": perStep},
+		"Calls by rule A":                    {"rule=limited": 12 * perStep, "rule=tried": 0, "rule=memory": 300 * perStep, "rule=open": 2 * perStep, "rule=closed": perStep, "rule=local": perStep, "rule=tokens": 3 * perStep, "rule=api": perStep},
 		"Refused by rule and reason A":       {"reason=limit_exceeded rule=limited": 7 * perStep, "reason=store_fail_closed rule=closed": perStep},
 		"Share refused by rule A":            {"rule=limited": 7.0 / 12, "rule=closed": 1},
-		"Share near the limit A":             {"rule=limited": 2.0 / 5, "rule=tried": 1.0 / 3, "rule=memory": 0, "rule=local": 0},
+		"Share near the limit A":             {"rule=limited": 2.0 / 5, "rule=tried": 1.0 / 3, "rule=memory": 0, "rule=local": 0, "rule=tokens": 2.0 / 3, "rule=api": 0},
 		"Dry runs that would have refused A": {"rule=tried": perStep},
 		"Calls by source A":                  fallback,
 		"Decided without Redis A":            {"reason=store_fail_open rule=open": 2 * perStep, "reason=store_fail_closed rule=closed": perStep},
@@ -62,6 +62,16 @@ func (l *load) expected(last time.Time) map[string]result {
 		"Rules that are not the latest A":    {"limiter=redis set=1": 1},
 		"Rules that are not the latest B":    {"limiter=redis set=1": 0},
 		"Rules that are not the latest C":    {"limiter=redis set=1": 0},
+		"Bills A":                            {"rule=tokens": 2 * perStep},
+		"Bills B":                            {"rule=tokens": perStep},
+		"Estimates and use A":                {"rule=tokens": 4 * perStep},
+		"Estimates and use B":                {"rule=tokens": 6 * perStep},
+		"Costs that are not charged A":       {"rule=tokens": 3 * perStep},
+		"Costs that are not charged B":       {"rule=tokens": 0},
+		"Refused by servers A":               {"rule=api": perStep},
+		"Refused by servers B":               {"rule=api": perStep},
+		"Calls that wait to go out A":        {"rule=api": 0},
+		"Mean wait to go out A":              {"rule=api": math.NaN()},
 	}
 }
 
