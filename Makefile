@@ -116,7 +116,7 @@ NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tag
 
 newest: redis ## run what touches a dependency, and count allocations, without the race detector and with the newest dependencies (.ci/*.mod)
 	$(NEWEST) $(TEST) $(addprefix ./,$(ADAPTERS)) ./core/internal/redisstore ./core/rulefile/internal/filewatch
-	$(NEWEST) RAPID_CHECKS=40 $(TEST) ./core ./core/internal/localfirst ./core/internal/memstore ./core/operate
+	$(NEWEST) RAPID_CHECKS=40 $(TEST) ./core ./core/operate $(addprefix ./core/internal/,algorithm localfirst memstore)
 	@for name in $(basename $(notdir $(wildcard .ci/*limit.mod))); do (set -x; cd "$$name" && \
 	GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/$$name.mod" $(TEST) .) || exit 1; done
 

@@ -1,6 +1,7 @@
 package algorithm_test
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"testing"
@@ -8,10 +9,11 @@ import (
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
-// TestMain chooses the random cases: the same few hundred each time, so that a failure is due to
-// the change at hand. With ACCESSLIMIT_LONG set, there are many more, and others each time.
+// TestMain chooses the random cases: the same few hundred each time, or fewer by RAPID_CHECKS, so that
+// a failure is due to the change at hand. With ACCESSLIMIT_LONG set, there are many more, and others
+// each time.
 func TestMain(m *testing.M) {
-	checks, seed := "40", "1"
+	checks, seed := cmp.Or(os.Getenv("RAPID_CHECKS"), "40"), "1"
 	if os.Getenv("ACCESSLIMIT_LONG") != "" {
 		checks, seed = "3000", "0"
 	}

@@ -30,7 +30,7 @@ func TestMemoryPerKey(t *testing.T) {
 	}
 	wantMemory(t, "IPv6", minute(1), "ip:2001:db8:aaaa:%04x::/64", 20_000, 1, 96)
 	wantMemory(t, "long subjects", limits(t, 100)["bucket"], long, 20_000, 1, 144)
-	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], short, 5_000, 33, 304)
+	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], short, 20_000, 33, 304)
 }
 
 // wantMemory charges so many keys in so many sub-windows one after the other.
