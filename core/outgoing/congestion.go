@@ -24,7 +24,8 @@ const (
 	rise, hold            = 20, 60
 	// afterSoon is the part of the pace that is left if calls pause again within so many seconds.
 	afterSoon, soon = 0.8, 2
-	// growth is by how much calls become faster in each second after that.
+	// growth is by how much calls become faster in the first second after that. Ten seconds later it is
+	// by thrice as much.
 	growth = 1.05
 	// slowest is the least pace: a server that is down for a while seems to allow nothing. A pace that
 	// rises from low is at most eightfold in the end.
@@ -66,7 +67,8 @@ func (c *congestion) pace(now time.Time) float64 {
 	case since < hold:
 		return held
 	default:
-		return min(1, held*math.Pow(growth, since-hold))
+		free := since - hold
+		return min(1, held*math.Pow(growth, free+free*free/10))
 	}
 }
 

@@ -186,3 +186,58 @@ func TestNothingIsLostAfterRefusals(t *testing.T) {
 		call(t, turns, alice, outgoing.Answer{})
 	})
 }
+
+// A server that refuses calls with status 200 is understood if a RoundTripper below the turns gives the
+// response the status that it means.
+func TestARefusalInABody(t *testing.T) {
+	virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
+		meant := sender(func(r *http.Request) (*http.Response, error) {
+			response, err := replies(200, "Retry-After", "60")(r)
+			if text, _ := io.ReadAll(response.Body); string(text) == "the body" {
+				response.StatusCode = http.StatusTooManyRequests
+			}
+			return response, err
+		})
+		response, err := get(t, turns.Transport(meant), url)
+		if err != nil || response.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		if wait := wantWait(t, turns, "api.example.com", time.Minute); !wait.Paused || turns.Stats().Refused != 1 {
+			t.Errorf("%+v; the counts are %+v", wait, turns.Stats())
+		}
+	})
+}
+
+// A wait that the server has rounded down costs one call: the probe is refused, and the others wait on.
+func TestAWaitThatIsRoundedDown(t *testing.T) {
+	virtually(t, outgoing.Rule{MaxWait: time.Minute}, func(t *testing.T, turns *outgoing.Turns) {
+		free, refusals := time.Now().Add(1900*time.Millisecond), 0
+		through := turns.Transport(sender(func(r *http.Request) (*http.Response, error) {
+			if time.Now().Before(free) {
+				refusals++
+				return replies(429, "Retry-After", "1")(r)
+			}
+			return replies(200)(r)
+		}))
+		done := make(chan int)
+		for i := range 20 {
+			if i == 1 {
+				time.Sleep(time.Millisecond)
+			}
+			go func() {
+				response, err := get(t, through, url)
+				if err != nil {
+					t.Error(err)
+				}
+				done <- response.StatusCode
+				_ = response.Body.Close()
+			}()
+		}
+		for range 20 {
+			<-done
+		}
+		if refusals != 2 {
+			t.Errorf("%d calls were refused, want the first and the probe", refusals)
+		}
+	})
+}

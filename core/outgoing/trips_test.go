@@ -1,0 +1,43 @@
+package outgoing_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+func TestAFreeTurnIsOneRoundTrip(t *testing.T) {
+	server := redistest.Start(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
+	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 10})
+	take(t, turns, alice).Release() // Redis gets to know the scripts
+	before, calls := limiter.Stats().Trips, server.Calls("evalsha")
+	turn := take(t, turns, alice)
+	if trips := limiter.Stats().Trips - before; trips != 1 || server.Calls("evalsha") != calls+1 {
+		t.Errorf("a free turn took %d trips, and %d scripts", trips, server.Calls("evalsha")-calls)
+	}
+	turn.Answered(outgoing.Answer{})
+	if server.Calls("evalsha") != calls+1 {
+		t.Error("an answer without a hint was sent to Redis")
+	}
+	turn.Release()
+}
+
+// Turns of one key that are asked for together share scripts, as other calls do.
+func TestTurnsOfAKeyShareScripts(t *testing.T) {
+	server := redistest.Start(t)
+	turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{Limit: core.PerSecond(1_000_000).Bucket(1_000_000)})
+	eventually(t, "turns share scripts", func() bool {
+		const calls = 200
+		before := server.Calls("evalsha")
+		var callers sync.WaitGroup
+		for range calls {
+			callers.Go(func() { take(t, turns, alice).Release() })
+		}
+		callers.Wait()
+		return server.Calls("evalsha")-before < calls/2
+	})
+}
