@@ -76,7 +76,7 @@ func ginHandler(app adaptertest.App) http.Handler {
 	router.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
 		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits(route.Limits), func(c *gin.Context) {
-			route.Serve(handling{c.Request.Context(), c.Writer, c.Status, func(check *core.Check, subject string) bool {
+			route.Serve(handling{nil, c.Request.Context(), c.Writer, c.Status, func(check *core.Check, subject string) bool {
 				return ginlimit.Allow(c, check, subject)
 			}})
 		})...)
@@ -102,7 +102,7 @@ func echoHandler(app adaptertest.App) http.Handler {
 	e.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
 		e.Match(methodsOf(route), pathFor(route, "*"), func(c echo.Context) error {
-			route.Serve(handling{c.Request().Context(), c.Response(), c.Response().WriteHeader, func(check *core.Check, subject string) bool {
+			route.Serve(handling{nil, c.Request().Context(), c.Response(), c.Response().WriteHeader, func(check *core.Check, subject string) bool {
 				return echolimit.Allow(c, check, subject)
 			}})
 			return nil
@@ -121,7 +121,7 @@ func muxHandler(app adaptertest.App) http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Serve(handling{r.Context(), w, w.WriteHeader, func(check *core.Check, subject string) bool {
+			route.Serve(handling{nil, r.Context(), w, w.WriteHeader, func(check *core.Check, subject string) bool {
 				return nethttplimit.Allow(w, r, check, subject)
 			}})
 		})
@@ -155,7 +155,7 @@ func fiberApp(app adaptertest.App, config fiber.Config) *fiber.App {
 		}
 		handlers = append(handlers, func(c *fiber.Ctx) error {
 			status := func(status int) { c.Status(status) }
-			route.Serve(handling{c.UserContext(), c, status, func(check *core.Check, subject string) bool {
+			route.Serve(handling{nil, c.UserContext(), c, status, func(check *core.Check, subject string) bool {
 				return fiberlimit.Allow(c, check, subject)
 			}})
 			return nil
@@ -194,8 +194,9 @@ func pathFor(route adaptertest.Route, rest string) string {
 }
 
 // handling is a call in a handler that writes its reply as bytes. An RPC has neither status nor
-// allow.
+// allow. No route here reads its call, flushes, or shows limits.
 type handling struct {
+	adaptertest.Handling
 	ctx    context.Context
 	reply  io.Writer
 	status func(status int)
@@ -208,23 +209,8 @@ func (h handling) Context() context.Context { return h.ctx }
 // Allow implements adaptertest.Handling.
 func (h handling) Allow(check *core.Check, subject string) bool { return h.allow(check, subject) }
 
-// OwnLimits implements adaptertest.Handling. No route here shows limits.
-func (h handling) OwnLimits(*core.Guard) { h.status(http.StatusNotImplemented) }
-
 // Text implements adaptertest.Handling.
 func (h handling) Text(text string) { _, _ = io.WriteString(h.reply, text) }
 
 // Reply implements adaptertest.Handling.
 func (h handling) Reply(status int) { h.status(status) }
-
-// Header implements adaptertest.Handling. No route here reads its call.
-func (h handling) Header(string) string { return "" }
-
-// Cookie implements adaptertest.Handling.
-func (h handling) Cookie(string) string { return "" }
-
-// Query implements adaptertest.Handling.
-func (h handling) Query(string) string { return "" }
-
-// Flush implements adaptertest.Handling. No route here flushes.
-func (h handling) Flush() {}

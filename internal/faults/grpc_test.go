@@ -57,7 +57,7 @@ type grpcMethod = func(srv any, ctx context.Context, decode func(any) error, int
 func grpcHandler(app adaptertest.App, route adaptertest.Route) grpcMethod {
 	call := func(ctx context.Context, _ any) (any, error) {
 		var text strings.Builder
-		route.Serve(handling{ctx, &text, nil, nil})
+		route.Serve(handling{nil, ctx, &text, nil, nil})
 		return wrapperspb.String(text.String()), nil
 	}
 	info := &grpc.UnaryServerInfo{FullMethod: route.Path}

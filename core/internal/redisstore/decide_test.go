@@ -6,26 +6,39 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // These promises hold for every deployment and every kind of client.
 func TestEveryDeployment(t *testing.T) {
+	sharing := make(map[*redistest.Server][]deployment) // those with the same servers, which stop for all of them
 	for _, d := range deployments(t) {
-		t.Run(d.name, func(t *testing.T) {
-			d.holds(t, "a lost reply is charged once", d.lostReply)
-			d.holds(t, "stopped servers delay no call", d.stopped)
-			d.holds(t, "stopped servers do not delay the first call", d.stoppedBeforeTheFirstCall)
-			d.holds(t, "a caller leaves while servers are stopped", d.callerLeaves)
-			if d.slot != nil {
-				d.holds(t, "an unhealthy server does not slow down the others", d.oneUnhealthy)
-				d.holds(t, "if one refuses, the other is given back", d.givenBack)
-				d.holds(t, "a server that will probably refuse is asked first", d.askedFirst)
-				d.holds(t, "a server that is asked first may be unhealthy", d.askedFirstIsUnhealthy)
-				d.holds(t, "if a required one fails, the other is given back", d.givenBackForTheRequired)
-				d.holds(t, "if one fails that is not required, the other stays charged", d.notGivenBack)
-				d.holds(t, "if the caller leaves, the charge is given back", d.givenBackWhenTheCallerLeaves)
+		sharing[d.servers[0]] = append(sharing[d.servers[0]], d)
+	}
+	for _, all := range sharing {
+		t.Run(all[0].name, func(t *testing.T) {
+			t.Parallel() // nearly all of the time is spent waiting for servers that are stopped
+			for _, d := range all {
+				t.Run(d.name, d.keepsPromises)
 			}
 		})
+	}
+}
+
+func (d deployment) keepsPromises(t *testing.T) {
+	d.holds(t, "a lost reply is charged once", d.lostReply)
+	d.holds(t, "stopped servers delay no call", d.stopped)
+	d.holds(t, "stopped servers do not delay the first call", d.stoppedBeforeTheFirstCall)
+	d.holds(t, "a caller leaves while servers are stopped", d.callerLeaves)
+	if d.slot != nil {
+		d.holds(t, "an unhealthy server does not slow down the others", d.oneUnhealthy)
+		d.holds(t, "if one refuses, the other is given back", d.givenBack)
+		d.holds(t, "a server that will probably refuse is asked first", d.askedFirst)
+		d.holds(t, "a server that is asked first may be unhealthy", d.askedFirstIsUnhealthy)
+		d.holds(t, "if a required one fails, the other is given back", d.givenBackForTheRequired)
+		d.holds(t, "if one fails that is not required, the other stays charged", d.notGivenBack)
+		d.holds(t, "if the caller leaves, the charge is given back", d.givenBackWhenTheCallerLeaves)
 	}
 }
 
