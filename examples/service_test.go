@@ -137,6 +137,7 @@ func (s *service) end() {
 	}
 	s.ended = true
 	defer killAfterPatience(s.process).Stop()
+	s.client.CloseIdleConnections() // a server waits five seconds for one that was never used
 	_ = s.process.Process.Signal(syscall.SIGTERM)
 	if err := s.process.Wait(); err != nil {
 		s.t.Errorf("%s did not end in order: %v\n%s", s.process.Path, err, s.logged)
