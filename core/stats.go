@@ -117,8 +117,8 @@ type CostStats struct {
 	// Settled is the number of bills that this process settled, SettledEstimates the permits that these
 	// were charged when they were opened, and Used those that were used in all.
 	Settled, SettledEstimates, Used uint64
-	// Unknown is the number of times that Bill.Settle returned ErrBillUnknown, because the bill had
-	// expired, or Redis had lost it.
+	// Unknown is the number of times that Settle returned ErrBillUnknown, because the bill had expired or
+	// the reply had ended, or Redis had lost the bill.
 	Unknown uint64
 	// DebtExceeded is the part of Stats.DebtExceeded.
 	DebtExceeded uint64
