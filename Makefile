@@ -97,11 +97,12 @@ servers: ## run the suites on each server named by its path: make servers SERVER
 	@for server in $(abspath $(SERVERS)); do "$$server" --version && export ACCESSLIMIT_REDIS_SERVER="$$server" && \
 	$(TEST) ./... || exit 1; done
 
-long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about half an hour)
+long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about an hour)
 	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
 	cd examples/metrics && ACCESSLIMIT_LONG=10s $(TEST) -run TestSeries .
 	ACCESSLIMIT_LONG=10s $(TEST) -run UnderLoad ./core/rulefile
+	ACCESSLIMIT_LONG=10s $(TEST) -v -run TestOutgoing ./examples
 
 fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after the other; what fails is left in testdata/fuzz, to be committed
 	sh .ci/fuzz $(FUZZTIME)

@@ -76,16 +76,18 @@ func TestOutgoingUnderFaults(t *testing.T) {
 		processes = append(processes, c)
 	}
 	for _, fault := range []struct {
-		name string
-		do   func()
+		name   string
+		do     func()
+		expect float64 // calls a second in the end; 0: any number
 	}{
-		{"none", func() {}},
-		{"a process is killed", func() { _ = processes[0].Process.Kill() }},
-		{"Redis hangs", rdb.Stop},
-		{"Redis is back", rdb.Continue},
-		{"Redis loses its memory", func() { rdb.Kill(); rdb.Restart() }},
-		{"the server allows less", func() { s.allow(20) }},
-		{"the server allows more", func() { s.allow(200) }},
+		{"none", func() {}, 97},
+		{"a process is killed", func() { _ = processes[0].Process.Kill() }, 97},
+		{"Redis hangs", rdb.Stop, 0},
+		{"Redis is back", rdb.Continue, 90},
+		{"Redis loses its memory", func() { rdb.Kill(); rdb.Restart() }, 97},
+		{"the server allows less", func() { s.allow(20) }, 0},
+		{"the server allows more", func() { s.allow(200) }, 0},
+		{"nothing more", func() {}, 97},
 	} {
 		fault.do()
 		before, refused := s.counts()
@@ -93,7 +95,24 @@ func TestOutgoingUnderFaults(t *testing.T) {
 			answered, _ := s.counts()
 			return answered >= before+30
 		})
+		if isLong {
+			wantRate(t, s, fault.name, fault.expect)
+		}
 		_, after := s.counts()
-		t.Logf("%s: %d of the calls beside 30 were refused", fault.name, after-refused)
+		t.Logf("%s: %d calls were refused", fault.name, after-refused)
+	}
+}
+
+// wantRate checks how many calls a second are answered in 75 seconds.
+func wantRate(t *testing.T, s *wrongClock, during string, want float64) {
+	t.Helper()
+	const seconds = 75
+	before, _ := s.counts()
+	time.Sleep(seconds * time.Second)
+	after, _ := s.counts()
+	got := float64(after-before) / seconds
+	t.Logf("%s: %.1f calls a second were answered", during, got)
+	if got < 0.95*want {
+		t.Errorf("%s: want %v calls a second", during, want)
 	}
 }
