@@ -7,6 +7,128 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
+// tried is a rule in DryRun that allows one call an hour.
+var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}
+
+func TestDryRunIsInvisibleToCallers(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
+		var heard decisions
+		options.OnDecision, options.Expose = heard.note, true
+		limiter := newLimiter(t, options)
+		guard := newGuard(t, limiter, tried)
+		for i := range 3 {
+			v := newView("GET", "/")
+			answer := wantStatus(t, guard, v, 200)
+			if len(v.response) > 0 {
+				t.Errorf("headers of a rule that is only tried: %v", v.response)
+			}
+			if all := heard.last(t, 2*i+2); !all.Allowed || all.Reason != core.Allowed || all.Source != core.FromNobody || all.All != nil {
+				t.Errorf("the call as a whole: %+v", all)
+			}
+			if d, _ := core.DecisionFrom(answer.Context); !d.Allowed || d.Reason != core.Allowed {
+				t.Errorf("the handler sees %+v", d)
+			}
+			d := heard.heard[2*i]
+			reason := core.Allowed
+			if i > 0 {
+				reason = core.DryRunExceeded
+			}
+			if !d.Allowed || d.Reason != reason || d.RetryAfter != 0 || d.Remaining != 0 || d.Rule != "n" || d.Key != me || d.Source != source {
+				t.Errorf("call %d of the tried rule: %+v, want %s", i, d, reason)
+			}
+		}
+	})
+}
+
+// Beside a live rule, only that one is shown, decides and charges. Each rule in DryRun is reported
+// by itself.
+func TestDryRunBesideALiveRule(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		other := tried
+		other.Name, other.MaxCount = "other", 9
+		guard := newGuard(t, limiter, tried, core.Rule{Name: "live", Seconds: 3600, MaxCount: 2}, other)
+		wantReasons := func(call int, want ...core.Reason) {
+			t.Helper()
+			heard.last(t, 3*call)
+			for i, name := range []string{"n", "other", "live"} {
+				if d := heard.heard[3*call-3+i]; d.Rule != name || d.Reason != want[i] || d.All != nil {
+					t.Errorf("call %d: received %+v, want %s of %s", call, d, want[i], name)
+				}
+			}
+		}
+		v := newView("GET", "/")
+		wantStatus(t, guard, v, 200)
+		wantReasons(1, core.Allowed, core.Allowed, core.Allowed)
+		if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"live", 2, 3600}}) {
+			t.Errorf("the headers show %v", got)
+		}
+		wantStatus(t, guard, newView("GET", "/"), 200)
+		wantReasons(2, core.DryRunExceeded, core.Allowed, core.Allowed)
+		answer := wantStatus(t, guard, newView("GET", "/"), 429)
+		wantReasons(3, core.DryRunExceeded, core.Allowed, core.LimitExceeded)
+		if names := answer.Refusal.Violated; len(names) != 1 || names[0] != "live" || answer.Refusal.Decision.Rule != "live" {
+			t.Errorf("violated %q of %+v", names, answer.Refusal.Decision)
+		}
+		if d := heard.heard[7]; d.Remaining != 7 {
+			t.Errorf("a refused call was charged to a tried rule, which has %d left, want 7", d.Remaining)
+		}
+	})
+}
+
+// A rule in DryRun asks nobody to log in, and does not identify callers.
+func TestDryRunOfALogin(t *testing.T) {
+	for name, test := range map[string]struct {
+		user    string
+		err     error
+		counted int
+	}{"nobody": {"", nil, 0}, "somebody": {"alice", nil, 1}, "not to be asked": {"", errVerify, 0}} {
+		t.Run(name, func(t *testing.T) {
+			var heard decisions
+			limiter := newLimiter(t, core.Options{
+				OnDecision: heard.note, Identify: func(core.Request) (string, error) { return test.user, test.err },
+			})
+			rule := tried
+			rule.NeedLogin = true
+			guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 60})
+			wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
+			heard.last(t, 2+2*test.counted)
+			for i := range test.counted {
+				if d := heard.heard[2*i]; d.Rule != "n" || d.Key != "user:alice" {
+					t.Errorf("%+v", d)
+				}
+			}
+		})
+	}
+}
+
+// Nothing that makes a rule refuse a call makes a rule in DryRun refuse it.
+func TestDryRunWithErrorsRefusesNobody(t *testing.T) {
+	failing, heavy := tried, tried
+	failing.Key = func(core.Request) (string, error) { return "", errVerify }
+	heavy.Cost = cost(2)
+	for name, rule := range map[string]core.Rule{"key": failing, "cost": heavy} {
+		t.Run(name, func(t *testing.T) {
+			limiter := newLimiter(t, core.Options{})
+			wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 200)
+			guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 60, MaxCount: 1})
+			wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+		})
+	}
+	closed := tried
+	closed.OnStoreError = core.FailClosed
+	var heard decisions
+	options := deadRedis(t)
+	options.OnDecision = heard.note
+	wantServed(t, newGuard(t, newLimiter(t, options), closed), newView("GET", "/"), ok, 200)
+	heard.last(t, 2)
+	if d := heard.heard[0]; d.Reason != core.StoreFailOpen || !d.Allowed {
+		t.Errorf("the tried rule without a store: %+v", d)
+	}
+}
+
 // The text form of a mode reads as the same mode. A text that is none is a *RuleError, and changes
 // nothing.
 func TestModeText(t *testing.T) {

@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/promise"
 )
 
@@ -12,3 +13,5 @@ func TestPromises(t *testing.T) {
 		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })
 	}
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
