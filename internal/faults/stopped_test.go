@@ -161,15 +161,20 @@ func loseReplies(t *testing.T, how toxic) int {
 	w := newWire(t, server)
 	s := newService(t, server, w.over)
 	ways, crowd := s.ways(limit), make([]string, 64)
-	for _, ask := range ways { // loads the script; otherwise a lost reply might be NOSCRIPT
-		if d, err := ask(context.Background(), "before"); !decided(d, err) {
-			t.Fatalf("%+v, %v", d, err)
+	firsts := make(map[string]*service) // one for each way, whose breaker no other way opens
+	for way := range ways {
+		firsts[way] = newService(t, server, w.over)
+		for _, of := range []*service{s, firsts[way]} { // loads the script; otherwise a lost reply might be NOSCRIPT
+			if d, err := of.ways(limit)[way](context.Background(), "before"); !decided(d, err) {
+				t.Fatalf("%+v, %v", d, err)
+			}
 		}
+		firsts[way].connect(1)
 	}
 	s.connect(16)
 	w.inject(how)
-	for way, ask := range ways { // over open connections, so each is sent
-		d, err := ask(context.Background(), "first")
+	for way, first := range firsts { // over an open connection, so it is sent
+		d, err := first.ways(limit)[way](context.Background(), "first")
 		wantPolicy(t, way, d, err)
 	}
 	together(len(crowd), func(i int) {
@@ -180,6 +185,10 @@ func loseReplies(t *testing.T, how toxic) int {
 		}
 	})
 	w.restore()
+	for _, first := range firsts {
+		first.limiter.Close()
+		_ = first.client.Close()
+	}
 	s.rest()
 	lost := 0
 	for way := range ways {
