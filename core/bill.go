@@ -18,8 +18,8 @@ import (
 //
 // The methods are carried out even if the context has ended, because bills are settled when callers
 // have left; they take no longer than Options.Timeout. The error is [ErrBillUnknown] if the bill has
-// expired or was settled long ago, [ErrBillSettled] if it was settled before, [ErrDebtExceeded] if less could be charged than
-// was used, [ErrStore], or a *[RuleError] if a number is negative.
+// expired or was settled long ago, [ErrBillSettled] if it was settled before, [ErrDebtExceeded] if less
+// could be charged than was used, [ErrStore], or a *[RuleError] if a number is negative.
 type Bill struct {
 	front         *front
 	costs         *tally.Costs
@@ -84,7 +84,7 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 	return errAbove(above)
 }
 
-// count counts what became of a change, and reports whether it was carried out. If the answer to a
+// count counts the outcome of a change, and reports whether it was carried out. If the answer to a
 // settlement was lost, it is counted when it is repeated.
 func (b *Bill) count(a *algorithm.BillAnswer, change algorithm.BillChange, err error) (done bool) {
 	if !change.Settle {
@@ -107,8 +107,8 @@ func (b *Bill) count(a *algorithm.BillAnswer, change algorithm.BillChange, err e
 	}
 }
 
-// countAbove counts permits that were not charged. A settlement finds those again that an Add could not
-// charge.
+// countAbove counts permits that were not charged. The answer to a settlement includes those that an Add
+// could not charge, which were counted then.
 func (b *Bill) countAbove(above int64, settles bool) {
 	counted := b.addedAbove.Load()
 	if settles {

@@ -17,10 +17,10 @@ import (
 //
 //	d, err := tokens.Charge(ctx, "tenant:acme", used)
 //
-// The part that does not fit becomes debt: later calls are refused until it has come back, and their RetryAfter
-// says when. The windows of FixedWindow and CalendarWindow forget debt at their end, SlidingWindow
-// forgets it when its span has passed, and a TokenBucket refills first what it owes. In debt,
-// Remaining is 0.
+// The part that does not fit becomes debt: later calls are refused until it has come back, and their
+// RetryAfter says when. The windows of FixedWindow and CalendarWindow forget debt at their end,
+// SlidingWindow forgets it when its span has passed, and a TokenBucket first refills what it owes. In
+// debt, Remaining is 0.
 //
 // The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
 // says otherwise. No limit is charged beyond that bound. If the cost exceeds one, the error is

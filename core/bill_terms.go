@@ -58,13 +58,14 @@ func (b *BillTerms) cut(estimate, most int64) int64 {
 }
 
 // Estimate returns a [Rule].Cost for a cost that is known only when the handler has run. A call is
-// charged what cost returns, or 1 if that is nil, and the handler settles it by [Settle]:
+// charged what cost returns, or 1 if cost is nil, and the handler settles it by [Settle]:
 //
 //	core.Rule{Name: "tokens", Limit: core.PerMinute(100_000), Cost: core.BillTerms{}.Estimate(largest)}
 //
 // The rule cannot have a Lease, and its limits are by SlidingWindow, FixedWindow, CalendarWindow or
-// TokenBucket, with slots beside them. Refund of its decisions is an error. Expires means nothing
-// here, because a call is settled before its reply ends. Estimate panics with a *[RuleError] if the terms are wrong.
+// TokenBucket, with slots beside them. Refund of its decisions is an error. Expires has no effect here,
+// because a call is settled before its reply ends. Estimate panics with a *[RuleError] if the terms are
+// wrong.
 //
 //go:noinline // or isEstimate would not know its functions
 func (b BillTerms) Estimate(cost func(Request) int) func(Request) int {

@@ -31,8 +31,8 @@ func (c *call) completion() (u *inflight.Completion) {
 	return u
 }
 
-// withEstimates returns a completion of the call, u if that is not nil, by which its handler can settle
-// what was charged.
+// withEstimates returns the call's completion with the estimates that its handler can settle. That is u,
+// or a new one if u is nil.
 func (c *call) withEstimates(u *inflight.Completion) *inflight.Completion {
 	if u == nil {
 		u = c.newCompletion()

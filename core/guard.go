@@ -181,8 +181,8 @@ func (c *Check) Allow(v adapter.View, subject string) Answer { return c.madeGuar
 //	err = errors.Join(core.Settle(ctx, "input", input), core.Settle(ctx, "output", output))
 //
 // They can be settled for as long as the service keeps the context, and until another Allow of the
-// check with it. The error is a *[RuleError] if the
-// check has no such rule, or an estimate is negative; the context is ctx then.
+// check with it. The error is a *[RuleError] if the check has no such rule, or an estimate is negative;
+// the context is ctx then.
 func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (context.Context, error) {
 	g := c.madeGuard()
 	if !g.made() {

@@ -12,9 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
-// Settle says what a call has used in all, in place of the estimate that the rule of this name has
-// charged. The rule's Cost is one of [BillTerms.Estimate]. The handler calls Settle once, before it
-// returns, also at the end of a stream:
+// Settle replaces the estimate that the rule of this name has charged by what the call has used in all.
+// The rule's Cost is one of [BillTerms.Estimate]. The handler calls Settle once, before it returns, also
+// at the end of a stream:
 //
 //	used, err := answer(w, r)
 //	if err == nil {
@@ -29,12 +29,12 @@ import (
 // counts. If more was used, it is charged, whether it fits or not, as [Counter.Charge] does. The
 // counters are those that were charged, whatever plan or override the caller has by now. A call that
 // nobody settles stays at its estimate. One that does not count by [Rule].Count is given back as a
-// whole. There is nothing to settle, and no error, if the rule did not count the call: because its
-// cost was 0, say, the caller is [Unlimited], or Redis did not answer.
+// whole. There is nothing to settle, and no error, if the rule did not count the call, for example
+// because its cost was 0, the caller is [Unlimited], or Redis did not answer.
 //
 // The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
-// a *[StoreError]. Only if its Class says that nothing can have been charged, Settle can be repeated.
+// a *[StoreError]. Settle can be repeated only if its Class says that nothing can have been charged.
 func Settle(ctx context.Context, rule string, used int) error {
 	if used < 0 {
 		return &RuleError{Rule: rule, Field: "used", Value: used, Why: "must not be negative"}
@@ -74,13 +74,13 @@ func (s *settleable) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// settleableIn returns the innermost one in a context, or nil.
+// settleableIn returns the innermost settleable of a context, or nil.
 func settleableIn(ctx context.Context) *settleable {
 	s, _ := ctx.Value(settleableKey{}).(*settleable)
 	return s
 }
 
-// add adds what a middleware or a check charged. If it is not the first time, it replaces the former.
+// add adds what a middleware or a check charged, in place of what the same rules charged before.
 func (s *settleable) add(e *inflight.Estimates) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *settleable) settle(e *inflight.Estimates, rule string, used int) error 
 	return errAbove(answer.Above)
 }
 
-// errAbove returns the error of so many permits that were not charged, or nil if there are none.
+// errAbove returns the error for a number of permits that were not charged, or nil for 0.
 func errAbove(above int64) error {
 	if above == 0 {
 		return nil

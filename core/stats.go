@@ -120,7 +120,7 @@ type CostStats struct {
 	// Unknown is the number of times that Settle returned ErrBillUnknown, because the bill had expired or
 	// the reply had ended, or Redis had lost the bill.
 	Unknown uint64
-	// DebtExceeded is the part of Stats.DebtExceeded.
+	// DebtExceeded is this rule's or handle's part of Stats.DebtExceeded.
 	DebtExceeded uint64
 }
 

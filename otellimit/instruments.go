@@ -69,7 +69,7 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.breakerOpened = m.counter("breaker.opened", "{time}", "Times that the breaker of a server opened.")
 	i.opened = m.counter("bills.opened", "{bill}", "Bills that were opened.")
 	i.settled = m.counter("bills.settled", "{bill}", "Bills that were settled.")
-	i.unknown = m.counter("bills.unknown", "{bill}", "Settlements that changed nothing, because the bill had expired or Redis had lost it.")
+	i.unknown = m.counter("bills.unknown", "{bill}", "Settlements that changed nothing, because the bill had expired, the reply had ended, or Redis had lost the bill.")
 	i.estimated = m.counter("bills.estimated_permits", "{permit}", "Permits that bills were charged when they were opened.")
 	i.settledEstimates = m.counter("bills.settled_estimated_permits", "{permit}", "Permits that the settled bills were charged when they were opened.")
 	i.used = m.counter("bills.used_permits", "{permit}", "Permits that the settled bills used in all.")

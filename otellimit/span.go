@@ -35,7 +35,7 @@ const (
 //	accesslimit.outgoing.rule         the name of the rule
 //	accesslimit.outgoing.waited       the wait for the turn in seconds
 //	accesslimit.outgoing.refused_by   "client" if this service did not send it, "server" if the server
-//	                                  refused it because of a limit; left out if neither is so
+//	                                  refused it because of a limit; left out if it was sent and not refused
 //	accesslimit.outgoing.reason       why this service did not send it, as core.Reason
 //	accesslimit.outgoing.retry_after  the wait in seconds after a refusal, if it is known
 //

@@ -42,7 +42,7 @@ func newDescs(constant prometheus.Labels) descs {
 
 		opened:           desc("bills_opened_total", "Bills that were opened.", "rule"),
 		settled:          desc("bills_settled_total", "Bills that were settled.", "rule"),
-		unknown:          desc("bills_unknown_total", "Settlements that changed nothing, because the bill had expired or Redis had lost it.", "rule"),
+		unknown:          desc("bills_unknown_total", "Settlements that changed nothing, because the bill had expired, the reply had ended, or Redis had lost the bill.", "rule"),
 		estimated:        desc("bills_estimated_permits_total", "Permits that bills were charged when they were opened.", "rule"),
 		settledEstimates: desc("bills_settled_estimated_permits_total", "Permits that the settled bills were charged when they were opened.", "rule"),
 		used:             desc("bills_used_permits_total", "Permits that the settled bills used in all.", "rule"),

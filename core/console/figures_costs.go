@@ -27,7 +27,7 @@ func costsOf(stats core.Stats) (all []costs) {
 	return all
 }
 
-// outgoing is what is counted of a rule for calls that go out.
+// outgoing holds the counts of a rule for calls that go out.
 type outgoing struct {
 	Rule    string  `json:"rule"`
 	Waiting int     `json:"waiting"`

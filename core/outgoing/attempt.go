@@ -22,7 +22,7 @@ type attempt struct {
 	unpaced bool
 }
 
-// sleep waits, until something is received from wake at the latest. The error is the context's.
+// sleep waits until d has passed or wake receives. If the context ends first, sleep returns its error.
 func (a *attempt) sleep(d time.Duration, wake <-chan struct{}) error {
 	if d <= 0 {
 		return nil

@@ -24,8 +24,8 @@ const (
 	rise, hold            = 20, 60
 	// afterSoon is the part of the pace that is left if calls pause again within so many seconds.
 	afterSoon, soon = 0.8, 2
-	// growth is by how much calls become faster in the first second after that. Ten seconds later it is
-	// by thrice as much.
+	// growth is the factor by which calls become faster in the first second after that. Ten seconds
+	// later, calls become faster by three times as much in a second.
 	growth = 1.05
 	// slowest is the least pace: a server that is down for a while seems to allow nothing. A pace that
 	// rises from low is at most eightfold in the end.
@@ -35,7 +35,7 @@ const (
 	stepsPerDoubling = 32
 )
 
-// paused learns of a pause.
+// paused notes a pause that begins now.
 func (c *congestion) paused(now time.Time, lasts time.Duration) {
 	ends := now.Add(lasts)
 	switch pace := c.pace(now); {
@@ -52,7 +52,7 @@ func (c *congestion) paused(now time.Time, lasts time.Duration) {
 	c.ends = ends
 }
 
-// since returns how many seconds ago the last pause has ended.
+// since returns how many seconds ago the last pause ended.
 func (c *congestion) since(now time.Time) float64 { return max(0, now.Sub(c.ends).Seconds()) }
 
 // pace returns the fraction of the rule's rate at which calls are sent.

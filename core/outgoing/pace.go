@@ -110,7 +110,7 @@ func (p *pace) announce(limit *engine.Limit, now time.Time) {
 	p.announced, p.until, p.congestion = limit, now.Add(paceLasts), congestion{}
 }
 
-// paused learns that calls pause.
+// paused notes a pause of the key's calls, unless the server has announced what it allows.
 func (p *pace) paused(now time.Time, lasts time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -63,8 +63,8 @@ func (t *Turns) adapt(key string, policies []policy) {
 	rate, burst := float64(own.Max), float64(own.Compiled.Max)
 	scale := 1.0
 	for _, p := range policies {
-		// A bucket lets through its burst and what comes back in a window. One call less than the
-		// server allows is sent, because it would announce a pause with the last one.
+		// A bucket lets through its burst and what comes back in a window. It is one call fewer than
+		// the server allows, because a server announces a pause with the last one.
 		most := burst + rate*p.window.Seconds()/window.Seconds()
 		scale = min(scale, float64(p.calls-1)/most)
 	}

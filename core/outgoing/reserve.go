@@ -52,7 +52,7 @@ func (a *attempt) awaitTurn(wait time.Duration) error {
 	return a.sleep(time.Until(comes), nil)
 }
 
-// lookForPause lets the pace know of a pause.
+// lookForPause asks the store for a pause, and adapts the pace to it.
 func (a *attempt) lookForPause() {
 	var v [1]algorithm.Verdict
 	a.parts.Store.Decide(a.ctx, []algorithm.Counter{a.pause()}, false, v[:])
@@ -61,9 +61,9 @@ func (a *attempt) lookForPause() {
 	}
 }
 
-// returnTurn gives back a turn that is not used, as far as nobody waits behind it. A call that is to
-// take another turn waits until that is done, but no longer than it waits for turns. If err says that
-// the call is over, it does not wait. returnTurn returns err.
+// returnTurn gives back an unused turn, as far as nobody waits behind it, and returns err. If err is nil,
+// the call is to take another turn, so returnTurn waits until that is done, but no longer than the call
+// waits for turns.
 func (a *attempt) returnTurn(err error) error {
 	unused := a.turn
 	if unused.Cost == 0 {

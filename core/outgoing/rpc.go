@@ -21,7 +21,7 @@ func (t *Turns) TakeRPC(ctx context.Context, host, method string, metadata map[s
 	return t.Take(ctx, t.KeyOf(r.WithContext(ctx)))
 }
 
-// RPCStatus is how a remote procedure call has ended.
+// RPCStatus is how a remote procedure call ended.
 type RPCStatus struct {
 	Code       int // of google.rpc.Code, as in gRPC and Connect
 	Message    string
@@ -38,7 +38,7 @@ const (
 )
 
 // AnsweredRPC is [Turn.Answered] for a remote procedure call. RESOURCE_EXHAUSTED is a refusal, and
-// UNAVAILABLE is one if the server says when to come back. Otherwise there may be no server.
+// UNAVAILABLE is one if the server says when to come back. Otherwise it may not come from a server.
 func (t *Turn) AnsweredRPC(s RPCStatus) {
 	wait := s.wait()
 	switch s.Code {
@@ -56,7 +56,7 @@ func (t *Turn) AnsweredRPC(s RPCStatus) {
 	}
 }
 
-// wait returns how long the server wants no call. A negative pushback only forbids to repeat the call.
+// wait returns how long the server wants no call. A negative pushback only forbids repeating the call.
 func (s *RPCStatus) wait() time.Duration {
 	wait := max(0, s.RetryDelay)
 	for _, value := range s.Pushback {

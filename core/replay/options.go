@@ -16,7 +16,7 @@ type Options struct {
 	Guards []Guard
 	// Format is the form of the lines: common, combined, vhost_combined, traefik_common, envoy_text,
 	// istio_text, caddy, traefik, envoy, json, a log_format of nginx, also with the directive around it,
-	// or a format string of Envoy. By default, it is found out for each log from its first 50 lines. The
+	// or a format string of Envoy. By default, it is detected for each log from its first 50 lines. The
 	// format json has one object a line, with the names of nginx's variables; Fields can name others.
 	Format string
 	// Fields say from where in a line a field is read, in place of what the format says: a variable of

@@ -22,7 +22,7 @@ type journal struct {
 	bills atomic.Int64
 }
 
-// note is a line of the journal. Whatever is done is noted twice: before it, and with its outcome.
+// note is a line of the journal. Each change is noted twice: before it is made, and with its outcome.
 type note struct {
 	Bill    int64  // its number in this process
 	Do      string // open, add or settle

@@ -1,5 +1,5 @@
-// Command llmgateway stands before a language model, and limits who uses it: requests and tokens by
-// user and by team, and what a team may cost in a month. A call is charged an estimate before it is
+// Command llmgateway stands before a language model, and limits its use: requests and tokens by user
+// and by team, and what a team may cost in a month. A call is charged an estimate before it is
 // forwarded, and settled when the model says what it has used. If the caller hangs up, or the model
 // breaks off, that is not known, and what was charged stays.
 //

@@ -128,8 +128,8 @@ type Charge struct {
 	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
 	// charges of bills, because nobody waits for a turn there.
 	InDebt bool
-	// Turn reports whether the charge is that of a reservation. Permits that do not come back, because
-	// others were told of their turns behind it, are not lost then.
+	// Turn reports whether the charge is that of a reservation. If its permits do not come back because
+	// others already wait for turns behind it, they are not lost.
 	Turn bool
 }
 

@@ -69,8 +69,8 @@ func (c *Charge) spotIn(p *part, charged int64) spot {
 // giveBackTo gives permits of a charge back to a part, as far as the part holds them and they have
 // not come back. It reports whether the part changes, and how many permits may still have counted
 // but were not given back. If the part is overdrawn, it does not give back permits that come before
-// the reservations of others, because those callers were already told how long to wait. They may be
-// debt instead, which the state does not tell apart, so they are lost unless the charge was a turn.
+// the reservations of others, because those callers were already told how long to wait. The state
+// cannot tell reservations from debt, so these permits are lost unless the charge was a turn.
 func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed bool, lost int64) {
 	at := c.spotIn(p, charged)
 	held := at.held

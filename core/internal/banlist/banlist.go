@@ -33,9 +33,9 @@ type Entry struct {
 	Subject string
 	algorithm.BanState
 	At int64 // when the ban was read, by the store's clock, in microseconds since the epoch
-	// Noted reports whether a note says that an operator imposed the ban, and ByHand whether that is
-	// so as far as is known. Author and Note are then the operator's,
-	// or "" if they are not known.
+	// Noted reports whether a note says that an operator imposed the ban. ByHand reports whether an
+	// operator imposed it, as far as is known. Author and Note are the operator's, or "" if they are not
+	// known.
 	Noted        bool
 	ByHand       bool
 	Author, Note string

@@ -12,10 +12,10 @@ import (
 
 // Queue holds slots that the store did not take back, or that it may have granted without an
 // answer. It gives them back again and again until that succeeds, or until their Window is over and
-// they are free anyway. A store that hangs may grant a slot when it answers again, so a slot that is to be
-// given back twice is not forgotten before that. Giving a slot back twice does nothing. All slots of a limiter are given
-// back together, so a struggling store gets one request instead of one for each slot. A Queue is
-// safe for concurrent use.
+// they are free anyway. A store that hangs may grant a slot when it answers again, so a slot that is to
+// be given back twice is not forgotten before that. Giving a slot back twice does nothing. All slots of
+// a limiter are given back together, so a struggling store gets one request instead of one for each
+// slot. A Queue is safe for concurrent use.
 type Queue struct {
 	giveBack func(context.Context, []algorithm.Charge) error
 	panicked func(err error)

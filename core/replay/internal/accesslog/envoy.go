@@ -24,8 +24,8 @@ var istioText = namedPattern{
 
 const envoyCaller = `"%REQ(X-FORWARDED-FOR)%" "%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%"`
 
-// operators are Envoy's names for what a line can say of a call, beside those for headers. All others
-// are skipped.
+// operators are the fields of a call that Envoy's operators stand for, except those for headers. Other
+// operators are skipped.
 var operators = map[string]field{
 	"START_TIME":                             {kind: "start"},
 	"DURATION":                               {kind: "milliseconds"},

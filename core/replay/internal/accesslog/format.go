@@ -11,7 +11,7 @@ type parser interface {
 	parse(line string, t *clock, c *Call) error
 }
 
-// Format is the form of a log's lines. The zero Format is found out from the first lines.
+// Format is the form of a log's lines. The zero Format is detected from the first lines.
 type Format struct {
 	name   string
 	parser parser
@@ -68,9 +68,9 @@ func nginxPaths() map[string][]string {
 // inOrder are the names of all formats, in the order in which they are tried.
 var inOrder = []string{"traefik_common", "vhost_combined", "combined", "common", "istio_text", "envoy_text", "caddy", "traefik", "envoy", "json"}
 
-// ParseFormat reads a format: its name, an nginx log_format, a format string of Envoy, or "" for one that
-// is found out. fields says from which variable, or from which path in JSON, a field is read; it takes
-// the place of what the format says of that field.
+// ParseFormat reads a format: its name, an nginx log_format, a format string of Envoy, or "" to
+// detect it. fields names the variable, or the path in JSON, from which a field is read, in place of what
+// the format says of that field.
 func ParseFormat(text string, fields map[string]string) (Format, error) {
 	f := Format{name: text, fields: make(map[field][]string, len(fields))}
 	for name, from := range fields {
@@ -132,7 +132,7 @@ func (j jsonFormat) parser(others map[field][]string) *jsonFields {
 	return root
 }
 
-// ErrFormat is the error of a log whose format is not found out.
+// ErrFormat is the error of a log whose format cannot be detected.
 var ErrFormat = errors.New("has no known format")
 
 // detect returns the format with which most of the lines are calls, the first of those in inOrder.
