@@ -49,8 +49,8 @@ func TestStatsCountBills(t *testing.T) {
 	})
 }
 
-// A settlement whose answer was lost is counted when it is repeated. One of a bill that Redis has lost
-// is counted as such.
+// A settlement whose answer was lost is counted when it is repeated. A settlement of a bill that Redis
+// has lost is counted as unknown.
 func TestStatsCountSettlementsWithoutAnAnswer(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})

@@ -128,7 +128,7 @@ func TestCloseLeavesTheClientOpen(t *testing.T) {
 	})
 }
 
-// What waits to be logged until its minute is over is logged by Close.
+// Close logs the lines that would otherwise be logged when their minute is over.
 func TestCloseLogsWhatWaits(t *testing.T) {
 	var log logtest.Log
 	limiter := newLimiter(t, core.Options{Logger: log.Logger()})

@@ -35,7 +35,7 @@ func TestRefundGivesBackWhatWasCharged(t *testing.T) {
 }
 
 // A bucket that is in debt cannot tell who waits behind a charge, so what a refund does not give back is
-// counted as lost. A turn that others wait behind is not: they were told their turns.
+// counted as lost. A turn that others wait behind is not lost: their waits already include it.
 func TestARefundInDebtIsCountedAsLost(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -70,8 +70,8 @@ func TestACallIsSettledAtWhatItUsed(t *testing.T) {
 	})
 }
 
-// What does not count by its outcome is not billed: neither the estimate nor what was used.
-func TestWhatDoesNotCountIsNotBilled(t *testing.T) {
+// A call that does not count by its outcome is charged neither the estimate nor what was used.
+func TestUncountedCallsAreNotBilled(t *testing.T) {
 	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
 		if limit.Algorithm == core.SlidingLog {
 			return

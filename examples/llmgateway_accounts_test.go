@@ -25,9 +25,9 @@ type note struct {
 // account is a bill as its journal shows it.
 type account struct {
 	note                // of its opening
-	added, unknown int  // the permits of additions that were made, and how many others may have been
-	used           *int // at which it was to be settled; nil if it was not
-	settled        bool // and was
+	added, unknown int  // permits that were added, and how many further additions may have been made
+	used           *int // what it was to be settled at, or nil
+	settled        bool // the settlement was answered
 }
 
 // accounts are the bills of all processes.

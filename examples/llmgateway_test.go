@@ -47,7 +47,7 @@ func TestLLMGateway(t *testing.T) {
 }
 
 // While callers hang up, a process is killed, and Redis hangs or is killed, the counters hold what the
-// settled calls have used, and what all others were charged, to the token.
+// settled calls used, and what all others were charged, exactly.
 func TestTokensAreExactUnderFaults(t *testing.T) {
 	for {
 		month := time.Now().UTC().Month()
@@ -121,7 +121,7 @@ func (g *gateways) underFaults() {
 }
 
 // call makes the nth call of a worker. Half of them are of one user in each team, who uses up a limit.
-// Of five, one hangs up early and one late, when more than the estimate was charged.
+// One in five hangs up early, and one late, when more than the estimate was charged.
 func (g *gateways) call(ctx context.Context, worker, n int) {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()

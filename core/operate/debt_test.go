@@ -9,8 +9,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// A subject in debt is told apart from one that has used up its limit, by each algorithm that can be in
-// debt, and so is one whose limit was lowered.
+// Inspect shows a debt, unlike a limit that is just used up, for each algorithm that can be in debt, and
+// also after the limit was lowered.
 func TestDebtIsShown(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)

@@ -40,7 +40,7 @@ func (a *attempt) sleep(d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// obstacle is why a call cannot be sent now, and for how long at most.
+// obstacle is the reason why a call cannot be sent now, and the longest time for which it holds.
 type obstacle struct {
 	by   cause
 	wait time.Duration

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each pause cuts the pace, those soon after another more. Refusals during a pause count once. The pace
-// rises to nearly that before the pause, and after a minute above it.
+// Each pause cuts the pace, and a pause soon after another one cuts it more. Refusals during a pause
+// count once. The pace rises to nearly that before the pause, and after a minute above it.
 func TestThePaceAfterPauses(t *testing.T) {
 	const second = time.Second
 	began := time.Now()
@@ -36,8 +36,8 @@ func TestThePaceAfterPauses(t *testing.T) {
 	}
 }
 
-// A server that is down for a while, so that each probe fails, slows calls only so much that they are
-// as fast as before two minutes later.
+// After a server was down for a while, so that each probe failed, calls are as fast as before within
+// two minutes.
 func TestThePaceAfterAnOutage(t *testing.T) {
 	for _, reply := range []time.Duration{10 * time.Millisecond, time.Second} {
 		now := time.Now()

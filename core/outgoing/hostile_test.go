@@ -208,7 +208,7 @@ func TestARefusalInABody(t *testing.T) {
 	})
 }
 
-// A wait that the server has rounded down costs one call: the probe is refused, and the others wait on.
+// If a server rounds a wait down, one call is refused: the probe. The others go on waiting.
 func TestAWaitThatIsRoundedDown(t *testing.T) {
 	virtually(t, outgoing.Rule{MaxWait: time.Minute}, func(t *testing.T, turns *outgoing.Turns) {
 		free, refusals := time.Now().Add(1900*time.Millisecond), 0

@@ -7,8 +7,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// lookout is how often a process whose calls all wait for their turns looks for a pause. Otherwise it
-// would not learn of one that is over when the first turn comes, and stay faster than the others.
+// lookout is the interval at which a process whose calls all wait for their turns looks for a pause.
+// Otherwise it would miss a pause that ends before the first turn comes, and stay faster than the
+// others.
 const lookout = 500 * time.Millisecond
 
 // reserve reserves the next turn, and waits until it comes. If the store fails, there is none, and the

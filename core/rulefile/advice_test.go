@@ -149,7 +149,7 @@ func TestSentencesOfFiles(t *testing.T) {
 	}
 }
 
-// So has the message about a name that stands for two things on a Limiter.
+// The message about a name that stands for two things on a Limiter has none either.
 func TestSentencesOfNames(t *testing.T) {
 	hourly := core.Rule{Name: "api", Limit: core.PerHour(5)}
 	soft, overridable := hourly, hourly

@@ -136,8 +136,8 @@ func TestReloadBesideWatch(t *testing.T) {
 	}
 }
 
-// caller is the handler of a log that calls the Set which a line is about, as one may that stops
-// the service.
+// caller is the handler of a log that calls the Set which a line is about, as a handler that stops the
+// service may.
 type caller struct {
 	slog.Handler
 	limiter *core.Limiter

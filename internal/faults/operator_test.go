@@ -234,8 +234,8 @@ func explains(x operate.Explanation, reason core.Reason) bool {
 // of returns the subject of this name in the present phase.
 func (o *operator) of(name string) string { return name + "@" + o.phase }
 
-// noteSet notes what an override may be from now on. A command whose reply did not come may be
-// executed later, so what it sets stays possible.
+// noteSet notes which values an override may have from now on. A command whose reply did not come may
+// be executed later, so its value stays possible.
 func (o *operator) noteSet(value int, err error) {
 	switch failed := new(core.StoreError); {
 	case err == nil:

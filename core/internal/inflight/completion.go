@@ -29,7 +29,7 @@ type countedCharge struct {
 	algorithm.Charge
 	id    uint64 // that of its Receipt, or 0 if it has none
 	count func(status int) bool
-	again bool // it is a second charge on its counter
+	again bool // the charge is not the call's first on its counter
 }
 
 // Reply follows the reply of a handler.

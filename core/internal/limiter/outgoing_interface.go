@@ -20,7 +20,7 @@ type Outgoing struct {
 	Probe engine.Limit
 	// Count counts a decision for Stats. The reason and the source are core's.
 	Count func(reason, source string)
-	// Report reports to the service; nil if it does not want that.
+	// Report reports a call to the service, or is nil if it has no OnDecision.
 	Report func(context.Context, OutgoingReport)
 	// Waits counts what else becomes of the rule's calls. Rules of one name share it.
 	Waits *OutgoingWaits
@@ -32,7 +32,7 @@ type Outgoing struct {
 	Attached any
 }
 
-// OutgoingReport is what the service is told of a call.
+// OutgoingReport describes a call to the service.
 type OutgoingReport struct {
 	Key            string
 	Reason, Source string        // "" for a refusal by the server

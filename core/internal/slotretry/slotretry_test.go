@@ -69,8 +69,8 @@ func TestSlotsAreGivenBackUntilTheStoreTakesThem(t *testing.T) {
 	})
 }
 
-// A store that hangs for longer than a Window may grant a slot when it answers again. So a slot that it
-// was asked for, and that may not be granted yet, is given back then.
+// A store that hangs for longer than a Window may grant a slot only when it answers again. The slot is
+// given back then.
 func TestSlotsThatAHangingStoreMayGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &store{given: make(map[string]int)}

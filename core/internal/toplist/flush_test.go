@@ -205,8 +205,8 @@ func TestFlushesAreScheduled(t *testing.T) {
 	wantRefused(t, table, "api", Entry{"a", 2})
 }
 
-// A rule that refuses again in the moment when it is retired is among those of the next flush. Once
-// it was retired for the new refusal, too, and was in no list from then on.
+// A rule that refuses again at the moment when it is retired is part of the next flush. In an earlier
+// version, it was in no list from then on.
 func TestARefusalWhileARuleIsRetired(t *testing.T) {
 	table := newTable(t, NewMemory(), new(time.Duration))
 	var seconds atomic.Int64 // each look at the clock takes one, so that nothing is sampled
