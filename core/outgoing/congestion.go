@@ -47,7 +47,7 @@ func (c *congestion) paused(now time.Time, lasts time.Duration) {
 		c.low = max(pace*afterSoon, slowest)
 		c.high = min(c.high, c.low*eightfold)
 	default:
-		c.high, c.low = pace, pace*afterPause
+		c.high, c.low = pace, max(pace*afterPause, slowest)
 	}
 	c.ends = ends
 }
@@ -60,7 +60,7 @@ func (c *congestion) pace(now time.Time) float64 {
 	if c.high == 0 {
 		return 1
 	}
-	held := c.high * whileHeld
+	held := max(c.high*whileHeld, c.low)
 	switch since := c.since(now); {
 	case since < rise:
 		return c.low + (held-c.low)*since/rise

@@ -39,7 +39,7 @@ func TestThePaceAfterPauses(t *testing.T) {
 // After a server was down for a while, so that each probe failed, calls are as fast as before within
 // two minutes.
 func TestThePaceAfterAnOutage(t *testing.T) {
-	for _, reply := range []time.Duration{10 * time.Millisecond, time.Second} {
+	for _, reply := range []time.Duration{10 * time.Millisecond, time.Second, 3 * time.Second, 10 * time.Second, 30 * time.Second} {
 		now := time.Now()
 		var c congestion
 		for range 1000 {

@@ -76,14 +76,15 @@ func (e *Estimates) Rules() (names []string) {
 func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algorithm.BillAnswer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	a.Status = algorithm.BillSettled // unless some rule of this name was not settled yet
 	for i := range e.rules {
 		switch r := &e.rules[i]; {
 		case r.rule != rule:
 		case e.ended:
 			r.costs.Miss()
-			return a, ErrEnded
+			return algorithm.BillAnswer{}, ErrEnded
 		case r.settled:
-			return algorithm.BillAnswer{Status: algorithm.BillSettled, Used: r.used}, nil
+			a.Used = r.used
 		default:
 			a.Status = algorithm.BillChanged
 			above, failed := r.settle(context.WithoutCancel(ctx), e.keeper.store, used)

@@ -64,3 +64,30 @@ func TestASettlementThatFails(t *testing.T) {
 		})
 	}
 }
+
+// If one of two rules with the same name could not be settled, settling them again settles that one.
+func TestASettlementThatFailsForOneOfTwoRules(t *testing.T) {
+	for failing, used := range map[string]int64{"a": 3, "b": 0} { // the first charges more, or the second gives back
+		w, five := newWorld(t), limited(algorithm.FixedWindow, 5, time.Hour)
+		e := w.NewEstimates()
+		for _, subject := range []string{"a", "b"} {
+			e.AddRule("n", 1, new(noted))
+			e.Add(w.take(t, subject, five), nil)
+		}
+		w.brokenBy, w.brokenCharges = &failure.Error{Class: failure.Unreachable}, 1
+		if failing == "b" {
+			w.passedGiveBacks, w.brokenGiveBacks = 1, 1
+		}
+		if _, err := e.Settle(background, "n", used); err == nil {
+			t.Errorf("%s: no error", failing)
+		}
+		if a, err := e.Settle(background, "n", used); err != nil || a.Status != algorithm.BillChanged {
+			t.Errorf("%s: again: %+v, %v", failing, a, err)
+		}
+		if a, err := e.Settle(background, "n", used); err != nil || a.Status != algorithm.BillSettled || a.Used != used {
+			t.Errorf("%s: once more: %+v, %v", failing, a, err)
+		}
+		w.wantLeft(t, "a", five, 5-used)
+		w.wantLeft(t, "b", five, 5-used)
+	}
+}

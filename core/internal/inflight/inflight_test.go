@@ -31,7 +31,8 @@ type world struct {
 
 	brokenRenewals, brokenGiveBacks, brokenCharges int // the number of the next ones that fail
 
-	brokenBy error // how they fail
+	brokenBy        error // how they fail
+	passedGiveBacks int   // how many GiveBacks pass before those that fail
 }
 
 func newWorld(t *testing.T) *world {
@@ -59,6 +60,10 @@ func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error 
 }
 
 func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	if b.w.passedGiveBacks > 0 {
+		b.w.passedGiveBacks--
+		return b.w.Store.GiveBack(ctx, charges)
+	}
 	return b.w.unlessBroken(&b.w.brokenGiveBacks, func() error { return b.w.Store.GiveBack(ctx, charges) })
 }
 
