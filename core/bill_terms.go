@@ -64,7 +64,8 @@ func (b *BillTerms) cut(estimate, most int64) int64 {
 //
 // The rule cannot have a Lease, and its limits are by SlidingWindow, FixedWindow, CalendarWindow or
 // TokenBucket, with slots beside them. Refund of its decisions is an error. Expires has no effect here,
-// because a call is settled before its reply ends. Estimate panics with a *[RuleError] if the terms are
+// because a call is settled before its reply ends. Set Cost to what Estimate returns: a function around
+// that is an ordinary cost, which nobody can settle. Estimate panics with a *[RuleError] if the terms are
 // wrong.
 //
 //go:noinline // or isEstimate would not know its functions
@@ -74,15 +75,31 @@ func (b BillTerms) Estimate(cost func(Request) int) func(Request) int {
 		panic(err)
 	}
 	return func(r Request) int {
-		estimate := 1
-		if cost != nil {
-			estimate = cost(r)
+		if question, ok := r.(*termsQuestion); ok {
+			question.terms = &terms
+			return 0
 		}
-		if c, ok := r.(interface{ isEstimate(*BillTerms) }); ok {
-			c.isEstimate(&terms)
+		if cost == nil {
+			return 1
 		}
-		return estimate
+		return cost(r)
 	}
+}
+
+// termsQuestion asks a function of Estimate for its terms.
+type termsQuestion struct {
+	Request
+	terms *BillTerms
+}
+
+// termsOf returns the terms of a cost that is an estimate, otherwise nil.
+func termsOf(cost func(Request) int) *BillTerms {
+	if !isEstimate(cost) {
+		return nil
+	}
+	var question termsQuestion
+	cost(&question)
+	return question.terms
 }
 
 // isEstimate reports whether Estimate returned a function.

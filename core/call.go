@@ -25,7 +25,6 @@ type call struct {
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
 	unit      int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
-	terms     *BillTerms     // those of the cost, if that is an estimate
 	readings  pathmatch.Readings
 
 	inspects        bool // this call looks for mistakes in how the service is put together
@@ -205,6 +204,3 @@ func (c *call) Rule() string {
 	}
 	return c.deciding.name
 }
-
-// isEstimate notes the terms of a cost that is an estimate.
-func (c *call) isEstimate(terms *BillTerms) { c.terms = terms }

@@ -26,7 +26,7 @@ type decider struct {
 	subjects []byte      // those of all rules, one after the other
 	policy   StorePolicy // that of a handle
 	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
-	settles  bool        // a rule has terms
+	settles  bool        // a rule that applies has terms
 }
 
 // appliedRule is a rule that applies to a call.
@@ -37,7 +37,6 @@ type appliedRule struct {
 	own     *ruleLimit     // the limit of this subject in place of the rule's own
 	known   bool           // the functions of the rule ran for this call
 	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
-	terms   *BillTerms     // those by which the call is settled, or nil if the cost is no estimate
 	err     error          // why the subject is not known
 }
 
@@ -87,11 +86,11 @@ func (c *decider) estimateAt(i int) int {
 	switch {
 	case !c.settles || a.IsBan:
 		return -1
-	case c.rules[a.At].terms != nil:
+	case c.rules[a.At].rule.terms != nil:
 		return a.At
 	}
 	for _, other := range a.Merged {
-		if c.rules[other.At].terms != nil {
+		if c.rules[other.At].rule.terms != nil {
 			return other.At
 		}
 	}

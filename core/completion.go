@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 
+	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
@@ -39,8 +40,8 @@ func (c *call) withEstimates(u *inflight.Completion) *inflight.Completion {
 	}
 	e := c.parts.inFlight.NewEstimates()
 	for at := range c.rules {
-		if a := &c.rules[at]; a.terms != nil {
-			e.AddRule(a.named.name, a.terms.MaxDebt, a.named.tally.Costs())
+		if a := &c.rules[at]; a.rule.terms != nil {
+			e.AddRule(a.named.name, a.rule.terms.MaxDebt, a.named.tally.Costs())
 			c.addEstimates(e, at)
 		}
 	}
@@ -56,9 +57,21 @@ func (c *call) addEstimates(e *inflight.Estimates, at int) {
 			continue
 		}
 		if charge := counter.Charged(c.Verdict(i)); charge.Cost > 0 {
-			e.Add(charge, c.counts(i))
+			e.Add(charge, c.plainCost(i), c.counts(i))
 		}
 	}
+}
+
+// plainCost returns the largest cost that is no estimate among those of the rules that have the
+// counter at i.
+func (c *call) plainCost(i int) (cost int64) {
+	a := c.Limit(i)
+	for _, of := range append([]*engine.Applied{a.Applied}, a.Merged...) {
+		if c.rules[of.At].rule.terms == nil {
+			cost = max(cost, of.Cost)
+		}
+	}
+	return cost
 }
 
 // letSettle lets the handler of a call that goes on settle what was charged. It takes and returns the

@@ -29,6 +29,7 @@ func (c *call) needLogin() *appliedRule {
 // apply adds a rule that applies to the call, under the name that it counts by.
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	at := len(c.rules)
+	c.settles = c.settles || rule.terms != nil
 	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted, At: at}})
 	return &c.rules[at]
 }
@@ -130,8 +131,8 @@ func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
 		if own != nil {
 			a.own, in.Own = own, &own.counted
 		}
-		if a.terms != nil && in.Own != nil {
-			in.Cost = a.terms.cut(in.Cost, in.Rule.LargestCost(in.Own))
+		if terms := a.rule.terms; terms != nil && in.Own != nil {
+			in.Cost = terms.cut(in.Cost, in.Rule.LargestCost(in.Own))
 		}
 	}
 	in.Personal = a.perUser()
@@ -164,14 +165,11 @@ func (c *call) cost(a *appliedRule) int64 {
 	if a.rule.Cost == nil {
 		return 1
 	}
-	c.unit, c.terms = 0, nil
+	c.unit = 0
 	cost := a.rule.Cost(c)
 	a.unit = c.unit
-	if a.terms = c.terms; a.terms != nil {
-		c.settles = true
-		if a.rule.inHandler {
-			cost = givenFor(c.Context(), a.named.name, cost)
-		}
+	if a.rule.terms != nil && a.rule.inHandler {
+		cost = givenFor(c.Context(), a.named.name, cost)
 	}
 	if cost < 0 {
 		c.log.NegativeCost(a.named.name, cost)

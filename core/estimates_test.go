@@ -60,6 +60,42 @@ func TestRulesThatCannotBeSettled(t *testing.T) {
 	wantLeft(t, limiter, "n", me, hour, 9)
 }
 
+// A function around an estimate is an ordinary cost.
+func TestAFunctionAroundAnEstimate(t *testing.T) {
+	limiter, rule := newLimiter(t, core.Options{}), estimating("n", core.PerHour(10).Log(), 2)
+	estimate := rule.Cost
+	rule.Cost = func(r core.Request) int { return estimate(r) }
+	err := handled(t, newGuard(t, limiter, rule), func(ctx context.Context) error {
+		if ctx == nil {
+			ctx = background
+		}
+		return core.Settle(ctx, "n", 1)
+	})
+	wantRuleError(t, err, "", "rule", "n")
+	wantLeft(t, limiter, "n", me, rule.Limit, 8)
+}
+
+// Counts never decrease, whatever is settled.
+func TestCountsOfHugeCosts(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	counter, last := limiter.MustCounter("n", core.PerHour(10)), core.CostStats{}
+	guard := newGuard(t, limiter, estimating("n", core.PerHour(10), 1))
+	for i := range 4 {
+		if _, err := counter.Reset(background, me); err != nil {
+			t.Fatal(err)
+		}
+		wantSettled(t, guard, "n", math.MaxInt, core.ErrDebtExceeded)
+		if _, err := counter.Charge(background, me, math.MaxInt); !errors.Is(err, core.ErrDebtExceeded) {
+			t.Errorf("Charge: %v", err)
+		}
+		now := limiter.Stats().Costs[0]
+		if now.Used <= last.Used || now.DebtExceeded <= last.DebtExceeded {
+			t.Errorf("after %d: %+v, before %+v", i, now, last)
+		}
+		last = now
+	}
+}
+
 // The estimates of a check are its caller's, all charged or none, and each is settled by its name.
 func TestEstimatesOfACheck(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {

@@ -22,8 +22,8 @@ import (
 //
 // The route is not known, so a rule needs a Name or Paths. The router behind the proxy is not known
 // either, so paths match in any case, with or without a slash at their end. Exceptions match only as
-// they are spelled. The length of the body is not known, so a rule with [CostBySize] is a *[RuleError],
-// here and in a later [RuleSet.Replace]. It is another one if there are no TrustedProxies.
+// they are spelled. The length of the body is not known, and nobody settles the call, so a rule with
+// [CostBySize] or [BillTerms.Estimate] is a *[RuleError], here and in a later [RuleSet.Replace]. It is another one if there are no TrustedProxies.
 func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err error) {
 	g := c.madeGuard()
 	switch {
@@ -73,8 +73,11 @@ func (a *attachment) checkForwardAuth(rules []*boundRule) (wrong []*RuleError) {
 		return nil
 	}
 	for _, rule := range rules {
-		if isBySize(rule.Cost) {
+		switch {
+		case isBySize(rule.Cost):
 			wrong = append(wrong, rule.wrong("Cost", "size_in_forward_auth", "CostBySize", "needs the length of the body, which a proxy that asks first does not send"))
+		case rule.terms != nil:
+			wrong = append(wrong, rule.wrong("Cost", "estimate_in_forward_auth", "BillTerms.Estimate", "needs a handler that settles the call, which a proxy that asks first does not have"))
 		}
 	}
 	return wrong

@@ -109,6 +109,7 @@ func TestForwardAuthOfWrongRules(t *testing.T) {
 	}
 	const why = "needs the length of the body, which a proxy that asks first does not send"
 	wantRuleError(t, wrong(trusting.MustCheck(bySize)), "upload", "Cost", "CostBySize")
+	wantRuleError(t, wrong(trusting.MustCheck(estimating("ask", core.PerHour(9), 2))), "ask", "Cost", "BillTerms.Estimate")
 	wantRuleError(t, wrong(newLimiter(t, core.Options{}).MustCheck(byHeader)), "", "Options.ClientIP.TrustedProxies", "[]")
 	for _, rule := range []core.Rule{
 		{Name: "n", Seconds: 1, Count: func(int) bool { return true }}, {Name: "n", Limit: core.InFlight(1)},

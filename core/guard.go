@@ -190,7 +190,7 @@ func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (co
 	}
 	for name, n := range estimates {
 		switch {
-		case !slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.displayName() == name && isEstimate(b.Cost) }):
+		case !slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.displayName() == name && b.terms != nil }):
 			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "are for rules of the check whose Cost is one of BillTerms.Estimate"}
 		case n < 0:
 			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "must not be negative"}

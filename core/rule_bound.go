@@ -24,6 +24,7 @@ type boundRule struct {
 	Rule
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
+	terms   *BillTerms       // by which its calls are settled, or nil if its Cost is no estimate
 	scope   pathmatch.Scope
 	tallies *tally.Table
 	suffix  string     // tells rules of one name on one guard apart in headers
@@ -62,7 +63,7 @@ func bind(rules []Rule, inHandler bool, tallies *tally.Table) (bound []*boundRul
 // bindAs is bind for a rule whose limits have a suffix in headers.
 func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 	r.OnStoreError = cmp.Or(r.OnStoreError, FailOpen)
-	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), suffix: suffix}
+	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), terms: termsOf(r.Cost), suffix: suffix}
 	if r.Ban != (Ban{}) {
 		ban := r.Ban.compile(b.limits[0].terms().Span())
 		b.ban = &ban

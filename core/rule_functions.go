@@ -80,7 +80,7 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	if wrong := a.rule.wrongPolicy(limit, &prepared.compiled); wrong != nil {
 		return nil, wrong[0]
 	}
-	if a.terms != nil && cannotBeBilled(limit.Algorithm.properties()) {
+	if a.rule.terms != nil && cannotBeBilled(limit.Algorithm.properties()) {
 		return nil, a.rule.wrong("LimitFor", "estimate_algorithm", limit, cannotBeSettled)
 	}
 	return a.named.addComputed(prepared), nil

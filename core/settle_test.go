@@ -153,6 +153,9 @@ func TestNothingToSettle(t *testing.T) {
 		})
 	}
 	rule := estimating("n", hour, 2)
+	rule.Mode, rule.NeedLogin = core.Soft, true
+	wantSettled(t, newGuard(t, newLimiter(t, core.Options{Identify: core.ContextValue("user")}), rule), "n", 4, nil)
+	rule = estimating("n", hour, 2)
 	wantSettled(t, newGuard(t, newLimiter(t, deadRedis(t)), rule), "n", 4, nil) // FailOpen
 	rule.OnStoreError = core.CountLocally(1)
 	guard := newGuard(t, newLimiter(t, deadRedis(t)), rule)
@@ -233,6 +236,26 @@ func TestSettleOfRulesThatShareACounter(t *testing.T) {
 		wantSettled(t, guard, "n", 9, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(10), 0)
 	}
+}
+
+// What another rule charges on the same counter is no estimate, and stays.
+func TestSettlingKeepsWhatAnotherRuleCharged(t *testing.T) {
+	plain, estimate := estimating("n", core.PerHour(20), 3), estimating("n", core.PerHour(20), 6)
+	plain.Cost = cost(3)
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		for _, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}} {
+			limiter := newLimiter(t, options)
+			if _, err := resetOf(limiter, background, "n", me, core.PerHour(20)); err != nil {
+				t.Fatal(err)
+			}
+			guard, left := newGuard(t, limiter, rules...), 20
+			for _, used := range []int{0, 2, 4, 8} {
+				wantSettled(t, guard, "n", used, nil)
+				left -= max(used, 3)
+				wantLeft(t, limiter, "n", me, core.PerHour(20), left)
+			}
+		}
+	})
 }
 
 // If a function of the service panics after the charge, the call is over: what counts stays charged,

@@ -235,7 +235,7 @@ func (t *trial) decideApplied(rules []int) limiter.Ruling {
 func (t *trial) traced(r *triedRule) *boundRule {
 	rule, named, p := r.applied.rule, r.applied.named, &r.prepared
 	traced := &boundRule{
-		Rule: rule.Rule, limits: rule.limits, ban: rule.ban, suffix: rule.suffix, fixed: named, inHandler: rule.inHandler,
+		Rule: rule.Rule, limits: rule.limits, ban: rule.ban, suffix: rule.suffix, fixed: named, inHandler: rule.inHandler, terms: rule.terms,
 	}
 	if rule.Skip != nil {
 		skip := noting(p, "Skip", func(r Request) (bool, error) { return rule.Skip(r), nil })

@@ -29,8 +29,12 @@ type countedCharge struct {
 	algorithm.Charge
 	id    uint64 // that of its Receipt, or 0 if it has none
 	count func(status int) bool
-	again bool // the charge is not the call's first on its counter
+	least int64 // of an estimate: what is charged even if nothing was used
+	again bool  // the charge is not the call's first on its counter
 }
+
+// above returns how much of an estimate is above what was used.
+func (c *countedCharge) above(used int64) int64 { return c.Cost - max(used, c.least) }
 
 // Reply follows the reply of a handler.
 type Reply interface {

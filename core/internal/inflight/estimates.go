@@ -50,16 +50,17 @@ func (e *Estimates) AddRule(name string, share float64, costs Costs) {
 	e.rules = append(e.rules, estimate{rule: name, share: share, costs: costs})
 }
 
-// Add adds a charge of the rule that was added last. If count is not nil, the charge is given back
-// unless count returns true for the outcome of the call.
-func (e *Estimates) Add(charge algorithm.Charge, count func(status int) bool) {
+// Add adds a charge of the rule that was added last. least is the part of it that is no estimate,
+// because another rule charged that. If count is not nil, the charge is given back unless count
+// returns true for the outcome of the call.
+func (e *Estimates) Add(charge algorithm.Charge, least int64, count func(status int) bool) {
 	charge.Key, charge.InDebt = slices.Clone(charge.Key), true
 	r := &e.rules[len(e.rules)-1]
 	if len(r.charges) == 0 {
 		r.charged = charge.Cost
 		r.costs.Open(charge.Cost)
 	}
-	r.charges = append(r.charges, countedCharge{Charge: charge, count: count})
+	r.charges = append(r.charges, countedCharge{Charge: charge, least: min(least, charge.Cost), count: count})
 }
 
 // Rules returns the names of the rules.
@@ -114,8 +115,8 @@ func (r *estimate) settle(ctx context.Context, store Store, used int64) (above i
 func (r *estimate) giveBack(ctx context.Context, store Store, used int64) (err error) {
 	var back []algorithm.Charge
 	for i := range r.charges {
-		if charge := r.charges[i].Charge; charge.Cost > used {
-			charge.Cost -= used
+		if charge := r.charges[i].Charge; r.charges[i].above(used) > 0 {
+			charge.Cost = r.charges[i].above(used)
 			back = append(back, charge)
 		}
 	}
@@ -126,9 +127,9 @@ func (r *estimate) giveBack(ctx context.Context, store Store, used int64) (err e
 		return err
 	}
 	for i := range r.charges { // what may have been given back is not given back again
-		charge := &r.charges[i].Charge
-		if more := charge.Cost - used; more > 0 {
-			charge.Cost, charge.Given = used, charge.Given+more
+		if more := r.charges[i].above(used); more > 0 {
+			r.charges[i].Cost -= more
+			r.charges[i].Given += more
 		}
 	}
 	return err

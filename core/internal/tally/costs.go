@@ -13,6 +13,10 @@ type Costs struct {
 	unknown, aboveDebtBound atomic.Uint64 // settlements; permits
 }
 
+// mostPermits is what one cost counts as at most. It is more than a counter holds, and so small that the
+// sums do not overflow.
+const mostPermits = 1 << 40
+
 // Costs returns the counts of costs that are known afterwards.
 func (t *Tally) Costs() *Costs {
 	if of := t.costs.Load(); of != nil {
@@ -32,14 +36,14 @@ func (c *Costs) Open(estimate int64) {
 func (c *Costs) Settle(estimate, used int64) {
 	c.settled.Add(1)
 	c.closed.Add(uint64(estimate))
-	c.used.Add(uint64(used))
+	c.used.Add(min(uint64(used), mostPermits))
 }
 
 // Miss counts a settlement of a bill that the store does not know.
 func (c *Costs) Miss() { c.unknown.Add(1) }
 
 // Exceed counts permits that were not charged because of the bound of a debt.
-func (c *Costs) Exceed(permits uint64) { c.aboveDebtBound.Add(permits) }
+func (c *Costs) Exceed(permits uint64) { c.aboveDebtBound.Add(min(permits, mostPermits)) }
 
 // CostEntry holds the Costs of a name.
 type CostEntry struct {
