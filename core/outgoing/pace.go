@@ -67,7 +67,7 @@ func (p *paces) makeRoom(now time.Time) {
 	}
 }
 
-// pace is what was learned about how much a server allows. What it announces counts. If it announces
+// pace holds what a server is known to allow. What the server announces counts. If it announces
 // nothing, the pauses tell.
 type pace struct {
 	mu        sync.Mutex

@@ -12,8 +12,8 @@ import (
 // others.
 const lookout = 500 * time.Millisecond
 
-// reserve reserves the next turn, and waits until it comes. If the store fails, there is none, and the
-// policy says whether the call needs one.
+// reserve reserves the next turn, and waits until it comes. If the store fails, there is none: the
+// policy then refuses the call, or lets it go without one.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
 	c, patience := a.counterOf(a.key, a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())

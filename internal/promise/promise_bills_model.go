@@ -73,7 +73,8 @@ func (p *billPlayer) play(s step) error {
 	return want(b.Settle(context.Background(), s.n), above)
 }
 
-// want returns an error unless err says whether the bound of the debt was exceeded.
+// want returns nil if err is ErrDebtExceeded and the bound of the debt was exceeded, or if err is nil and
+// it was not. Otherwise it returns an error.
 func want(err error, exceeded bool) error {
 	switch {
 	case exceeded && errors.Is(err, core.ErrDebtExceeded):
