@@ -23,9 +23,8 @@ type Turns struct {
 	unrecorded unrecorded
 }
 
-// New returns the [Turns] of a rule. The error is a *core.RuleError, or joins one for each mistake.
-// It is one, too, if another
-// rule of this name is attached to the Limiter with another limit.
+// New returns the [Turns] of a rule. The error is a *core.RuleError, or joins one for each mistake. It
+// is a mistake, too, if another rule of this name is attached to the Limiter with another limit.
 func New(l *core.Limiter, rule Rule) (*Turns, error) {
 	inside := (*limiter.Limiter[core.Rule])(l)
 	front := inside.Front()

@@ -56,14 +56,15 @@ func (p *paces) entry(key string) *pace {
 	return p.byKey[key]
 }
 
-// makeRoom forgets the paces that no longer count, or one if all do.
+// makeRoom forgets the paces that no longer count. If nearly all do, it forgets others too, up to a
+// tenth, so that it runs seldom.
 func (p *paces) makeRoom(now time.Time) {
 	maps.DeleteFunc(p.byKey, func(_ string, of *pace) bool { return of.isOver(now) })
 	for key := range p.byKey {
-		if len(p.byKey) >= maxPaces {
-			delete(p.byKey, key)
+		if len(p.byKey) <= maxPaces*9/10 {
+			return
 		}
-		return
+		delete(p.byKey, key)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"io"
 	"log"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -98,11 +97,10 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	stream, err := g.ask(r.Context(), q)
 	if err != nil {
-		var failed *net.OpError
-		if errors.As(err, &failed) && failed.Op == "dial" { // the model has not begun
+		if errors.Is(err, errNotBegun) {
 			c.settle(usage{})
 		}
-		http.Error(w, "The model cannot be reached.", http.StatusBadGateway)
+		http.Error(w, "The model does not answer this.", http.StatusBadGateway)
 		return
 	}
 	defer func() { _ = stream.Close() }()

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -30,6 +32,9 @@ func readQuestion(body io.Reader) (q question, err error) {
 // tokens returns the tokens of the prompt. Here a word is a token.
 func (q question) tokens() int { return 1 + len(strings.Fields(q.Prompt)) }
 
+// errNotBegun means that the model has not begun to answer, and so has used nothing.
+var errNotBegun = errors.New("the model has not begun")
+
 // ask asks the model, and returns its stream.
 func (g *gateway) ask(ctx context.Context, q question) (io.ReadCloser, error) {
 	body, err := json.Marshal(q)
@@ -41,8 +46,15 @@ func (g *gateway) ask(ctx context.Context, q question) (io.ReadCloser, error) {
 		return nil, err
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+	var failed *net.OpError
+	switch {
+	case errors.As(err, &failed) && failed.Op == "dial":
+		return nil, errNotBegun
+	case err != nil:
 		return nil, err
+	case response.StatusCode != http.StatusOK:
+		_ = response.Body.Close()
+		return nil, errNotBegun
 	}
 	return response.Body, nil
 }
@@ -54,12 +66,19 @@ type part struct {
 	Usage  *usage `json:",omitempty"`
 }
 
+// longestPrompt is the largest number of tokens that the model reads.
+const longestPrompt = 100_000
+
 // generate is a made-up model. It has cached half of each prompt, and answers with three quarters of
 // max_tokens, 16 at a time.
 func generate(w http.ResponseWriter, r *http.Request) {
 	q, err := readQuestion(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if q.tokens() > longestPrompt {
+		http.Error(w, "The prompt is too long.", http.StatusBadRequest)
 		return
 	}
 	used := usage{Input: q.tokens(), Cached: q.tokens() / 2, Output: max(1, 3*q.MaxTokens/4)}
