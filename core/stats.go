@@ -37,7 +37,8 @@ type Stats struct {
 	RefundsLost uint64
 	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
 	// limit's debt. See [Counter.Charge] and [Bill]. Permits that neither Bill.Add nor Bill.Settle could
-	// charge are counted twice if these were called in two processes.
+	// charge are counted twice if these were called in two processes. One call adds at most 2^40, which
+	// is more than a counter holds.
 	DebtExceeded uint64
 	// Trips is the number of round trips to Redis that decided calls, repeated ones included,
 	// or 0 without Redis. One trip can carry hundreds of scripts. Refunds, resets, bans,
@@ -115,7 +116,7 @@ type CostStats struct {
 	// charged then.
 	Opened, Estimated uint64
 	// Settled is the number of bills that this process settled, SettledEstimates the permits that these
-	// were charged when they were opened, and Used those that were used in all.
+	// were charged when they were opened, and Used those that were used in all, at most 2^40 of a bill.
 	Settled, SettledEstimates, Used uint64
 	// Unknown is the number of times that Settle returned ErrBillUnknown, because the bill had expired or
 	// the reply had ended, or Redis had lost the bill.
