@@ -35,7 +35,9 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	counted := named.counted
 	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Waits: f.outgoing.Of(tally.Label(named.name)), Counted: &counted, Probe: probeOf(named.name), Count: f.counter(named.tally), Source: string(f.source), Attached: g, Report: f.options.outgoingReports(rule),
+		Counted: &counted, Probe: probeOf(named.name), Attached: g,
+		CountDecision: f.decisionCounter(named.tally), Counts: f.outgoing.Of(tally.Label(named.name)), Source: string(f.source),
+		Report:      f.options.outgoingReports(rule),
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
 	}, nil
 }
@@ -63,8 +65,8 @@ func (o *Options) outgoingReports(rule Rule) func(context.Context, limiter.Outgo
 	}
 }
 
-// counter returns a function that counts decisions of a rule.
-func (f *front) counter(of *tally.Tally) func(reason, source string) {
+// decisionCounter returns a function that counts decisions of a rule.
+func (f *front) decisionCounter(of *tally.Tally) func(reason, source string) {
 	places := sync.Pool{New: func() any { return new(f.tallies.NewPlace()) }}
 	return func(reason, source string) {
 		place := places.Get().(*tally.Place)

@@ -249,7 +249,7 @@ func (s *Stats) readCosts(entries []tally.CostEntry) {
 
 // readOutgoing reads the counts of calls that go out.
 func (s *Stats) readOutgoing(table *limiter.OutgoingTable) {
-	table.Each(func(name string, of *limiter.OutgoingWaits) {
+	table.Each(func(name string, of *limiter.OutgoingCounts) {
 		s.Outgoing = append(s.Outgoing, OutgoingStats{
 			Rule: name, Sent: of.Sent.Load(), GaveUp: of.GaveUp.Load(), Refused: of.Refused.Load(), Pauses: of.Pauses.Load(),
 			Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),

@@ -10,14 +10,14 @@ import (
 
 // ended counts and reports how a call's wait has ended, unless its caller gave it up.
 func (a *attempt) ended(turn *Turn, waited time.Duration, err error) {
-	r := limiter.OutgoingReport{Key: a.key, Source: a.of.Source, Waited: waited}
+	r := limiter.OutgoingReport{Key: a.key, Source: a.prepared.Source, Waited: waited}
 	var wait *WaitError
 	switch {
 	case err == nil:
-		a.of.Waits.Sent.Add(1)
+		a.prepared.Counts.Sent.Add(1)
 		r.Reason = string(core.Allowed)
 	case errors.As(err, &wait):
-		a.of.Waits.GaveUp.Add(1)
+		a.prepared.Counts.GaveUp.Add(1)
 		r.Reason, r.RetryAfter = string(core.LimitExceeded), wait.Wait
 		if wait.Paused {
 			r.Reason = string(core.Banned)
@@ -27,8 +27,8 @@ func (a *attempt) ended(turn *Turn, waited time.Duration, err error) {
 	default:
 		return
 	}
-	a.of.Count(r.Reason, r.Source)
-	if a.of.Report != nil {
+	a.prepared.CountDecision(r.Reason, r.Source)
+	if a.prepared.Report != nil {
 		a.report(turn, r)
 	}
 }
@@ -44,14 +44,14 @@ func (a *attempt) report(turn *Turn, r limiter.OutgoingReport) {
 			}
 		}()
 	}
-	a.of.Report(a.ctx, r)
+	a.prepared.Report(a.ctx, r)
 	reported = true
 }
 
 // refused counts and reports that the server refused the call.
 func (t *Turn) refused(key string, a Answer) {
-	of := &t.turns.of
-	of.Waits.Refused.Add(1)
+	of := &t.turns.prepared
+	of.Counts.Refused.Add(1)
 	if of.Report != nil {
 		of.Report(t.ctx, limiter.OutgoingReport{Key: key, RetryAfter: a.Wait, ByServer: true})
 	}

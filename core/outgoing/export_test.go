@@ -8,7 +8,7 @@ import (
 
 // Stats returns the counts of these turns, which a Limiter returns among others.
 func (t *Turns) Stats() core.OutgoingStats {
-	of := t.of.Waits
+	of := t.prepared.Counts
 	return core.OutgoingStats{
 		Sent: of.Sent.Load(), GaveUp: of.GaveUp.Load(), Refused: of.Refused.Load(), Pauses: of.Pauses.Load(),
 		Waited: of.Waited.Load(), WaitTime: time.Duration(of.WaitTime.Load()), Waiting: int(of.Waiting.Load()),

@@ -13,12 +13,12 @@ import (
 // Turns hands out turns to calls that go out. Make one for each server with [New] when the service
 // starts. It is safe for concurrent use.
 type Turns struct {
-	rule    Rule
-	of      limiter.Outgoing
-	parts   *limiter.Parts
-	lines   lines
-	paces   paces
-	watches watches
+	rule     Rule
+	prepared limiter.Outgoing // the rule as the limiter counts it
+	parts    *limiter.Parts
+	lines    lines
+	paces    paces
+	watches  watches
 	// unrecorded has the pauses that only this process knows, and is to record.
 	unrecorded unrecorded
 }
@@ -35,11 +35,11 @@ func New(l *core.Limiter, rule Rule) (*Turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	of, err := front.Outgoing(rule.counted())
+	prepared, err := front.Outgoing(rule.counted())
 	if err != nil {
 		return nil, err
 	}
-	return &Turns{rule: rule, of: of, parts: inside.Parts()}, nil
+	return &Turns{rule: rule, prepared: prepared, parts: inside.Parts()}, nil
 }
 
 // KeyOf returns the key of a request, by the rule's Key and Resource, for [Turns.Take].
@@ -51,9 +51,14 @@ func (t *Turns) KeyOf(r *http.Request) string {
 	return withResource(key, t.rule.Resource(r))
 }
 
+// turnCounter returns the counter of a key's turns, at the key's pace.
+func (t *Turns) turnCounter(key string) algorithm.Counter {
+	return t.counterOf(key, t.paces.of(key, t.prepared.Counted.Limits[0]), "")
+}
+
 // counterOf returns the counter of a limit for a key. mark is the holder of a slot.
 func (t *Turns) counterOf(key string, of *engine.Limit, mark string) algorithm.Counter {
-	rule := t.of.Counted
+	rule := t.prepared.Counted
 	return algorithm.Counter{
 		Key: rediskey.Append(nil, t.parts.KeyHead, key, of.KeyTail), Limit: of.Compiled, Cost: 1, Mark: mark,
 		Required: rule.Required, LocalShare: rule.LocalShare, Personal: true,

@@ -128,10 +128,16 @@ func (p *pace) isOver(now time.Time) bool {
 
 // fractionOf returns a limit with a fraction of the rate and the burst of another.
 func fractionOf(own *engine.Limit, part float64) *engine.Limit {
-	calls := max(1, int64(float64(own.Max)*part))
-	limit, err := algorithm.Bucketed(calls, own.Compiled.Window, max(1, int64(float64(own.Compiled.Max)*part)))
+	return withRate(own, float64(own.Max)*part, float64(own.Compiled.Max)*part)
+}
+
+// withRate returns a limit with the window of another, but so many calls in it, and another burst. Both
+// are rounded down, but are at least one.
+func withRate(own *engine.Limit, calls, burst float64) *engine.Limit {
+	most := max(1, int64(calls))
+	limit, err := algorithm.Bucketed(most, own.Compiled.Window, max(1, int64(burst)))
 	if err != nil {
 		return own
 	}
-	return &engine.Limit{Compiled: &limit, Max: calls, KeyTail: own.KeyTail}
+	return &engine.Limit{Compiled: &limit, Max: most, KeyTail: own.KeyTail}
 }

@@ -34,10 +34,10 @@ func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (lasts time.Duration
 	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
 	t.paces.entry(key).paused(time.Now(), micros(paused.Lasts))
 	if paused.Longer {
-		t.of.Waits.Pauses.Add(1)
+		t.prepared.Counts.Pauses.Add(1)
 	}
 	if err != nil {
-		t.of.StoreFailed(err)
+		t.prepared.StoreFailed(err)
 		return micros(paused.Lasts), err
 	}
 	listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
@@ -68,17 +68,17 @@ func (t *Turns) recordAgain(key string, p algorithm.Pause) {
 }
 
 func (t *Turns) pauseKey(key string) []byte {
-	return rediskey.Append(nil, t.parts.KeyHead, key, t.of.Counted.BanKey)
+	return rediskey.Append(nil, t.parts.KeyHead, key, t.prepared.Counted.BanKey)
 }
 
 // answeredAgain ends the time after a pause. Then the bucket starts empty, so that the calls that have
 // waited do not come all at once.
 func (t *Turns) answeredAgain(key string) {
 	ctx := context.Background()
-	bucket := []algorithm.Counter{t.counterOf(key, t.paces.of(key, t.of.Counted.Limits[0]), "")}
+	bucket := []algorithm.Counter{t.turnCounter(key)}
 	bucket[0].Cost = bucket[0].Limit.Max
 	t.parts.Store.DecideUpTo(ctx, bucket, make([]algorithm.Verdict, 1))
 	if err := t.parts.Store.PauseOver(ctx, t.pauseKey(key)); err != nil {
-		t.of.StoreFailed(err)
+		t.prepared.StoreFailed(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
@@ -26,23 +25,29 @@ func policiesOf(h http.Header) (found []policy) {
 			continue
 		}
 		for _, member := range list {
-			item, ok := member.(httpsfv.Item)
-			if !ok {
-				continue
-			}
-			calls, window := item.Value, param(item, "w")
-			if q := param(item, "q"); q != nil {
-				calls = q
-			}
-			unit := param(item, "qu")
-			n, isNumber := calls.(int64)
-			seconds, hasWindow := window.(int64)
-			if isNumber && hasWindow && n > 0 && seconds > 0 && (unit == nil || unit == "requests") {
-				found = append(found, policy{n, inSeconds(float64(seconds))})
+			if p, ok := policyOf(member); ok {
+				found = append(found, p)
 			}
 		}
 	}
 	return found
+}
+
+// policyOf reads one policy, and reports whether it is a quota of calls.
+func policyOf(member httpsfv.Member) (p policy, ok bool) {
+	item, ok := member.(httpsfv.Item)
+	if !ok {
+		return p, false
+	}
+	calls := param(item, "q")
+	if calls == nil {
+		calls = item.Value
+	}
+	n, isNumber := calls.(int64)
+	seconds, hasWindow := param(item, "w").(int64)
+	unit := param(item, "qu")
+	ok = isNumber && hasWindow && n > 0 && seconds > 0 && (unit == nil || unit == "requests")
+	return policy{n, inSeconds(float64(seconds))}, ok
 }
 
 func param(item httpsfv.Item, name string) any {
@@ -54,7 +59,7 @@ func param(item httpsfv.Item, name string) any {
 // rule's. A policy with a longer window than the rule's is not spread over that window: what is left of
 // it is meant to be used at any time.
 func (t *Turns) adapt(key string, policies []policy) {
-	own := t.of.Counted.Limits[0]
+	own := t.prepared.Counted.Limits[0]
 	window := micros(own.Compiled.Window)
 	policies = slices.DeleteFunc(policies, func(p policy) bool { return p.window > window })
 	if len(policies) == 0 {
@@ -84,10 +89,5 @@ func slowed(own *engine.Limit, scale float64, policies []policy) *engine.Limit {
 	for _, p := range policies {
 		rate = min(rate, float64(max(1, p.calls-1-burst))*micros(own.Compiled.Window).Seconds()/p.window.Seconds())
 	}
-	calls := max(1, int64(rate))
-	limit, err := algorithm.Bucketed(calls, own.Compiled.Window, burst)
-	if err != nil {
-		return own
-	}
-	return &engine.Limit{Compiled: &limit, Max: calls, KeyTail: own.KeyTail}
+	return withRate(own, rate, float64(burst))
 }

@@ -14,11 +14,11 @@ type question struct {
 }
 
 func (a *attempt) question(turn bool) question {
-	q, limits := question{turn: -1, slot: -1, slotIs: bySlot}, a.of.Counted.Limits
+	q := question{turn: -1, slot: -1, slotIs: bySlot}
 	if turn {
-		q.turn = q.add(a.counterOf(a.key, a.paces.of(a.key, limits[0]), ""))
+		q.turn = q.add(a.turnCounter(a.key))
 	}
-	if len(limits) > 1 {
+	if limits := a.prepared.Counted.Limits; len(limits) > 1 {
 		q.slot = q.add(a.counterOf(a.key, limits[1], a.parts.InFlight.NewHolder()))
 	}
 	q.add(a.pause())
@@ -32,7 +32,7 @@ func (q *question) add(c algorithm.Counter) (at int) {
 
 // pause returns the counter of the key's pauses.
 func (a *attempt) pause() algorithm.Counter {
-	c := a.counterOf(a.key, &engine.Limit{Compiled: a.of.Counted.Ban, KeyTail: a.of.Counted.BanKey}, "")
+	c := a.counterOf(a.key, &engine.Limit{Compiled: a.prepared.Counted.Ban, KeyTail: a.prepared.Counted.BanKey}, "")
 	c.Cost = 0
 	return c
 }
@@ -60,7 +60,7 @@ func (q *question) failed(a *attempt, i int) error {
 	if v.Ended != nil {
 		return v.Ended
 	}
-	a.of.StoreFailed(v.Failure())
+	a.prepared.StoreFailed(v.Failure())
 	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
 		return nil
 	}

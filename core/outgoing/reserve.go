@@ -16,7 +16,7 @@ const lookout = 500 * time.Millisecond
 // policy then refuses the call, or lets it go without one.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
-	c, patience := a.counterOf(a.key, a.paces.of(a.key, a.of.Counted.Limits[0]), ""), max(0, time.Until(a.until).Microseconds())
+	c, patience := a.turnCounter(a.key), max(0, time.Until(a.until).Microseconds())
 	v := a.parts.Store.Reserve(a.ctx, &c, patience)
 	switch {
 	case v.Ended != nil:
@@ -24,7 +24,7 @@ func (a *attempt) reserve() error {
 	case v.RetryAfter > 0:
 		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
 	case v.Err != nil:
-		a.of.StoreFailed(v.Err)
+		a.prepared.StoreFailed(v.Err)
 		if c.Required {
 			return storeError(v.Err)
 		}

@@ -28,15 +28,15 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(a.until) {
 		a.until = deadline
 	}
-	t.of.Waits.Waiting.Add(1)
-	defer t.of.Waits.Waiting.Add(-1)
+	t.prepared.Counts.Waiting.Add(1)
+	defer t.prepared.Counts.Waiting.Add(-1)
 	turn, err := a.take()
 	a.leaveLine()
 	waited := time.Duration(0)
 	if a.waited {
 		waited = time.Since(began)
-		t.of.Waits.Waited.Add(1)
-		t.of.Waits.WaitTime.Add(int64(waited))
+		t.prepared.Counts.Waited.Add(1)
+		t.prepared.Counts.WaitTime.Add(int64(waited))
 	}
 	a.ended(turn, waited, err)
 	return turn, err

@@ -18,12 +18,12 @@ type Outgoing struct {
 	Counted *engine.Rule
 	// Probe is a single slot, which the first call after a pause takes.
 	Probe engine.Limit
-	// Count counts a decision for Stats. The reason and the source are core's.
-	Count func(reason, source string)
+	// CountDecision counts a decision for Stats. The reason and the source are core's.
+	CountDecision func(reason, source string)
 	// Report reports a call to the service, or is nil if it has no OnDecision.
 	Report func(context.Context, OutgoingReport)
-	// Waits counts what else becomes of the rule's calls. Rules of one name share it.
-	Waits *OutgoingWaits
+	// Counts has the other counts of the rule's calls. Rules of one name share it.
+	Counts *OutgoingCounts
 	// Source is where counters are kept, as core names it.
 	Source string
 	// StoreFailed counts and logs that the store did not answer a call.
@@ -41,33 +41,33 @@ type OutgoingReport struct {
 	ByServer       bool
 }
 
-// OutgoingWaits are the counts of core.OutgoingStats.
-type OutgoingWaits struct {
+// OutgoingCounts are the counts of core.OutgoingStats.
+type OutgoingCounts struct {
 	Sent, GaveUp, Refused, Pauses, Waited atomic.Uint64
 	WaitTime, Waiting                     atomic.Int64 // in nanoseconds; calls
 }
 
-// OutgoingTable has the OutgoingWaits of the rules for calls that go out. The zero table is empty.
+// OutgoingTable has the OutgoingCounts of the rules for calls that go out. The zero table is empty.
 type OutgoingTable struct {
 	mu     sync.Mutex
-	byName map[string]*OutgoingWaits
+	byName map[string]*OutgoingCounts
 }
 
 // Of returns the counts of the rules with a name.
-func (t *OutgoingTable) Of(name string) *OutgoingWaits {
+func (t *OutgoingTable) Of(name string) *OutgoingCounts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byName == nil {
-		t.byName = make(map[string]*OutgoingWaits)
+		t.byName = make(map[string]*OutgoingCounts)
 	}
 	if t.byName[name] == nil {
-		t.byName[name] = new(OutgoingWaits)
+		t.byName[name] = new(OutgoingCounts)
 	}
 	return t.byName[name]
 }
 
 // Each calls do for each name, in alphabetical order.
-func (t *OutgoingTable) Each(do func(name string, of *OutgoingWaits)) {
+func (t *OutgoingTable) Each(do func(name string, of *OutgoingCounts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
