@@ -12,47 +12,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
 
-// Charge charges n permits to all limits of the counter, whether they fit or not. It is for costs that
-// are known only afterwards, such as the tokens that a language model has used:
-//
-//	d, err := tokens.Charge(ctx, "tenant:acme", used)
-//
-// The part that does not fit becomes debt: later calls are refused until it has come back, and their
-// RetryAfter says when. The windows of FixedWindow and CalendarWindow forget debt at their end,
-// SlidingWindow forgets it when its span has passed, and a TokenBucket first refills what it owes. In
-// debt, Remaining is 0.
-//
-// The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
-// says otherwise. No limit is charged beyond that bound. If the cost exceeds one, the error is
-// [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
-//
-// Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
-// says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
-// errors are those of [Counter]. A limit by SlidingLog is a *[RuleError], and so is one of a rule with a
-// Lease and the counter's name.
-func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision, err error) {
-	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, inDebt: true}
-	if err = q.ask(ctx, &d); err != nil || q.above == 0 {
-		return d, err
-	}
-	q.named.tally.Costs().Exceed(uint64(q.above))
-	return d, fmt.Errorf("%w: %d of %d were not charged", ErrDebtExceeded, q.above, n)
-}
-
-// WithBills returns the counter with other terms for [Counter.Open] and [Counter.Charge]. The error of
-// wrong terms is returned by the methods of the Counter.
-func (c Counter) WithBills(terms BillTerms) Counter {
-	if c.handle != nil {
-		changed := *c.handle
-		changed.bills = terms.filled()
-		if err := changed.bills.wrong(changed.named.name); err != nil {
-			changed.wrong, changed.single = err, nil
-		}
-		c.handle = &changed
-	}
-	return c
-}
-
 // Open charges an estimate, like [Counter.AllowN], and opens a bill for a cost that is known only
 // afterwards:
 //
@@ -71,7 +30,7 @@ func (c Counter) WithBills(terms BillTerms) Counter {
 // Errors are those of [Counter.Charge], without the debt. Do not use a [Pacer] with the
 // same name and limit: what a bill gives back comes before turns that were handed out.
 func (c Counter) Open(ctx context.Context, subject string, estimate int) (bill *Bill, d Decision, err error) {
-	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: estimate, charge: true, opens: true}
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: estimate, charging: chargeBilled}
 	bill, err = q.open(ctx, &d)
 	if err == nil {
 		q.front.options.reportDirect(ctx, &d, func() { _ = bill.Cancel(ctx) })

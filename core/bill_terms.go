@@ -40,13 +40,16 @@ func (b BillTerms) wrong(name string) error {
 	switch {
 	case b.Expires < time.Second || b.Expires > algorithm.MaxWindow*time.Microsecond:
 		return &RuleError{Rule: name, Field: "Expires", Value: b.Expires, Why: "must be 1s to 8784h"}
-	case !(b.MaxDebt > 0 && b.MaxDebt <= 10): // also for NaN
+	case !isDebtShare(b.MaxDebt):
 		return &RuleError{Rule: name, Field: "MaxDebt", Value: b.MaxDebt, Why: "must be more than 0, and at most 10"}
 	case !(b.MaxEstimate >= 0 && b.MaxEstimate <= 1):
 		return &RuleError{Rule: name, Field: "MaxEstimate", Value: b.MaxEstimate, Why: "must be 0 to 1"}
 	}
 	return nil
 }
+
+// isDebtShare reports whether a multiple of a limit can bound its debt. NaN cannot.
+func isDebtShare(multiple float64) bool { return multiple > 0 && multiple <= 10 }
 
 // cut returns an estimate, or the largest one that the terms allow if most is the largest cost that
 // fits into the limits.
@@ -103,15 +106,15 @@ func termsOf(cost func(Request) int) *BillTerms {
 }
 
 // isEstimate reports whether Estimate returned a function.
-func isEstimate(cost func(Request) int) bool {
-	return cost != nil && reflect.ValueOf(cost).Pointer() == codeOfEstimate
+func isEstimate(cost func(Request) int) bool { return haveSameCode(cost, anEstimate) }
+
+var anEstimate = BillTerms{}.Estimate(nil)
+
+// haveSameCode reports whether one function literal made both of two functions, whatever each has
+// captured.
+func haveSameCode(a, b func(Request) int) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
-
-// codeOfEstimate is the code that all functions of Estimate have in common.
-var codeOfEstimate = reflect.ValueOf(BillTerms{}.Estimate(nil)).Pointer()
-
-// cannotBeSettled says why a limit cannot count costs that are known afterwards.
-const cannotBeSettled = "cannot be charged with what does not fit: use SlidingWindow, FixedWindow, CalendarWindow or TokenBucket"
 
 // largestCharge returns the part of a cost that counters are asked to charge: more than any of them
 // can.

@@ -72,7 +72,7 @@ func (c Counter) Resume(token string) (*Bill, error) {
 // restore restores what a bill was charged from its token. It reports whether the token can be one.
 func (b *Bill) restore(t *billToken) bool {
 	id, err := base64.RawURLEncoding.DecodeString(t.ID)
-	if err != nil || len(id) != 16 || b.subject == "" || !(t.MaxDebt > 0 && t.MaxDebt <= 10) {
+	if err != nil || len(id) != 16 || b.subject == "" || !isDebtShare(t.MaxDebt) {
 		return false
 	}
 	b.bill.Share, b.bill.Key = t.MaxDebt, b.key()

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -80,6 +81,20 @@ func (c Counter) WithOverrides() Counter {
 	return c
 }
 
+// WithBills returns the counter with other terms for [Counter.Open] and [Counter.Charge]. The error of
+// wrong terms is returned by the methods of the Counter.
+func (c Counter) WithBills(terms BillTerms) Counter {
+	if c.handle != nil {
+		changed := *c.handle
+		changed.bills = terms.filled()
+		if err := changed.bills.wrong(changed.named.name); err != nil {
+			changed.wrong, changed.single = err, nil
+		}
+		c.handle = &changed
+	}
+	return c
+}
+
 // Allow charges one permit, if there is one, and reports whether the subject may go on.
 func (c Counter) Allow(ctx context.Context, subject string) (d Decision, err error) {
 	err = c.charge(ctx, subject, 1, &d) // not AllowN, which would return a Decision once more
@@ -106,7 +121,7 @@ func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision)
 		return nil
 	}
 	var q handleCall
-	q.handle, q.own, q.subject, q.n, q.charge = c.handle, c.own, subject, n, true
+	q.handle, q.own, q.subject, q.n, q.charging = c.handle, c.own, subject, n, chargeAll
 	return q.ask(ctx, d)
 }
 
@@ -152,11 +167,38 @@ func (h *handle) chargeHere(ctx context.Context, subject string, n int, d *Decis
 // negative, the error is a *[RuleError]. A refund of the Decision gives back at most the permits
 // granted.
 func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted int, d Decision, err error) {
-	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charge: true, upTo: true}
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charging: chargeUpTo}
 	if err = q.ask(ctx, &d); err == nil && d.Allowed {
 		granted = q.n
 	}
 	return granted, d, err
+}
+
+// Charge charges n permits to all limits of the counter, whether they fit or not. It is for costs that
+// are known only afterwards, such as the tokens that a language model has used:
+//
+//	d, err := tokens.Charge(ctx, "tenant:acme", used)
+//
+// The part that does not fit becomes debt: later calls are refused until it has come back, and their
+// RetryAfter says when. The windows of FixedWindow and CalendarWindow forget debt at their end,
+// SlidingWindow forgets it when its span has passed, and a TokenBucket first refills what it owes. In
+// debt, Remaining is 0.
+//
+// The debt of a limit is at most its Max, or the Burst of a TokenBucket, unless [Counter.WithBills]
+// says otherwise. No limit is charged beyond that bound. If the cost exceeds one, the error is
+// [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
+//
+// Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
+// says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
+// errors are those of [Counter]. A limit by SlidingLog is a *[RuleError], and so is one of a rule with a
+// Lease and the counter's name.
+func (c Counter) Charge(ctx context.Context, subject string, n int) (d Decision, err error) {
+	q := handleCall{handle: c.handle, own: c.own, subject: subject, n: n, charging: chargeInDebt}
+	if err = q.ask(ctx, &d); err != nil || q.above == 0 {
+		return d, err
+	}
+	q.named.tally.Costs().Exceed(uint64(q.above))
+	return d, fmt.Errorf("%w: %d of %d were not charged", ErrDebtExceeded, q.above, n)
 }
 
 // Peek returns the Decision that Allow would return, and charges nothing. Remaining is the number

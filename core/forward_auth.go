@@ -2,7 +2,6 @@ package core
 
 import (
 	"net/http"
-	"reflect"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/authrequest"
@@ -22,8 +21,11 @@ import (
 //
 // The route is not known, so a rule needs a Name or Paths. The router behind the proxy is not known
 // either, so paths match in any case, with or without a slash at their end. Exceptions match only as
-// they are spelled. The length of the body is not known, and nobody settles the call, so a rule with
-// [CostBySize] or [BillTerms.Estimate] is a *[RuleError], here and in a later [RuleSet.Replace]. It is another one if there are no TrustedProxies.
+// they are spelled.
+//
+// The error is a *[RuleError] if there are no TrustedProxies, or if a rule has [CostBySize] or
+// [BillTerms.Estimate], here and in a later [RuleSet.Replace]: the length of the body is not known, and
+// nobody settles the call.
 func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err error) {
 	g := c.madeGuard()
 	switch {
@@ -82,11 +84,3 @@ func (a *attachment) checkForwardAuth(rules []*boundRule) (wrong []*RuleError) {
 	}
 	return wrong
 }
-
-// isBySize reports whether CostBySize returned a function.
-func isBySize(cost func(Request) int) bool {
-	return cost != nil && reflect.ValueOf(cost).Pointer() == codeOfCostBySize
-}
-
-// codeOfCostBySize is the code that all functions of CostBySize have in common.
-var codeOfCostBySize = reflect.ValueOf(CostBySize(1)).Pointer()

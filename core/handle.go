@@ -136,21 +136,29 @@ func (h *handle) withOverrides() *handle {
 // handleCall is one call of a handle.
 type handleCall struct {
 	*handle
-	own     *preparedLimit // in place of the handle's first limit, or nil
-	subject string
-	note    string // of a Log
-	n       int
-	charge  bool
-	upTo    bool // charge as much of n as fits
-	opens   bool // open a bill
-	inDebt  bool // charge n whether it fits or not
-	above   int  // inDebt: how much was not charged to some limit, because it exceeds the bound of the debt
+	own      *preparedLimit // in place of the handle's first limit, or nil
+	subject  string
+	note     string // of a Log
+	n        int
+	charging chargeMode
+	above    int // chargeInDebt: how much was not charged to some limit, because it exceeds the bound of the debt
 }
+
+// chargeMode is what a call of a handle charges.
+type chargeMode uint8
+
+const (
+	chargeNothing chargeMode = iota // it only looks
+	chargeAll                       // n, or nothing
+	chargeUpTo                      // as much of n as fits
+	chargeInDebt                    // n, whether it fits or not
+	chargeBilled                    // n, or nothing; then it opens a bill
+)
 
 // ask decides the call, writes the decision into d, the zero Decision, and reports it.
 func (q *handleCall) ask(ctx context.Context, d *Decision) error {
 	err := q.askQuietly(ctx, d)
-	if err == nil && q.charge && q.front.options.OnDecision != nil {
+	if err == nil && q.charging != chargeNothing && q.front.options.OnDecision != nil {
 		q.front.options.reportDirect(ctx, d, nil)
 	}
 	return err
@@ -185,7 +193,7 @@ func (q *handleCall) check(ctx context.Context) error {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
 		}
 	}
-	if q.inDebt || q.opens {
+	if q.charging == chargeInDebt || q.charging == chargeBilled {
 		if err := q.checkDebt(); err != nil {
 			return err
 		}
@@ -199,14 +207,11 @@ func (q *handleCall) checkDebt() error {
 	for i := range q.limits {
 		limit := q.limit(i)
 		if limit.limit != Unlimited && !limit.compiled.CanBeInDebt() {
-			return &RuleError{
-				Rule: q.named.name, Field: "Limit", Value: limit.limit,
-				Why: cannotBeSettled,
-			}
+			return &RuleError{Rule: q.named.name, Field: "Limit", Value: limit.limit, Why: notSettleable}
 		}
 		if q.front.registry.names.Leases(q.named.name, limit.limit) {
 			return &RuleError{
-				Rule: q.named.name, Field: "Lease", Code: "lease_and_estimate", Value: limit.limit,
+				Rule: q.named.name, Field: "Lease", Code: codeLeaseAndEstimate, Value: limit.limit,
 				Why: "must not be set in a rule of this name and limit: leased permits would be used while the counter is in debt",
 			}
 		}

@@ -45,26 +45,26 @@ func (p *directPool) close(c *directCall) {
 
 // process decides a call that check found right.
 func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) error {
-	if q.upTo && !q.hasOverrides() && !q.unlimited() {
+	if q.charging == chargeUpTo && !q.hasOverrides() && !q.unlimited() {
 		q.n = int(min(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
 	}
 	c.add(q, false)
 	fits := true
 	switch {
-	case q.upTo && q.n > 0 && c.Len() > 0:
+	case q.charging == chargeUpTo && q.n > 0 && c.Len() > 0:
 		q.n = int(c.DecideUpTo(ctx))
-	case q.inDebt:
-		c.chargeInDebt(ctx, q)
-	case q.charge:
-		fits = c.Decide(ctx)
-	default:
+	case q.charging == chargeInDebt:
+		c.decideInDebt(ctx, q)
+	case q.charging == chargeNothing:
 		fits = c.Ask(ctx)
+	default:
+		fits = c.Decide(ctx)
 	}
 	return c.answer(d, q, fits)
 }
 
-// chargeInDebt charges the counters of a call whether its cost fits or not.
-func (c *directCall) chargeInDebt(ctx context.Context, q *handleCall) {
+// decideInDebt charges the counters of a call whether its cost fits or not.
+func (c *directCall) decideInDebt(ctx context.Context, q *handleCall) {
 	q.above = int(c.Charge(ctx, q.bills.MaxDebt))
 	if q.above > 0 {
 		q.above += q.n - int(c.rules[0].counted.Cost)
@@ -80,18 +80,18 @@ func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.D
 // add adds the counters of the handle.
 func (c *directCall) add(q *handleCall, reserves bool) {
 	c.policy, c.subjects = q.policy, append(c.subjects, q.subject...)
-	cost := min(int64(q.n), algorithm.LargestCost-1)
-	if q.inDebt {
+	inDebt, cost := q.charging == chargeInDebt, min(int64(q.n), algorithm.LargestCost-1)
+	if inDebt {
 		cost = largestCharge(q.n)
 	}
 	c.rules = append(c.rules, appliedRule{named: q.named, own: q.countedAt(0), counted: engine.Applied{
-		Rule: &q.handle.counted, Subject: c.subjects, Cost: cost, Note: q.note, Reserves: reserves, InDebt: q.inDebt,
+		Rule: &q.handle.counted, Subject: c.subjects, Cost: cost, Note: q.note, Reserves: reserves, InDebt: inDebt,
 	}})
 	a := &c.rules[0]
 	if !q.unlimited() {
 		a.counted.Own = &a.own.counted
 	}
-	c.LookOnly(!q.charge)
+	c.LookOnly(q.charging == chargeNothing)
 	c.Add(&a.counted)
 }
 
@@ -110,13 +110,13 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 	}
 	if c.Len() == 0 {
 		q.fillUnlimited(d)
-		if q.charge {
+		if q.charging != chargeNothing {
 			q.named.tally.Count(string(d.Reason), string(d.Source), tally.Bound, &c.place)
 		}
 		return nil
 	}
 	at := c.Binding()
-	if q.charge {
+	if q.charging != chargeNothing {
 		c.Notice(at)
 	}
 	c.fillDecision(d, at, q.subject)

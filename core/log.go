@@ -46,7 +46,7 @@ func (l Log) Allow(ctx context.Context, subject, note string) (Decision, error) 
 
 // AllowN is like Allow for n permits, all or none.
 func (l Log) AllowN(ctx context.Context, subject string, n int, note string) (d Decision, err error) {
-	q := handleCall{handle: l.handle, subject: subject, n: n, charge: true, note: algorithm.CutNote(note)}
+	q := handleCall{handle: l.handle, subject: subject, n: n, charging: chargeAll, note: algorithm.CutNote(note)}
 	err = q.ask(ctx, &d)
 	return d, err
 }

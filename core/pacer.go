@@ -114,7 +114,7 @@ func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err err
 }
 
 func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
-	q := handleCall{handle: p.handle, subject: subject, n: n, charge: true}
+	q := handleCall{handle: p.handle, subject: subject, n: n, charging: chargeAll}
 	if err = q.reserve(ctx, &d, patience); err == nil {
 		q.front.options.reportDirect(ctx, &d, func() { q.refundTurn(d) })
 	}

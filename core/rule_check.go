@@ -173,12 +173,12 @@ func (c *ruleCheck) checkEstimate() {
 		return
 	}
 	if c.Lease > 0 {
-		c.add("Lease", "lease_and_estimate", c.Lease, "cannot be set for calls that are settled: leased permits would be used while the counter is in debt")
+		c.add("Lease", codeLeaseAndEstimate, c.Lease, "cannot be set for calls that are settled: leased permits would be used while the counter is in debt")
 	}
-	if field, limit := c.firstLimit(cannotBeBilled); field != "" {
-		c.add(field, "estimate_algorithm", limit, cannotBeSettled)
+	if field, limit := c.firstLimit(cannotBeSettled); field != "" {
+		c.add(field, codeNotSettleable, limit, notSettleable)
 	} else if own := c.limit(); own.Algorithm.properties().Slots {
-		c.add("Limit", "estimate_algorithm", own, cannotBeSettled)
+		c.add("Limit", codeNotSettleable, own, notSettleable)
 	}
 }
 

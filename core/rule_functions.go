@@ -80,8 +80,8 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	if wrong := a.rule.wrongPolicy(limit, &prepared.compiled); wrong != nil {
 		return nil, wrong[0]
 	}
-	if a.rule.terms != nil && cannotBeBilled(limit.Algorithm.properties()) {
-		return nil, a.rule.wrong("LimitFor", "estimate_algorithm", limit, cannotBeSettled)
+	if a.rule.terms != nil && cannotBeSettled(limit.Algorithm.properties()) {
+		return nil, a.rule.wrong("LimitFor", codeNotSettleable, limit, notSettleable)
 	}
 	return a.named.addComputed(prepared), nil
 }
@@ -108,6 +108,11 @@ func CostBySize(unit int64) func(Request) int {
 		return int(max(1, min((size-1)/unit+1, largeSize)))
 	}
 }
+
+// isBySize reports whether CostBySize returned a function.
+func isBySize(cost func(Request) int) bool { return haveSameCode(cost, aCostBySize) }
+
+var aCostBySize = CostBySize(1)
 
 // The costs that CostBySize computes for a body of unknown length, and for one of so many units that
 // it never fits, though on 32 bits a limit may be as large.

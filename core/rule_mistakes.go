@@ -54,9 +54,9 @@ func keepsNotes(p *algorithm.Properties) bool { return p.Notes }
 
 func leases(p *algorithm.Properties) bool { return p.Leases }
 
-// cannotBeBilled reports whether costs that are known afterwards cannot be counted. Slots are beside
-// those that can.
-func cannotBeBilled(p *algorithm.Properties) bool { return !p.Debts && !p.Slots }
+// cannotBeSettled reports whether costs that are known afterwards cannot be counted. Slots are beside
+// limits that can count them.
+func cannotBeSettled(p *algorithm.Properties) bool { return !p.Debts && !p.Slots }
 
 func hasSlots(p *algorithm.Properties) bool { return p.Slots }
 
@@ -81,6 +81,15 @@ const (
 	codeSameCounter = "same_counter"
 	sameCounter     = "has the span and the algorithm of another limit beside it, and so its counter"
 )
+
+// codeNotSettleable and notSettleable say why a limit cannot count costs that are known afterwards.
+const (
+	codeNotSettleable = "estimate_algorithm"
+	notSettleable     = "cannot be charged with what does not fit: use SlidingWindow, FixedWindow, CalendarWindow or TokenBucket"
+)
+
+// codeLeaseAndEstimate is for limits with a Lease that are to count costs known afterwards.
+const codeLeaseAndEstimate = "lease_and_estimate"
 
 // wrongPolicy returns what is wrong with OnStoreError for a limit.
 func (r *Rule) wrongPolicy(limit Limit, compiled *algorithm.Limit) []*RuleError {

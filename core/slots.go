@@ -77,7 +77,7 @@ func (s Slots) WithOverrides() Slots {
 // could not give the slot back, that is tried again in the background.
 func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Decision, err error) {
 	release = func() {}
-	q := handleCall{handle: s.handle, own: s.own, subject: subject, n: 1, charge: true}
+	q := handleCall{handle: s.handle, own: s.own, subject: subject, n: 1, charging: chargeAll}
 	if q.handle == nil {
 		return release, d, errZeroHandle
 	}
