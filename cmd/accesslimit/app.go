@@ -25,7 +25,7 @@ func newApp() *cli.Command {
 		},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError, c.ShellComplete, c.HideHelpCommand = wrongUsage, completeFlags, true
+		c.OnUsageError, c.ShellComplete, c.HideHelpCommand, c.Before = wrongUsage, completeFlags, true, refuseExtra
 	}
 	app.OnUsageError = wrongUsage
 	return app

@@ -40,11 +40,14 @@ func usage(c *cli.Command, format string, args ...any) error {
 	return &usageError{c.FullName(), fmt.Sprintf(format, args...)}
 }
 
-var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag -([a-z]+): `)
+var invalidValue = regexp.MustCompile(`(?s)^invalid value "(.*)" for flag -([a-z]+): (.*)`)
 
 // wrongUsage implements cli.OnUsageErrorFunc. It says which flag was probably meant, or what a flag takes.
 func wrongUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
 	if invalid := invalidValue.FindStringSubmatch(err.Error()); invalid != nil {
+		if strings.HasPrefix(invalid[3], "can't duplicate") { // in the words of the parser
+			return usage(c, "-%s is there twice", invalid[2])
+		}
 		return usage(c, "\"%s\" is no value for -%s: write -%[2]s%s", invalid[1], invalid[2], placeholder(c, invalid[2]))
 	}
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
@@ -56,6 +59,16 @@ func wrongUsage(_ context.Context, c *cli.Command, err error, _ bool) error {
 		meant = fmt.Sprintf(" (did you mean -%s?)", like)
 	}
 	return usage(c, "there is no flag -%s%s", name, meant)
+}
+
+// refuseExtra implements cli.BeforeFunc. It returns an error about an argument that a command would
+// ignore. Commands that require arguments count them themselves.
+func refuseExtra(ctx context.Context, c *cli.Command) (context.Context, error) {
+	most, ok := map[string]int{"": 0, "[RULE]": 1}[c.ArgsUsage]
+	if ok && c.Args().Len() > most {
+		return ctx, usage(c, "%q is one argument too many", c.Args().Get(most))
+	}
+	return ctx, nil
 }
 
 // placeholder returns what stands for the value of a flag in its help, behind a space, or "" if it takes none.
@@ -72,6 +85,7 @@ func placeholder(c *cli.Command, flag string) string {
 // report prints an error, and returns the status to exit with.
 func report(to io.Writer, err error) int {
 	var wrong *usageError
+	var refused *core.RuleError
 	var failed *core.StoreError
 	switch {
 	case err == nil:
@@ -86,6 +100,9 @@ func report(to io.Writer, err error) int {
 	case errors.As(err, &failed), errors.Is(err, context.DeadlineExceeded):
 		fmt.Fprintf(to, "accesslimit: %s\n%s\n", strings.TrimPrefix(err.Error(), "core: "), adviceOn(err))
 		return exitNoAnswer
+	case errors.As(err, &refused) && refused.Rule == "": // the value of a flag
+		fmt.Fprintf(to, "accesslimit: %s\n", why(err))
+		return exitUsage
 	default:
 		fmt.Fprintf(to, "accesslimit: %s\n", why(err))
 		return exitFound
@@ -99,7 +116,7 @@ func why(err error) string {
 		return err.Error()
 	}
 	if wrong.Rule == "" {
-		return fmt.Sprintf("%s %v %s", strings.ToLower(wrong.Field), wrong.Value, wrong.Why)
+		return fmt.Sprintf("%s %v %s", strings.TrimPrefix(strings.ToLower(wrong.Field), "options."), wrong.Value, wrong.Why)
 	}
 	return fmt.Sprintf("rule %q: %s %s", wrong.Rule, strings.ToLower(wrong.Field), wrong.Why)
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/accesslimit/accesslimit/core/rulefile"
@@ -51,13 +50,12 @@ func documentFlags(flags ...cli.Flag) []cli.Flag {
 
 // withDocument calls do for the document that the flags name.
 func withDocument(c *cli.Command, do func(*rulefile.Document) error) error {
-	var client redis.UniversalClient
 	client, err := connect(c)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	document, err := rulefile.NewDocument(client, documentOf(c))
+	document, err := newDocument(c, client)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,11 @@ func connect(c *cli.Command) (redis.UniversalClient, error) {
 	case text == "":
 		return nil, usage(c, "which Redis? Set $REDIS_URL, such as redis://localhost:6379, or name a file with the URL: -redis FILE")
 	}
-	return newClient(text, c.Duration("timeout"))
+	timeout := c.Duration("timeout")
+	if timeout < time.Millisecond || timeout > time.Minute {
+		return nil, usage(c, "-timeout %v: write a time from 1ms to 1m", timeout)
+	}
+	return newClient(text, timeout)
 }
 
 // adviceOn returns what to do about an error of Redis.

@@ -57,16 +57,24 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return replayFailure(err)
 	}
-	if name := c.String("svg"); name != "" {
-		title := "Calls by " + strings.Join(names(c.String("rules")), ", ")
-		if err := os.WriteFile(name, []byte(report.Chart.SVG(title)), 0o644); err != nil {
-			return err
-		}
-	}
-	return show(c, report, func() error {
+	err = show(c, report, func() error {
 		_, err := io.WriteString(c.Root().Writer, report.String()+uncounted)
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	return drawReplay(c, report) // at the end, so that a wrong name does not cost the report
+}
+
+// drawReplay writes the chart, if it is wanted.
+func drawReplay(c *cli.Command, report *replay.Report) error {
+	name := c.String("svg")
+	if name == "" {
+		return nil
+	}
+	title := "Calls by " + strings.Join(names(c.String("rules")), ", ")
+	return os.WriteFile(name, []byte(report.Chart.SVG(title)), 0o644)
 }
 
 // replayUntil replays logs until the context ends. Standard input may not notice that it has.
@@ -142,15 +150,20 @@ func uncountedNote(unknown []rulefile.FunctionUse) (note string) {
 // replayReading sets the options on how logs are read, and what is wanted.
 func replayReading(c *cli.Command, o *replay.Options) (err error) {
 	o.Format, o.Suggest, o.AllowBadLines = c.String("format"), c.Float("suggest"), c.Bool("lax")
-	if c.IsSet("suggest") && (o.Suggest <= 0 || o.Suggest > 100) {
+	if c.IsSet("suggest") && !(o.Suggest > 0 && o.Suggest <= 100) { // also if it is no number
 		return usage(c, "-suggest %v: write a percentage, such as 99.9", o.Suggest)
 	}
 	if o.Zone, err = time.LoadLocation(c.String("zone")); err != nil {
 		return usage(c, "-zone: %v", err)
 	}
-	o.ClientIP = core.ClientIP{TrustedProxies: names(c.String("trust"))}
+	o.ClientIP = trusted(c)
 	o.Fields, err = replayFields(c)
 	return err
+}
+
+// trusted returns from which proxies the log has the addresses of callers.
+func trusted(c *cli.Command) core.ClientIP {
+	return core.ClientIP{TrustedProxies: names(c.String("trust"))}
 }
 
 // replayFields returns from where fields are read.
@@ -168,7 +181,13 @@ func replayFields(c *cli.Command) (map[string]string, error) {
 
 // replayGuards returns the rules as the flags attach them: by default, all of them together to all calls.
 func replayGuards(c *cli.Command, functions rulefile.Functions, paths []string) (guards []replay.Guard, err error) {
-	limiter, err := core.New(offline())
+	options := offline()
+	options.ClientIP = trusted(c)
+	limiter, err := core.New(options)
+	var wrong *core.RuleError
+	if errors.As(err, &wrong) {
+		return nil, usage(c, "-trust %v: %s", wrong.Value, wrong.Why)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -121,11 +121,20 @@ func (s *session) attach(ctx context.Context, functions func([]rulefile.Function
 
 // document returns the present version of the document with the rules.
 func (s *session) document(ctx context.Context) (rulefile.Version, error) {
-	document, err := rulefile.NewDocument(s.client, documentOf(s.c))
+	document, err := newDocument(s.c, s.client)
 	if err != nil {
 		return rulefile.Version{}, err
 	}
 	return document.Read(ctx)
+}
+
+// newDocument returns the document that the flags name, in a Redis.
+func newDocument(c *cli.Command, client redis.UniversalClient) (*rulefile.Document, error) {
+	document, err := rulefile.NewDocument(client, documentOf(c))
+	if err != nil {
+		return nil, err
+	}
+	return document.WithTimeout(c.Duration("timeout"))
 }
 
 // documentOf returns the prefix of the document.

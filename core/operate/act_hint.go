@@ -2,6 +2,7 @@ package operate
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -23,7 +24,7 @@ func (o *Operator) ActHint(rule, subject string) string {
 		if !slices.Contains(r.Names, rule) {
 			continue
 		}
-		if r.counts(rule, subject) {
+		if r.counts(rule, subject, o.isAddress(subject)) {
 			return ""
 		}
 		counts = append(counts, r.CountsBy)
@@ -50,14 +51,17 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// counts reports whether the rule can count by a subject, as far as its key tells.
-func (r *AttachedRule) counts(name, subject string) bool {
+// counts reports whether the rule can count by a subject, as far as its key tells. isAddress reports
+// whether the subject is that of an address.
+func (r *AttachedRule) counts(name, subject string, isAddress bool) bool {
 	word, of, _ := strings.Cut(r.CountsBy, ":")
 	begins := func(prefix string) bool {
-		return strings.HasPrefix(subject, prefix) || strings.HasPrefix(subject, "ip:") && !r.Rule.NeedLogin
+		return strings.HasPrefix(subject, prefix) || isAddress && !r.Rule.NeedLogin
 	}
 	switch word {
-	case "ip", "user", "host", "value":
+	case "ip":
+		return isAddress
+	case "user", "host", "value":
 		return begins(word + ":")
 	case "header":
 		return begins("header:" + strings.ToLower(of) + ":")
@@ -68,4 +72,15 @@ func (r *AttachedRule) counts(name, subject string) bool {
 	default:
 		return !strings.HasPrefix(word, "[") || strings.Contains(subject, "|")
 	}
+}
+
+// isAddress reports whether a rule by IP can count by a subject: an address, a network of IPv6, or what
+// stands for calls without an address. Services may have another Options.ClientIP.IPv6Prefix.
+func (o *Operator) isAddress(subject string) bool {
+	text := strings.TrimPrefix(subject, "ip:")
+	if network, err := netip.ParsePrefix(text); err == nil {
+		return network.Addr().Is6() && subject == "ip:"+network.Masked().String()
+	}
+	addr, _ := netip.ParseAddr(text) // the zero Addr is that of calls without one
+	return subject == o.parts.ClientIPs.Subject(addr)
 }

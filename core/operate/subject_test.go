@@ -69,6 +69,12 @@ func TestActHint(t *testing.T) {
 		{"mine", "ip:203.0.113.7", `Rule "mine" counts by user, so it never meets the subject "ip:203.0.113.7".`},
 		{"all", "user:alice", `Rule "all" counts by global, so it never meets the subject "user:alice".`},
 		{"api", "alice", bare},
+		{"login", "ip:2001:db8::/64", ""}, {"login", "ip:2001:db8::/56", ""}, {"login", "ip:unknown", ""},
+		{"login", "ip:203.0.113.999", `Rule "login" counts by ip, so it never meets the subject "ip:203.0.113.999".`},
+		{"login", "ip:203.0.113.0/24", `Rule "login" counts by ip, so it never meets the subject "ip:203.0.113.0/24".`},
+		{"login", "ip:", `Rule "login" counts by ip, so it never meets the subject "ip:".`},
+		{"login", "ip:2001:db8::1", "Rules by IP count this address as ip:2001:db8::/64."},
+		{"api", "ip:2001:DB8::/64", `Rule "api" counts by user, so it never meets the subject "ip:2001:DB8::/64".`},
 	} {
 		if got := ops.ActHint(test.rule, test.subject); got != test.want {
 			t.Errorf("%s, %s: %q", test.rule, test.subject, got)

@@ -57,7 +57,7 @@ func (o *Options) check() error {
 	if len(o.Guards) == 0 {
 		return errors.New("there are no rules")
 	}
-	if o.Suggest < 0 || o.Suggest > 100 {
+	if !(o.Suggest >= 0 && o.Suggest <= 100) { // also if it is no number
 		return fmt.Errorf("suggest is %v: it is a percentage of subjects, such as 99.9", o.Suggest)
 	}
 	for _, g := range o.Guards {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,7 @@ func TestWrongOptions(t *testing.T) {
 		{t.Context(), replay.Options{Guards: []replay.Guard{{Rules: []core.Rule{{Limit: core.PerHour(1)}}}}}, "has no Name"},
 		{t.Context(), replay.Options{Guards: []replay.Guard{{Rules: right[0].Rules, Paths: []string{"["}}}}, "a guard's Paths"},
 		{t.Context(), replay.Options{Guards: right, Suggest: 101}, "suggest is 101"},
+		{t.Context(), replay.Options{Guards: right, Suggest: math.NaN()}, "suggest is NaN"},
 		{t.Context(), replay.Options{Guards: right, Format: "apache"}, `no format "apache"`},
 		{t.Context(), replay.Options{Guards: right, ClientIP: core.ClientIP{TrustedProxies: []string{"x"}}}, "TrustedProxies"},
 		{ended, replay.Options{Guards: right, Format: form}, "context canceled"},

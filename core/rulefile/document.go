@@ -22,6 +22,7 @@ import (
 // publishes a new version of it. Processes that called [Follow] use each version within about a
 // second. Make one with [NewDocument]. It is safe for concurrent use.
 type Document struct {
+	client redis.UniversalClient
 	store  *fleetrules.Store
 	prefix string
 	period time.Duration // between two looks at the version, on average
@@ -31,8 +32,8 @@ type Document struct {
 }
 
 const (
-	// documentTimeout bounds each command. It is longer than that of a call, because a document has
-	// up to a megabyte, and no call waits for it.
+	// documentTimeout bounds each command unless WithTimeout does. It is longer than that of a call,
+	// because a document has up to a megabyte, and no call waits for it.
 	documentTimeout = 2 * time.Second
 	documentPeriod  = time.Second
 )
@@ -41,7 +42,7 @@ const (
 // empty, as in [core.Options]. It may differ from the prefix of the counters. [Document.Write]
 // writes into the audit of this prefix. The client may be one of a single server, Sentinel, Cluster
 // or Ring, and is not closed. NewDocument does not connect. Each later command takes at most two
-// seconds. The error is a *[core.RuleError].
+// seconds, unless [Document.WithTimeout] says otherwise. The error is a *[core.RuleError].
 func NewDocument(rdb redis.UniversalClient, prefix string) (*Document, error) {
 	if prefix == "" {
 		prefix = rediskey.DefaultPrefix
@@ -52,7 +53,20 @@ func NewDocument(rdb redis.UniversalClient, prefix string) (*Document, error) {
 	if !rediskey.IsPrefix(prefix) {
 		return nil, &core.RuleError{Field: "prefix", Value: prefix, Why: "must be at most 40 letters, digits and -._~:/@"}
 	}
-	return &Document{store: fleetrules.NewStore(rdb, prefix, documentTimeout), prefix: prefix, period: documentPeriod}, nil
+	return newDocumentOf(rdb, prefix, documentTimeout), nil
+}
+
+func newDocumentOf(client redis.UniversalClient, prefix string, timeout time.Duration) *Document {
+	return &Document{client: client, store: fleetrules.NewStore(client, prefix, timeout), prefix: prefix, period: documentPeriod}
+}
+
+// WithTimeout returns the same document, each of whose commands takes at most this time: 1 ms to 1
+// minute. The error is a *[core.RuleError].
+func (d *Document) WithTimeout(timeout time.Duration) (*Document, error) {
+	if timeout < time.Millisecond || timeout > time.Minute {
+		return nil, &core.RuleError{Field: "timeout", Value: timeout, Why: "must be 1 ms to 1 minute"}
+	}
+	return newDocumentOf(d.client, d.prefix, timeout), nil
 }
 
 // Version is one version of a [Document].

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -225,6 +226,30 @@ func TestDocumentWithoutRights(t *testing.T) {
 	for right, err := range map[string]error{"+getrange": readErr, "+set +time": writeErr} {
 		if want := right + " for the key " + d.store.Key(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want one with %q", err, want)
+		}
+	}
+}
+
+// The time that a document waits for Redis can be chosen.
+func TestTimeoutOfADocument(t *testing.T) {
+	server := redistest.Start(t)
+	d := must(NewDocument(server.Client(t), "canary"))
+	hurried := must(d.WithTimeout(50 * time.Millisecond))
+	server.Stop()
+	for _, read := range []func() error{
+		func() error { _, err := hurried.Read(background); return err },
+		func() error { _, err := hurried.History(background); return err },
+		func() error { _, err := hurried.Write(background, limitText("1/s"), Version{}); return err },
+	} {
+		var failed *core.StoreError
+		if err := read(); !errors.As(err, &failed) || !strings.Contains(err.Error(), "within 50ms") || hurried.prefix != "canary" {
+			t.Errorf("the document %q: %v", hurried.prefix, err)
+		}
+	}
+	for _, wrong := range []time.Duration{-1, 0, time.Millisecond - 1, time.Minute + 1} {
+		var refused *core.RuleError
+		if _, err := d.WithTimeout(wrong); !errors.As(err, &refused) || refused.Field != "timeout" {
+			t.Errorf("%v: %v", wrong, err)
 		}
 	}
 }

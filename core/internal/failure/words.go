@@ -56,6 +56,7 @@ var causes = []cause{
 	{words{"MISCONF"}, Refused, inScript, "Redis cannot save to its disk: see its log; or set stop-writes-on-bgsave-error no"},
 	// Redis 6.2 says this to scripts that read the time before they write.
 	{words{"Write commands not allowed after non deterministic commands"}, Refused, inScript, "set lua-replicate-commands yes in Redis's configuration, or run a newer Redis"},
+	{words{"unknown command 'sentinel'", "unknown command `sentinel`"}, Refused, 0, "this is no Sentinel: name one in SentinelAddrs, or make Options.Redis with redis.NewClient"},
 	{words{"unknown command"}, Refused, 0, "this server has no scripts: EVAL and EVALSHA are required"},
 	{words{TooOld}, Refused, inScript, "run a newer Redis, or Valkey"},
 	{words{"DB index is out of range"}, Refused, 0, "set DB in the Redis client's options to one that Redis has"},
