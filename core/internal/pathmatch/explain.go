@@ -10,10 +10,13 @@ import (
 )
 
 // kinds are the names of the readings, in the order of spellings.
-var kinds = [...]string{"route", "path", "decoded path", "cleaned path", "path without parameters", "path with slashes", "path with slashes, without parameters"}
+var kinds = [...]string{"route", "path", "decoded path", "cleaned path", "path without parameters", "path with slashes", "path with slashes, without parameters", "path behind a host"}
 
 // cleanedKinds is the first of the readings of paths with a semicolon or a backslash.
 const cleanedKinds = 4
+
+// hostKind is the reading of a path that begins with two slashes.
+const hostKind = 7
 
 // reading is one reading of a path.
 type reading struct{ kind, text, folded string }

@@ -23,7 +23,8 @@ const forms = Unsure
 // Readings holds the ways in which a router, or a server behind it, could read the path of one
 // call: the pattern of the matched route, the path that the framework routes, that path decoded,
 // and decoded and cleaned. Further readings are cleaned by servers that end a segment at a
-// semicolon, treat a backslash as a slash, or both. The zero value is empty.
+// semicolon, treat a backslash as a slash, or both, and by those that resolve a path as browsers
+// resolve a link, where a host stands behind two slashes. The zero value is empty.
 type Readings struct {
 	texts []string
 	exact []string // the texts that are not folded, if the router may distinguish them
@@ -63,6 +64,9 @@ func spellings(route, routed string) [len(kinds)]string {
 		decoded = routed
 	}
 	all := [len(kinds)]string{route, routed, decoded, path.Clean(rooted(decoded))}
+	if hasHost(decoded) {
+		all[hostKind] = path.Clean(withoutHost(decoded))
+	}
 	if strings.ContainsAny(decoded, `;\`) {
 		slashed := strings.ReplaceAll(decoded, `\`, "/")
 		for i, text := range [...]string{withoutParameters(decoded), slashed, withoutParameters(slashed)} {
@@ -70,6 +74,19 @@ func spellings(route, routed string) [len(kinds)]string {
 		}
 	}
 	return all
+}
+
+// hasHost reports whether a path begins with a host, as withoutHost finds it.
+func hasHost(text string) bool {
+	return len(text) > 1 && (text[0] == '/' || text[0] == '\\') && (text[1] == '/' || text[1] == '\\')
+}
+
+// withoutHost returns what new URL(path, base) of JavaScript takes for the path (WHATWG URL Standard,
+// section 4.4): /login of //host/login, and of /\\host\login.
+func withoutHost(text string) string {
+	text = strings.TrimLeft(strings.ReplaceAll(text, `\`, "/"), "/")
+	_, rest, _ := strings.Cut(text, "/")
+	return rooted(rest)
 }
 
 // withoutParameters returns a path whose segments are cut at their first semicolon. RFC 3986
