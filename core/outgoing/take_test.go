@@ -167,13 +167,13 @@ func sendInTurn(turns *outgoing.Turns, inFlight chan struct{}, calls int) error 
 
 // The order of turns is that in which Redis receives the calls, whatever process they are from.
 func TestTurnsComeInOrderOverProcesses(t *testing.T) {
-	server, limit := redistest.Start(t), core.PerSecond(10).Bucket(1)
+	server, limit := redistest.Start(t), core.PerSecond(1).Bucket(1) // far enough apart that no goroutine overtakes another
 	var processes []*outgoing.Turns
 	for range 2 {
 		processes = append(processes, newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{Limit: limit}))
 	}
 	watch := newLimiter(t, core.Options{Redis: server.Client(t)}).MustPacer("api", limit)
-	order := make(chan int, 6)
+	order := make(chan int, 4)
 	call(t, processes[0], alice, outgoing.Answer{})
 	for i := range cap(order) {
 		before := resetAfter(t, watch)

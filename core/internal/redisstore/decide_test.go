@@ -49,7 +49,7 @@ func (d deployment) lostReply(t *testing.T) {
 	for _, f := range faults {
 		p := startProxy(t)
 		// The client's reads give up early, so that there is time left to try again.
-		s := newStore(t, d.connect(t, options{dial: p.dial, readTimeout: timeout / 4}), timeout)
+		s := newStore(t, d.connect(t, options{dial: p.dial, readTimeout: timeout * 3 / 4}), timeout)
 		c := counter(f.name+t.Name(), daily(t, 100))
 		s.mustTake(t, c)
 		p.fault.Store(f)
