@@ -176,3 +176,26 @@ func TestEstimatesOfChecksInsideOfAMiddleware(t *testing.T) {
 		wantLeft(t, limiter, name, me, hour, left)
 	}
 }
+
+// A rule with a Lease and one whose cost is known afterwards do not share a name, in either order: leased
+// permits would be used while the counter is in debt.
+func TestNoLeaseBesideAnEstimate(t *testing.T) {
+	hour := core.PerHour(10)
+	leased, settled, plain := core.Rule{Name: "n", Limit: hour, Lease: 2}, estimating("n", hour, 2), core.Rule{Name: "n", Limit: hour}
+	for _, rules := range [][]core.Rule{{leased, settled}, {settled, leased}, {plain, leased, settled}, {settled, plain, leased}} {
+		limiter, last := newLimiter(t, core.Options{}), len(rules)-1
+		for _, rule := range rules[:last] {
+			attach(t, limiter, rule)
+		}
+		_, err := limiter.Guard(rules[last])
+		wantRuleError(t, err, "n", "Name", "n")
+		if err == nil || !strings.Contains(err.Error(), "in debt") {
+			t.Errorf("the error does not say why: %v", err)
+		}
+		_, err = newLimiter(t, core.Options{}).Guard(rules...)
+		wantRuleError(t, err, "n", "Name", "n")
+	}
+	dry := leased
+	dry.Mode = core.DryRun // has counters of its own
+	newGuard(t, newLimiter(t, core.Options{}), settled, dry)
+}

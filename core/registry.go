@@ -136,7 +136,7 @@ func claimsOf(rules []*boundRule) (claims []rulenames.Claim[Limit]) {
 func (b *boundRule) claim() rulenames.Claim[Limit] {
 	c := rulenames.Claim[Limit]{
 		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Mode: engine.Mode(b.Mode), Bans: b.ban != nil, BanAfter: b.Ban.After, Outgoing: b.outgoing,
-		Leases: b.Lease > 0,
+		Leases: b.Lease > 0, Settles: b.terms != nil,
 	}
 	if b.Name == "" || b.Mode == DryRun {
 		c.Name = b.fixed.limits[0].counted.KeyTail

@@ -19,6 +19,9 @@ func (c *Conflict[L]) Why(here string) string {
 	case c.Taken.Mode != c.Own.Mode:
 		taken, own = softText(c.Taken.Mode), softText(c.Own.Mode)
 		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
+	case slices.Equal(c.Taken.Limits, c.Own.Limits) && c.Taken.leasesBeside(&c.Own):
+		taken, own = leasesText(c.Taken.Leases), leasesText(c.Own.Leases)
+		why = "leased permits would be used while the counter is in debt"
 	case slices.Equal(c.Taken.Limits, c.Own.Limits):
 		taken, own = overridesText(c.Taken.Overrides), overridesText(c.Own.Overrides)
 		why = "rules of one name share their overrides"
@@ -39,6 +42,13 @@ func softText(mode engine.Mode) string {
 		return "a soft rule"
 	}
 	return "a rule that refuses calls"
+}
+
+func leasesText(leases bool) string {
+	if leases {
+		return "a rule with a lease"
+	}
+	return "a rule whose cost is known afterwards"
 }
 
 func overridesText(overrides bool) string {

@@ -49,7 +49,7 @@ type Owner struct {
 }
 
 // Claim is what a name stands for in the rules of one owner. All rules with a name have the same
-// Limits, Overrides and Mode.
+// Limits, Overrides and Mode, and none Leases if another Settles.
 type Claim[L Limit] struct {
 	Name      string // or the key tail of a rule that does not share the counters of its name
 	Rule      string
@@ -60,6 +60,7 @@ type Claim[L Limit] struct {
 	BanAfter  int    // the After of that rule's Ban
 	Outgoing  bool   // the rules are for calls that go out
 	Leases    bool   // a rule of this name has a Lease
+	Settles   bool   // a rule of this name charges estimates
 	Place     string // where the rule is written, or was attached
 }
 
@@ -81,7 +82,7 @@ func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string)
 	for name, claim := range fresh {
 		if known := t.find(name, owner); known != nil {
 			known.Bans, known.BanAfter = known.Bans || claim.Bans, max(known.BanAfter, claim.BanAfter)
-			known.Leases = known.Leases || claim.Leases
+			known.Leases, known.Settles = known.Leases || claim.Leases, known.Settles || claim.Settles
 		} else {
 			t.add(claim, owner, place)
 		}
@@ -123,7 +124,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could apply to both
 		}
 		own.Bans, own.BanAfter = own.Bans || taken.Bans, max(own.BanAfter, taken.BanAfter)
-		own.Leases = own.Leases || taken.Leases
+		own.Leases, own.Settles = own.Leases || taken.Leases, own.Settles || taken.Settles
 		fresh[own.Name] = own
 	}
 	return fresh, wrong
@@ -131,7 +132,13 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 
 // differs reports whether a name cannot stand for both claims.
 func (c *Claim[L]) differs(other *Claim[L]) bool {
-	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Mode != other.Mode
+	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Mode != other.Mode || c.leasesBeside(other)
+}
+
+// leasesBeside reports whether one claim has a Lease and the other charges estimates: leased permits would
+// be used while the counter is in debt.
+func (c *Claim[L]) leasesBeside(other *Claim[L]) bool {
+	return c.Leases && other.Settles || c.Settles && other.Leases
 }
 
 // find returns the claim of an owner to a name, or nil.
