@@ -21,6 +21,7 @@ type call struct {
 	decider
 
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
+	check     *Guard         // that of the Check that asks, or nil
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
@@ -97,6 +98,9 @@ func (p *callPool) close(c *call) {
 	c.clear()
 	c.readings.Clear()
 	c.View, c.decided, c.clientKnown = nil, false, false
+	if c.check != nil {
+		c.check = nil
+	}
 	if c.inspects {
 		c.untilInspection = inspectEvery
 	}

@@ -82,7 +82,7 @@ func (c *call) letSettle(ctx context.Context, u *inflight.Completion) (context.C
 		u = c.withEstimates(u)
 	}
 	if c.rules[0].rule.inHandler {
-		if s := settleableIn(c.Context()); s != nil {
+		if s := settleableFor(c.Context(), c.check); s != nil {
 			s.add(u.Estimates())
 		}
 		return ctx, nil
@@ -90,7 +90,7 @@ func (c *call) letSettle(ctx context.Context, u *inflight.Completion) (context.C
 	if ctx == nil {
 		ctx = c.Context()
 	}
-	s := &settleable{Context: ctx, parts: c.parts}
+	s := &settleable{Context: ctx, outer: settleableIn(ctx), parts: c.parts}
 	s.add(u.Estimates())
 	return s, u
 }

@@ -139,7 +139,11 @@ func (g *Guard) check(v adapter.View, subject string) Answer {
 	if c.inspects || g.calls.AreNew() {
 		g.calls.Note(route.Of(v.Method(), v.Route()), subject != "", pathmatch.LoosenessOf(v))
 	}
-	answer := c.decide(g.bound(), subject)
+	rules := g.bound()
+	if rules[0].inHandler {
+		c.check = g
+	}
+	answer := c.decide(rules, subject)
 	c.decided = true
 	return answer
 }
@@ -190,13 +194,18 @@ func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (co
 	}
 	for name, n := range estimates {
 		switch {
-		case !slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.displayName() == name && b.terms != nil }):
+		case !g.settles(name):
 			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "are for rules of the check whose Cost is one of BillTerms.Estimate"}
 		case n < 0:
 			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "must not be negative"}
 		}
 	}
-	return &settleable{Context: ctx, parts: &g.front.callParts, given: maps.Clone(estimates)}, nil
+	return &settleable{Context: ctx, outer: settleableIn(ctx), parts: &g.front.callParts, check: g, given: maps.Clone(estimates)}, nil
+}
+
+// settles reports whether calls by a rule of this name are settled. A nil guard has no rules.
+func (g *Guard) settles(name string) bool {
+	return g != nil && slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.terms != nil && b.displayName() == name })
 }
 
 // Rules returns copies of the check's rules.

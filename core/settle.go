@@ -40,10 +40,13 @@ func Settle(ctx context.Context, rule string, used int) error {
 		return &RuleError{Rule: rule, Field: "used", Value: used, Why: "must not be negative"}
 	}
 	var others []string
-	for s := settleableIn(ctx); s != nil; s = settleableIn(s.Context) {
+	for s := settleableIn(ctx); s != nil; s = s.outer {
 		e, names := s.find(rule)
-		if e != nil {
+		switch {
+		case e != nil:
 			return s.settle(e, rule, used)
+		case s.check.settles(rule):
+			return &RuleError{Field: "rule", Value: rule, Why: "has charged nothing in this context: its Check has let no call pass"}
 		}
 		others = append(others, names...)
 	}
@@ -57,8 +60,10 @@ func Settle(ctx context.Context, rule string, used int) error {
 // settleable is a context in which Settle finds what a call was charged.
 type settleable struct {
 	context.Context
+	outer *settleable // what is settled around it, or nil; found at once, because frameworks use some contexts again
 	parts *callParts
-	given map[string]int // the estimates for the rules of a Check, by their names
+	check *Guard         // that of the Check that it was made for; nil for a middleware
+	given map[string]int // the estimates for the rules of the check, by their names
 
 	mu      sync.Mutex
 	charged []*inflight.Estimates // of a middleware, then of checks that let the call pass
@@ -102,10 +107,23 @@ func (s *settleable) find(rule string) (e *inflight.Estimates, others []string) 
 	return nil, others
 }
 
-// givenFor returns the estimate that the context has for a rule of a check, or else cost.
-func givenFor(ctx context.Context, rule string, cost int) int {
-	for s := settleableIn(ctx); s != nil; s = settleableIn(s.Context) {
-		if given, ok := s.given[rule]; ok {
+// settleableFor returns the innermost settleable of a context that was made for a check, or else the
+// innermost one. It returns nil if there is none.
+func settleableFor(ctx context.Context, check *Guard) *settleable {
+	innermost := settleableIn(ctx)
+	for s := innermost; s != nil; s = s.outer {
+		if s.check == check {
+			return s
+		}
+	}
+	return innermost
+}
+
+// estimateFor returns the estimate that the call's context has for a rule of its check, or else cost. A
+// report does not know of which check a rule is, and takes the rule's name for it.
+func (c *call) estimateFor(rule string, cost int) int {
+	for s := settleableIn(c.Context()); s != nil; s = s.outer {
+		if given, ok := s.given[rule]; ok && (c.check == nil || c.check == s.check) {
 			return given
 		}
 	}
