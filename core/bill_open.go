@@ -58,7 +58,12 @@ func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (
 	}
 	c.add(q, false)
 	b := newBill(q)
-	fits := c.Open(ctx, algorithm.OpenBill{Key: b.bill.Key, Span: q.bills.Expires.Microseconds()})
+	record := algorithm.OpenBill{Key: b.bill.Key, Span: q.bills.Expires.Microseconds()}
+	fits := c.Open(ctx, record)
+	if costly := c.Costly(); !fits && c.cutTo(&costly, &q.bills) {
+		c.Add(&c.rules[0].counted)
+		fits = c.Open(ctx, record)
+	}
 	if err := c.answer(d, q, fits); err != nil || !d.Allowed {
 		return nil, err
 	}

@@ -36,8 +36,12 @@ func (c *call) judge(subject string) *ruling {
 	if stopped != nil {
 		return c.ruleUnidentified(stopped, err, subject)
 	}
-	if !c.consult(needsLogin == nil) {
-		return c.ruleCostly()
+	for !c.consult(needsLogin == nil) {
+		if !c.cutToOverride() {
+			return c.ruleCostly()
+		}
+		c.uncounted = c.uncounted[:0]
+		_, _, _ = c.addRules(subject) // as before: what its functions returned is kept
 	}
 	switch {
 	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
@@ -54,6 +58,14 @@ func (c *call) ruleCostly() *ruling {
 	r := c.ruleBy(CostTooHigh, &c.rules[costly.By.At], nil)
 	r.limit = c.costlyLimit(&costly)
 	return r
+}
+
+// cutToOverride cuts an estimate that is above an override, which only the store knew, and drops all
+// counters. It reports whether there was one, so that the call is to be decided again.
+func (c *call) cutToOverride() bool {
+	costly := c.Costly()
+	a := &c.rules[costly.By.At]
+	return a.rule.terms != nil && c.cutTo(&costly, a.rule.terms)
 }
 
 // ruleByVerdicts leaves the call to the limits, unless its context has ended. For a counter without a

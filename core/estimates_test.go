@@ -33,6 +33,59 @@ func TestTermsOfEstimates(t *testing.T) {
 	wantRuleError(t, panicked(func() { core.BillTerms{MaxEstimate: 2}.Estimate(nil) }), "", "MaxEstimate", "2")
 }
 
+// An override below the cut estimate cuts it once more, so that a small tenant is not refused for ever. Without
+// MaxEstimate, a cost above the override is an error.
+func TestEstimatesAreCutToOverrides(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter, limit := newLimiter(t, options), core.PerHour(1000)
+		terms := core.BillTerms{MaxEstimate: 0.25}
+		o := operator{t, limiter, "n", limit}
+		guess := core.Rule{Name: "n", Limit: limit, Also: []core.Limit{core.PerDay(2000)}, Overrides: true, Cost: terms.Estimate(cost(math.MaxInt))}
+		exact := guess
+		exact.Cost = cost(250)
+		beside := core.Rule{Name: "beside", Limit: limit, Mode: core.DryRun, Cost: cost(1001)}
+		guard := newGuard(t, limiter, guess, beside)
+		b := billing{t, limiter.MustCounter("n", limit, core.PerDay(2000)).WithOverrides()}
+		o.max("s", 100)
+		o.max(me, 100)
+		_, _, err := b.Open(background, "s", 250)
+		b.is(err, core.ErrCostExceedsLimit)
+		b.Counter = b.WithBills(terms)
+		bill := b.open(math.MaxInt)
+		b.left(75, 1975)
+		b.is(bill.Settle(background, 40), nil)
+		b.left(60, 1960)
+		err = handled(t, guard, func(ctx context.Context) error {
+			wantLeft(t, limiter, "n", me, core.PerHour(100), 75)
+			return core.Settle(ctx, "n", 30)
+		})
+		b.is(err, nil)
+		wantLeft(t, limiter, "n", me, core.PerHour(100), 70)
+		wantStatus(t, newGuard(t, limiter, exact), newView("GET", "/"), 400)
+		for _, d := range limiter.Stats().Decisions {
+			if d.Rule == "beside" && d.Count != 1 {
+				t.Errorf("%+v, want one decision", d)
+			}
+		}
+	})
+}
+
+// A charge that a settlement adds reaches thresholds, as any other does. One that gives back does not.
+func TestAnOverrunReachesThresholds(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options, heard := warning(options)
+		limiter, hour := newLimiter(t, options), core.PerHour(10)
+		rule := estimating("n", hour, 2)
+		rule.Also, rule.Warn = []core.Limit{core.PerDay(30)}, []float64{0.5, 1}
+		guard := newGuard(t, limiter, rule)
+		for _, used := range []int{0, 6, 1, 11} {
+			wantSettled(t, guard, "n", used, nil)
+		}
+		limiter.Close()
+		wantReports(t, heard.all(), "n "+me+" 10/h: 0.5, 6 used", "n "+me+" 10/h: 1, 10 used", "n "+me+" 30/24h: 0.5, 18 used")
+	})
+}
+
 // A rule that cannot be settled is refused when it is made, or when LimitFor returns such a limit.
 func TestRulesThatCannotBeSettled(t *testing.T) {
 	hour := core.PerHour(10)
