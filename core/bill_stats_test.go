@@ -70,3 +70,34 @@ func TestStatsCountSettlementsWithoutAnAnswer(t *testing.T) {
 	}
 	wantCosts(t, limiter, core.CostStats{Rule: "tokens", Opened: 3, Estimated: 10, Settled: 2, SettledEstimates: 5, Used: 6, Unknown: 1})
 }
+
+// A call that does not count by its outcome is counted as settled at nothing, whether its handler settled
+// it or not. One that counts is counted once its outcome is known.
+func TestStatsOfUncountedCalls(t *testing.T) {
+	for _, test := range []struct {
+		used, status int // -1: not settled
+		want         core.CostStats
+	}{
+		{-1, 200, core.CostStats{}},
+		{-1, 500, core.CostStats{Settled: 1, SettledEstimates: 4}},
+		{0, 500, core.CostStats{Settled: 1, SettledEstimates: 4}},
+		{3, 200, core.CostStats{Settled: 1, SettledEstimates: 4, Used: 3}},
+		{3, 500, core.CostStats{Settled: 1, SettledEstimates: 4}},
+		{9, 500, core.CostStats{Settled: 1, SettledEstimates: 4}},
+		{21, 200, core.CostStats{Settled: 1, SettledEstimates: 4, Used: 21, DebtExceeded: 1}},
+		{21, 500, core.CostStats{Settled: 1, SettledEstimates: 4}},
+	} {
+		limiter := newLimiter(t, core.Options{})
+		rule := estimating("n", core.PerHour(10), 4)
+		rule.Count, rule.Also = is(200), []core.Limit{core.PerDay(100)}
+		answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), ok)
+		answer.Run(func() int {
+			if test.used >= 0 {
+				_ = core.Settle(answer.Context, "n", test.used)
+			}
+			return test.status
+		})
+		test.want.Rule, test.want.Opened, test.want.Estimated = "n", 1, 4
+		wantCosts(t, limiter, test.want)
+	}
+}

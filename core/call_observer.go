@@ -1,6 +1,9 @@
 package core
 
 import (
+	"bytes"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 	"github.com/accesslimit/accesslimit/core/internal/thresholds"
@@ -58,10 +61,29 @@ func noteRefusal(of *tally.Tally, call uint64, subject []byte) {
 
 // Charged implements engine.Observer.
 func (c *decider) Charged(i int, warn []float64) {
-	a, limit := c.Limit(i), c.limitAt(i)
-	c.parts.thresholds.Charged(&thresholds.Charge{
-		Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warn, Max: limit.Max,
-	}, func() Limit { return *limit }, c.Counter(i), c.Verdict(i))
+	limit := c.limitAt(i)
+	charge := c.thresholdCharge(i, limit, warn)
+	c.parts.thresholds.Charged(&charge, func() Limit { return *limit }, c.Counter(i), c.Verdict(i))
+}
+
+// chargedLater returns what receives later charges to the limit at i, as Charged receives that of the call
+// itself, or nil if nothing is reported of the limit.
+func (c *decider) chargedLater(i int) func(*algorithm.Counter, *algorithm.Verdict) {
+	warn, watch := c.Warn(i), c.parts.thresholds
+	if len(warn) == 0 || watch == nil {
+		return nil
+	}
+	limit := *c.limitAt(i)
+	charge := c.thresholdCharge(i, &limit, warn)
+	charge.Subject = bytes.Clone(charge.Subject)
+	return func(counter *algorithm.Counter, v *algorithm.Verdict) {
+		watch.Charged(&charge, func() Limit { return limit }, counter, v)
+	}
+}
+
+func (c *decider) thresholdCharge(i int, limit *Limit, warn []float64) thresholds.Charge {
+	a := c.Limit(i)
+	return thresholds.Charge{Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warn, Max: limit.Max}
 }
 
 // Banned implements engine.Observer.

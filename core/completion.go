@@ -57,7 +57,7 @@ func (c *call) addEstimates(e *inflight.Estimates, at int) {
 			continue
 		}
 		if charge := counter.Charged(c.Verdict(i)); charge.Cost > 0 {
-			e.Add(charge, c.plainCost(i), c.counts(i))
+			e.Add(charge, c.plainCost(i), c.counts(i), c.chargedLater(i))
 		}
 	}
 }

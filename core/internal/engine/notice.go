@@ -66,15 +66,23 @@ func (c *Call) notice(i int, bound bool) {
 
 func (c *Call) noticeCharges() {
 	for i := range c.limits {
-		a := &c.limits[i]
-		warn := a.Rule.Warn
-		for _, other := range a.Merged {
-			warn = merged(warn, other.Rule.Warn)
-		}
-		if len(warn) > 0 && !a.IsBan {
+		if warn := c.Warn(i); len(warn) > 0 {
 			c.observer.Charged(i, warn)
 		}
 	}
+}
+
+// Warn returns the fractions of the limit at i at which its use is reported. The list must not be changed.
+func (c *Call) Warn(i int) (warn []float64) {
+	a := &c.limits[i]
+	if a.IsBan {
+		return nil
+	}
+	warn = a.Rule.Warn
+	for _, other := range a.Merged {
+		warn = merged(warn, other.Rule.Warn)
+	}
+	return warn
 }
 
 // merged merges two ascending lists into one. The result must not be changed, because it may be one of

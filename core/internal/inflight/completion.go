@@ -31,6 +31,10 @@ type countedCharge struct {
 	count func(status int) bool
 	least int64 // of an estimate: what is charged even if nothing was used
 	again bool  // the charge is not the call's first on its counter
+	// charged, of an estimate, receives a later charge to its counter; nil: nobody does.
+	charged func(*algorithm.Counter, *algorithm.Verdict)
+	// uncounted, of an estimate, is set if the charge does not count.
+	uncounted *bool
 }
 
 // above returns how much of an estimate is above what was used.
@@ -129,6 +133,7 @@ func (u *Completion) sent() int {
 // permits. The refund takes a second trip.
 func (u *Completion) finish(how ending) {
 	defer func() {
+		u.estimates.countCosts()
 		u.keeper.giveBack(u.ctx, u.slots)
 		u.keeper.giveBack(u.ctx, u.again)
 	}()
@@ -146,12 +151,15 @@ func (u *Completion) addRefunds(counted []countedCharge, how ending) {
 	if how.counts(of.count) {
 		return
 	}
+	if of.uncounted != nil {
+		*of.uncounted = true
+	}
 	charge := of.Charge
 	if u.shown && of.id != 0 {
 		charge = u.keeper.refunds.TakeRest(charge, of.id)
 	}
 	switch {
-	case of.again:
+	case of.again && charge.Cost > 0:
 		u.again = append(u.again, charge)
 	case charge.Cost > 0:
 		u.slots = append(u.slots, charge)

@@ -40,6 +40,10 @@ type estimate struct {
 	charges []countedCharge // on each counter; none if the rule did not count the call
 	settled bool
 	used    int64 // if it is settled
+
+	answered  bool  // the settlement was carried out, for certain
+	above     int64 // if it was, how many permits exceed the bound of the debt
+	uncounted bool  // the outcome of the call is that it does not count
 }
 
 // NewEstimates returns Estimates of no rules.
@@ -52,15 +56,16 @@ func (e *Estimates) AddRule(name string, share float64, costs Costs) {
 
 // Add adds a charge of the rule that was added last. least is the part of it that is no estimate,
 // because another rule charged that. If count is not nil, the charge is given back unless count
-// returns true for the outcome of the call.
-func (e *Estimates) Add(charge algorithm.Charge, least int64, count func(status int) bool) {
+// returns true for the outcome of the call. If charged is not nil, it receives what the counter is charged
+// later.
+func (e *Estimates) Add(charge algorithm.Charge, least int64, count func(status int) bool, charged func(*algorithm.Counter, *algorithm.Verdict)) {
 	charge.Key, charge.InDebt = slices.Clone(charge.Key), true
 	r := &e.rules[len(e.rules)-1]
 	if len(r.charges) == 0 {
 		r.charged = charge.Cost
 		r.costs.Open(charge.Cost)
 	}
-	r.charges = append(r.charges, countedCharge{Charge: charge, least: min(least, charge.Cost), count: count})
+	r.charges = append(r.charges, countedCharge{Charge: charge, least: min(least, charge.Cost), count: count, charged: charged})
 }
 
 // Rules returns the names of the rules.
@@ -102,9 +107,10 @@ func (r *estimate) settle(ctx context.Context, store Store, used int64) (above i
 		above, err = r.chargeRest(ctx, store, used)
 	}
 	switch {
-	case err == nil && r.charged > 0:
-		r.costs.Settle(r.charged, used)
-		r.costs.Exceed(uint64(above))
+	case err == nil:
+		if r.answered, r.above = true, above; !r.counted() {
+			r.countCosts()
+		}
 	case err != nil && !failure.MayHaveActed(err):
 		r.settled = false
 	}
@@ -155,11 +161,31 @@ func (r *estimate) chargeRest(ctx context.Context, store Store, used int64) (abo
 			return 0, verdicts[i].Err // they are on one server, so none was charged
 		}
 		above = max(above, used-c.Cost-verdicts[i].Taken)
+		if c.charged != nil {
+			c.charged(&counters[i], &verdicts[i])
+		}
 		charge := counters[i].Charged(&verdicts[i])
 		charge.InDebt = true
 		r.charges = append(r.charges, countedCharge{Charge: charge, count: c.count, again: true})
 	}
 	return above, nil
+}
+
+// countCosts counts what the estimate has become.
+func (r *estimate) countCosts() {
+	switch {
+	case r.charged == 0:
+	case r.uncounted:
+		r.costs.Settle(r.charged, 0)
+	case r.answered:
+		r.costs.Settle(r.charged, r.used)
+		r.costs.Exceed(uint64(r.above))
+	}
+}
+
+// counted reports whether the outcome of the call determines what is given back.
+func (r *estimate) counted() bool {
+	return slices.ContainsFunc(r.charges, func(c countedCharge) bool { return c.count != nil })
 }
 
 // counted reports whether the outcome of the call determines what is given back.
@@ -169,9 +195,19 @@ func (e *Estimates) counted() bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.ContainsFunc(e.rules, func(r estimate) bool {
-		return slices.ContainsFunc(r.charges, func(c countedCharge) bool { return c.count != nil })
-	})
+	return slices.ContainsFunc(e.rules, func(r estimate) bool { return r.counted() })
+}
+
+// countCosts counts what the estimates whose fate the outcome decided have become.
+func (e *Estimates) countCosts() {
+	if e == nil {
+		return
+	}
+	for i := range e.rules { // nobody changes them after end
+		if r := &e.rules[i]; r.counted() {
+			r.countCosts()
+		}
+	}
 }
 
 // end ends the settling, and returns the charges that are kept or given back by the outcome.
@@ -184,7 +220,7 @@ func (e *Estimates) end() (counted []countedCharge) {
 	e.ended = true
 	for i := range e.rules {
 		for _, c := range e.rules[i].charges {
-			if c.count != nil && c.Cost > 0 {
+			if c.uncounted = &e.rules[i].uncounted; c.count != nil {
 				counted = append(counted, c)
 			}
 		}

@@ -39,7 +39,7 @@ func TestASettlementThatFails(t *testing.T) {
 			e := w.NewEstimates()
 			costs := new(noted)
 			e.AddRule("n", 1, costs)
-			e.Add(w.take(t, "s", five), 0, nil)
+			e.Add(w.take(t, "s", five), 0, nil, nil)
 			if _, err := e.Settle(background, "n", test.used); !errors.Is(err, test.failed) {
 				t.Errorf("%v, want %v", err, test.failed)
 			}
@@ -72,7 +72,7 @@ func TestASettlementThatFailsForOneOfTwoRules(t *testing.T) {
 		e := w.NewEstimates()
 		for _, subject := range []string{"a", "b"} {
 			e.AddRule("n", 1, new(noted))
-			e.Add(w.take(t, subject, five), 0, nil)
+			e.Add(w.take(t, subject, five), 0, nil, nil)
 		}
 		w.brokenBy, w.brokenCharges = &failure.Error{Class: failure.Unreachable}, 1
 		if failing == "b" {
