@@ -69,17 +69,24 @@ func newWire(t *testing.T, random *rand.Rand) *wire {
 	mux.Handle("/static/", nethttplimit.New(w.limiter, core.Rule{Name: "static", Seconds: 6000, MaxCount: 3})(ok))
 	server := httptest.NewServer(nethttplimit.New(w.limiter, w.rules...)(http.HandlerFunc(mux.ServeHTTP)))
 	t.Cleanup(server.Close)
-	if w.Conn, err = net.Dial("tcp", server.Listener.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { w.Close() })
-	w.replies = bufio.NewReader(w)
+	connected := dial(t, server.Listener.Addr().String())
+	w.Conn, w.replies = connected.Conn, connected.replies
 	for _, method := range methods {
 		for _, path := range []string{"/users/9", "/caf%C3%A9/9/menu", "/static/9/9"} {
 			w.call(t, operate.Call{Method: method, Path: path, Host: "first.example", Header: http.Header{"X-Forwarded-For": {"192.0.2.99"}}})
 		}
 	}
 	return w
+}
+
+// dial returns a connection to a service.
+func dial(t *testing.T, address string) *wire {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &wire{Conn: conn, replies: bufio.NewReader(conn)}
 }
 
 func drawRule(random *rand.Rand, name string) core.Rule {

@@ -15,6 +15,7 @@ import (
 // view shows a call in a log as an adapter shows a request.
 type view struct {
 	call  *accesslog.Call
+	host  string
 	sent  string // the path as it was sent
 	path  string // as frameworks route it
 	query string
@@ -23,19 +24,18 @@ type view struct {
 // show makes the view that of another call.
 func (v *view) show(c *accesslog.Call) {
 	sent, query, _ := strings.Cut(c.URI, "?")
-	if !strings.HasPrefix(sent, "/") {
-		sent = pathOfURL(sent)
+	host := c.Host
+	if _, absolute, ok := strings.Cut(sent, "://"); ok && !strings.HasPrefix(sent, "/") {
+		host, sent = splitURL(absolute)
 	}
-	*v = view{call: c, sent: sent, path: route.Path(c.Method, sent), query: query}
+	*v = view{call: c, host: host, sent: sent, path: route.Path(c.Method, sent), query: query}
 }
 
-// pathOfURL returns the path of an absolute URL, as clients send it to proxies, or the text itself.
-func pathOfURL(sent string) string {
-	if _, rest, ok := strings.Cut(sent, "://"); ok {
-		_, path, _ := strings.Cut(rest, "/")
-		return "/" + path
-	}
-	return sent
+// splitURL returns the host and the path of an absolute URL, without its scheme, as clients send it to
+// proxies. The host takes precedence over the Host header (RFC 9112 section 3.2.2).
+func splitURL(url string) (host, path string) {
+	host, path, _ = strings.Cut(url, "/")
+	return host[strings.LastIndexByte(host, '@')+1:], "/" + path
 }
 
 func (v *view) Context() context.Context    { return context.Background() }
@@ -43,7 +43,7 @@ func (v *view) Method() string              { return v.call.Method }
 func (v *view) Path() string                { return v.path }
 func (v *view) Route() string               { return v.call.Route }
 func (v *view) RemoteAddr() netip.Addr      { return v.call.Address }
-func (v *view) Host() string                { return v.call.Host }
+func (v *view) Host() string                { return v.host }
 func (v *view) Header(name string) []string { return v.call.Named("header", name) }
 func (v *view) Size() int64                 { return v.call.Size }
 
