@@ -68,16 +68,27 @@ func (k *Keeper) NewHolder() string {
 // answer did not come in time. Otherwise callers with short deadlines could occupy all slots for a
 // window each. It does not give back slots that were taken in this process instead.
 func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	var slots []algorithm.Charge
 	for i := range counters {
-		counter, v := &counters[i], &verdicts[i]
-		err := v.Failure()
-		mayHaveCharged := v.Ended != nil || err != nil && failure.ClassOf(err).MayHaveCharged()
-		if counter.Limit.Properties().Slots && mayHaveCharged {
-			slots = append(slots, algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark})
+		counter, times := &counters[i], unconfirmed(&verdicts[i])
+		if counter.Limit.Properties().Slots && times > 0 {
+			k.retries.AddUnconfirmed(algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark}, times)
 		}
 	}
-	k.retries.Add(slots, 2)
+}
+
+// unconfirmed returns how often a slot is to be given back that may have been taken: twice if the store
+// may take it later still, once if it has answered, and never if it has not taken it.
+func unconfirmed(v *algorithm.Verdict) (times int) {
+	err := v.Failure()
+	switch {
+	case v.Ended != nil:
+		return 2
+	case err == nil || !failure.ClassOf(err).MayHaveCharged():
+		return 0
+	case failure.ClassOf(err) == failure.Refused:
+		return 1
+	}
+	return 2
 }
 
 // giveBack gives back charges when a call has ended, and logs an error. It tries slots again,
@@ -92,7 +103,7 @@ func (k *Keeper) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	}
 	k.failures.Add(err)
 	slots := slices.DeleteFunc(slices.Clone(charges), func(c algorithm.Charge) bool { return !c.Limit.Properties().Slots })
-	k.retries.Add(slots, 1)
+	k.retries.Add(slots)
 	k.log.GiveBackFailed(err) // last, because a logger may panic
 }
 
@@ -102,3 +113,6 @@ func (k *Keeper) Close() {
 	k.closed.Store(true)
 	k.retries.Close()
 }
+
+// Closed reports whether Close was called.
+func (k *Keeper) Closed() bool { return k.closed.Load() }

@@ -22,6 +22,7 @@ type Queue struct {
 
 	mu     sync.Mutex
 	slots  []slot
+	trying int         // further slots, which are being given back
 	timer  *time.Timer // set while there are slots
 	wait   time.Duration
 	closed bool
@@ -35,7 +36,8 @@ type slot struct {
 }
 
 const (
-	// maxSlots bounds the queue. Slots beyond it are free after their Window.
+	// maxSlots bounds the queue. Slots beyond it are free after their Window. Slots that may have been
+	// granted have half of the room, because during a long outage they would take all of it.
 	maxSlots = 10_000
 	// batchSize is how many slots are given back at once.
 	batchSize = 100
@@ -50,15 +52,24 @@ func New(giveBack func(context.Context, []algorithm.Charge) error, panicked func
 	return &Queue{giveBack: giveBack, panicked: panicked}
 }
 
-// Add adds slots that are to be given back a number of times.
-func (q *Queue) Add(charges []algorithm.Charge, times int) {
-	if len(charges) == 0 {
-		return
+// Add adds slots that the store did not take back.
+func (q *Queue) Add(charges []algorithm.Charge) {
+	if len(charges) > 0 {
+		q.add(charges, 1, maxSlots)
 	}
+}
+
+// AddUnconfirmed adds a slot that the store may have granted. It is to be given back a number of times.
+func (q *Queue) AddUnconfirmed(charge algorithm.Charge, times int) {
+	q.add([]algorithm.Charge{charge}, times, maxSlots/2)
+}
+
+// add adds slots unless the queue has so many.
+func (q *Queue) add(charges []algorithm.Charge, times, most int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, charge := range charges {
-		if len(q.slots) < maxSlots {
+		if len(q.slots)+q.trying < most {
 			window := time.Duration(charge.Limit.Window) * time.Microsecond
 			q.slots = append(q.slots, slot{charge, time.Now().Add(window), times})
 		}
@@ -87,13 +98,12 @@ func (q *Queue) Close() {
 func (q *Queue) run() {
 	q.mu.Lock()
 	trying := q.slots
-	q.slots = nil
+	q.slots, q.trying = nil, len(trying)
 	q.mu.Unlock()
 	left, failed := q.try(trying)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.slots = append(left, q.slots...)
-	q.slots = q.slots[:min(len(q.slots), maxSlots)]
+	q.slots, q.trying = append(left, q.slots...), 0
 	if len(q.slots) == 0 || q.closed {
 		q.slots, q.timer = nil, nil
 		return

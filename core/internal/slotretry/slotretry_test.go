@@ -20,12 +20,15 @@ type store struct {
 	repaired bool
 	requests int
 	given    map[string]int
+	first    func() // runs during the first request; may be nil
 }
 
 func (s *store) giveBack(_ context.Context, charges []algorithm.Charge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests++
+	if s.requests++; s.requests == 1 && s.first != nil {
+		s.first()
+	}
 	if !s.repaired {
 		return errors.New("out of order")
 	}
@@ -49,12 +52,19 @@ func slots(n int, window time.Duration) (charges []algorithm.Charge) {
 	return charges
 }
 
+// addUnconfirmed adds slots that are to be given back twice.
+func addUnconfirmed(queue *slotretry.Queue, slots []algorithm.Charge) {
+	for _, slot := range slots {
+		queue.AddUnconfirmed(slot, 2)
+	}
+}
+
 // Slots are given back until the store takes them, all together, and as often as was asked for.
 func TestSlotsAreGivenBackUntilTheStoreTakesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &store{given: make(map[string]int)}
 		queue := slotretry.New(store.giveBack, panics.Log)
-		queue.Add(slots(250, time.Hour), 2)
+		addUnconfirmed(queue, slots(250, time.Hour))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if store.requests == 0 || store.requests > 3*15 || queue.Len() != 250 {
@@ -75,7 +85,7 @@ func TestSlotsThatAHangingStoreMayGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &store{given: make(map[string]int)}
 		queue := slotretry.New(store.giveBack, panics.Log)
-		queue.Add(slots(1, time.Minute), 2)
+		addUnconfirmed(queue, slots(1, time.Minute))
 		time.Sleep(time.Hour)
 		store.repair()
 		time.Sleep(2 * time.Second)
@@ -95,7 +105,7 @@ func TestSlotsThatAreForgotten(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := &store{given: make(map[string]int)}
 			queue := slotretry.New(store.giveBack, panics.Log)
-			queue.Add(slots(1, time.Minute), 1)
+			queue.Add(slots(1, time.Minute))
 			end(queue)
 			synctest.Wait()
 			store.repair()
@@ -106,4 +116,26 @@ func TestSlotsThatAreForgotten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However many slots a store may have granted during an outage, there is room for those of calls that end.
+func TestSlotsOfCallsThatEndHaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &store{given: make(map[string]int)}
+		queue := slotretry.New(store.giveBack, panics.Log)
+		held := slots(40_002, time.Hour)
+		store.first = func() { // while the first ones are tried
+			addUnconfirmed(queue, held[20_000:40_001])
+			queue.Add(held[40_001:])
+		}
+		queue.Add(held[:1])
+		addUnconfirmed(queue, held[1:20_000])
+		time.Sleep(10 * time.Second)
+		store.repair()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(store.given); store.given["slot0"] != 1 || store.given["slot40001"] != 1 || n != 5001 || queue.Len() != 0 {
+			t.Errorf("%d slots were given back, those of calls %d and %d times, and %d wait", n, store.given["slot0"], store.given["slot40001"], queue.Len())
+		}
+	})
 }
