@@ -1,15 +1,20 @@
 package outgoing
 
 import (
+	"context"
 	"io"
 	"net/http"
 )
 
-// releaseAfter releases the turn when the body of its response is closed, or read to its end.
-func releaseAfter(r *http.Response, turn *Turn) {
+// releaseAfter releases the turn when the body of its response is closed, or read to its end, or when the
+// context of the call ends, which ends its connection too, even if nobody closes the body.
+func releaseAfter(ctx context.Context, r *http.Response, turn *Turn) {
 	if r.Body == nil || r.Body == http.NoBody {
 		turn.Release()
 		return
+	}
+	if turn.slot.Hold != nil && ctx.Done() != nil {
+		turn.ReleaseAfter(ctx)
 	}
 	followed := &body{r.Body, turn}
 	if w, ok := r.Body.(io.Writer); ok { // of a connection that has changed its protocol

@@ -1,9 +1,13 @@
 package outgoing
 
 import (
+	"context"
+	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
 // Stats returns the counts of these turns, which a Limiter returns among others.
@@ -16,8 +20,49 @@ func (t *Turns) Stats() core.OutgoingStats {
 }
 
 // Lines returns the number of lines in which calls wait.
-func Lines(t *Turns) int {
-	t.lines.mu.Lock()
-	defer t.lines.mu.Unlock()
-	return len(t.lines.byKey)
+func Lines(t *Turns) (n int) {
+	for _, of := range []*lines{&t.lines, &t.lookouts} {
+		of.mu.Lock()
+		n += len(of.byKey)
+		of.mu.Unlock()
+	}
+	return n
+}
+
+// SawAPause reports whether a call with a key, or one that waits, saw a pause.
+func SawAPause(t *Turns, key string) bool { return t.paces.find(key) != nil }
+
+// late is a store of which one answer comes late.
+type late struct {
+	limiter.Store
+	reservation     bool // the answer is that of Reserve, otherwise of Decide
+	once            sync.Once
+	granted, answer chan struct{}
+}
+
+func (l *late) wait(reserves bool) {
+	if reserves == l.reservation {
+		l.once.Do(func() { close(l.granted) })
+		<-l.answer
+	}
+}
+
+// Decide implements limiter.Store.
+func (l *late) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	l.Store.Decide(ctx, counters, charge, verdicts)
+	l.wait(false)
+}
+
+// Reserve implements limiter.Store.
+func (l *late) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
+	defer l.wait(true)
+	return l.Store.Reserve(ctx, c, patience)
+}
+
+// AnswerLate lets the next call wait for the answer to its reservation, or else to its first question,
+// until answer is called. granted is closed when the store has decided.
+func AnswerLate(t *Turns, reservation bool) (granted <-chan struct{}, answer func()) {
+	l := &late{Store: t.parts.Store, reservation: reservation, granted: make(chan struct{}), answer: make(chan struct{})}
+	t.parts.Store = l
+	return l.granted, func() { close(l.answer) }
 }

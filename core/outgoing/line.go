@@ -2,7 +2,7 @@ package outgoing
 
 import "sync"
 
-// lines are the lines in which the calls of this process wait for slots, by their keys.
+// lines are lines in which calls of this process wait, by their keys.
 type lines struct {
 	mu    sync.Mutex
 	byKey map[string]*line
@@ -14,6 +14,9 @@ type line struct {
 	head  chan struct{}
 	freed chan struct{} // wakes the first call
 }
+
+// next lets the next call be the first.
+func (l *line) next() { <-l.head }
 
 // join returns the line of a key with one call more. If there is none, it makes one, or returns nil.
 func (l *lines) join(key string, begin bool) *line {

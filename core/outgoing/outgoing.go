@@ -16,9 +16,9 @@ type Turns struct {
 	rule     Rule
 	prepared limiter.Outgoing // the rule as the limiter counts it
 	parts    *limiter.Parts
-	lines    lines
+	lines    lines // of calls that wait for slots
+	lookouts lines // of calls that wait for turns: the first looks for pauses
 	paces    paces
-	watches  watches
 	// unrecorded has the pauses that only this process knows, and is to record.
 	unrecorded unrecorded
 }

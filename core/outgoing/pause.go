@@ -23,9 +23,14 @@ func (t *Turns) pause(key string, a Answer) {
 }
 
 func (t *Turns) record(key string, p *algorithm.Pause) {
-	if lasts, err := t.tryToRecord(key, p); err != nil && t.unrecorded.add(key, lasts, p.Refused) {
+	lasts, err := t.tryToRecord(key, p)
+	if err == nil {
+		return
+	}
+	if t.unrecorded.add(key, lasts, p.Refused) {
 		t.recordSoon(key, *p)
 	}
+	t.prepared.StoreFailed(err) // last, because a logger may panic
 }
 
 // tryToRecord returns how long the pause lasts, and why it holds only in this process, if it does.
@@ -37,7 +42,6 @@ func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (lasts time.Duration
 		t.prepared.Counts.Pauses.Add(1)
 	}
 	if err != nil {
-		t.prepared.StoreFailed(err)
 		return micros(paused.Lasts), err
 	}
 	listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
@@ -52,13 +56,15 @@ func (t *Turns) recordSoon(key string, p algorithm.Pause) {
 	time.AfterFunc(again, panics.Guard(func() { t.recordAgain(key, p) }, t.parts.Log.Panicked))
 }
 
-// recordAgain records what is left of a pause that only this process knows.
+// recordAgain records what is left of a pause that only this process knows. When the limiter is closed,
+// the next attempt is the last.
 func (t *Turns) recordAgain(key string, p algorithm.Pause) {
 	pause := t.unrecorded.of(key)
 	p.Refused = pause.refused
 	if p.Span = time.Until(pause.ends).Microseconds(); p.Span > 0 {
-		if _, err := t.tryToRecord(key, &p); err != nil {
+		if _, err := t.tryToRecord(key, &p); err != nil && !t.parts.InFlight.Closed() {
 			t.recordSoon(key, p)
+			t.prepared.StoreFailed(err)
 			return
 		}
 	}

@@ -1,6 +1,8 @@
 package outgoing
 
 import (
+	"context"
+
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
@@ -40,9 +42,12 @@ func (a *attempt) pause() algorithm.Counter {
 // ask takes all or nothing. It returns what holds the call up, if anything does.
 func (q *question) ask(a *attempt) (*obstacle, error) {
 	q.verdicts = make([]algorithm.Verdict, len(q.counters))
-	a.parts.Store.Decide(a.ctx, q.counters, true, q.verdicts)
+	take := func(ctx context.Context) { a.parts.Store.Decide(ctx, q.counters, true, q.verdicts) }
+	if err := a.trip(take, func() { q.undo(a) }); err != nil {
+		return nil, err
+	}
 	for i := range q.verdicts {
-		if v := &q.verdicts[i]; v.Ended != nil || v.Failure() != nil {
+		if q.verdicts[i].Failure() != nil {
 			a.parts.InFlight.DropUnconfirmedSlots(q.counters, q.verdicts)
 			if err := q.failed(a, i); err != nil {
 				return nil, err
@@ -54,12 +59,9 @@ func (q *question) ask(a *attempt) (*obstacle, error) {
 }
 
 // failed reports that the store did not answer for the counter at i. The error says why the call
-// cannot be sent, if the policy is FailClosed, or the caller has left.
+// cannot be sent, if the policy is FailClosed.
 func (q *question) failed(a *attempt, i int) error {
 	v := &q.verdicts[i]
-	if v.Ended != nil {
-		return v.Ended
-	}
 	a.prepared.StoreFailed(v.Failure())
 	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
 		return nil

@@ -17,10 +17,12 @@ const lookout = 500 * time.Millisecond
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
 	c, patience := a.turnCounter(a.key), max(0, time.Until(a.until).Microseconds())
-	v := a.parts.Store.Reserve(a.ctx, &c, patience)
+	var v algorithm.Verdict
+	take := func(ctx context.Context) { v = a.parts.Store.Reserve(ctx, &c, patience) }
+	if err := a.trip(take, func() { a.giveBackTurn(c.Charged(&v)) }); err != nil {
+		return err
+	}
 	switch {
-	case v.Ended != nil:
-		return v.Ended
 	case v.RetryAfter > 0:
 		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
 	case v.Err != nil:
@@ -38,19 +40,34 @@ func (a *attempt) reserve() error {
 	return nil
 }
 
-// awaitTurn waits until a turn comes that was reserved. One call of each key looks for pauses meanwhile.
+// awaitTurn waits until a turn comes that was reserved.
 func (a *attempt) awaitTurn(wait time.Duration) error {
 	comes := time.Now().Add(wait)
-	if wait > lookout && a.watches.begin(a.key) {
-		defer a.watches.end(a.key)
-		for time.Until(comes) > lookout {
-			if err := a.sleep(lookout, nil); err != nil {
-				return err
-			}
-			a.lookForPause()
+	if wait > lookout {
+		if err := a.lookOut(comes.Add(-lookout)); err != nil {
+			return err
 		}
 	}
 	return a.sleep(time.Until(comes), nil)
+}
+
+// lookOut waits, and looks for pauses meanwhile, unless another call of the key does. When that stops
+// waiting, the next one takes over.
+func (a *attempt) lookOut(until time.Time) error {
+	of := a.lookouts.join(a.key, true)
+	defer a.lookouts.leave(a.key, of)
+	isFirst, err := a.awaitHead(of, until)
+	if !isFirst {
+		return err
+	}
+	defer of.next()
+	for time.Now().Before(until) {
+		if err := a.sleep(lookout, nil); err != nil {
+			return err
+		}
+		a.lookForPause()
+	}
+	return nil
 }
 
 // lookForPause asks the store for a pause, and adapts the pace to it.
@@ -70,12 +87,11 @@ func (a *attempt) returnTurn(err error) error {
 	if unused.Cost == 0 {
 		return err
 	}
-	unused.Turn = true
 	a.turn = algorithm.Charge{}
 	done := make(chan struct{})
 	a.parts.Store.InBackground(func() {
 		defer close(done)
-		_ = a.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused})
+		a.giveBackTurn(unused)
 	})
 	if err == nil {
 		_ = a.sleep(time.Until(a.until), done) // the next step notices that the time is over

@@ -55,7 +55,7 @@ func isRepeatable(r *http.Request) bool {
 // copyOf returns a request to send in place of one that was sent.
 func copyOf(r *http.Request) (*http.Request, error) {
 	again := r.Clone(r.Context())
-	if r.GetBody == nil {
+	if r.Body == nil || r.GetBody == nil {
 		return again, nil
 	}
 	body, err := r.GetBody()

@@ -125,3 +125,16 @@ func TestARefusalWithALongBodyIsNotRepeated(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// A request without a body is repeated without one, even if it has a GetBody.
+func TestARequestWithoutABodyIsRepeated(t *testing.T) {
+	virtually(t, outgoing.Rule{Retries: 1}, func(t *testing.T, turns *outgoing.Turns) {
+		s := &server{statuses: []int{429, 200}}
+		r, _ := http.NewRequest("PUT", url, strings.NewReader("of another request"))
+		r.Body = nil
+		response, err := turns.Transport(s).RoundTrip(r)
+		if err != nil || response.StatusCode != 200 || !slices.Equal(s.bodies, []string{"", ""}) {
+			t.Errorf("%v, %v; the server got %q", response, err, s.bodies)
+		}
+	})
+}

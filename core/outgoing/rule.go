@@ -32,8 +32,8 @@ type Rule struct {
 	// never stops another. A Key that returns "" is an error of the call.
 	Key func(*http.Request) string
 	// Resource returns which of the server's quotas a call uses, if there are several, such as
-	// "search"; nil: there is one. If a response names another quota in
-	// X-RateLimit-Resource, the pause is for that one.
+	// "search"; nil: there is one. If a response names another quota in X-RateLimit-Resource, the pause
+	// is for that one. A refusal also pauses the quota of the call.
 	Resource func(*http.Request) string
 	// Quotas are further headers in which the server says what is left, beside those that are known
 	// without it (see OUTGOING.md); nil: none.

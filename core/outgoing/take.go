@@ -31,7 +31,6 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 	t.prepared.Counts.Waiting.Add(1)
 	defer t.prepared.Counts.Waiting.Add(-1)
 	turn, err := a.take()
-	a.leaveLine()
 	waited := time.Duration(0)
 	if a.waited {
 		waited = time.Since(began)
@@ -44,6 +43,7 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 
 // take tries and waits until the call may be sent.
 func (a *attempt) take() (*Turn, error) {
+	defer a.leaveLine() // also after a panic of the service's logger
 	if err := a.joinLine(false); err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 	t.turns.adapt(about, policiesOf(response.Header))
 	turn.answer(about, answer)
 	inFlight = true
-	releaseAfter(response, turn)
+	releaseAfter(r.Context(), response, turn)
 	return response, answer.Refused, nil
 }
 

@@ -54,82 +54,6 @@ func (c *closed) Close() error {
 	return nil
 }
 
-// A slot is free when the body of the response is closed, or read to its end, or if there is none.
-func TestSlotsAreFreedWithTheBody(t *testing.T) {
-	for name, end := range map[string]func(*http.Response) error{
-		"closed": func(r *http.Response) error { return r.Body.Close() },
-		"read":   func(r *http.Response) error { _, err := io.ReadAll(r.Body); return err },
-		"both": func(r *http.Response) error {
-			_, err := io.ReadAll(r.Body)
-			return errors.Join(err, r.Body.Close(), r.Body.Close())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
-				through := turns.Transport(replies(200))
-				for range 3 {
-					response, err := get(t, through, url)
-					if err != nil {
-						t.Fatal(err)
-					}
-					wantWait(t, turns, "api.example.com", 0)
-					if err := end(response); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		})
-	}
-}
-
-// A call that fails frees its slot at once, and so does a response without a body, and a panic.
-func TestSlotsAreFreedWithoutABody(t *testing.T) {
-	broken := errors.New("the connection is broken")
-	for name, next := range map[string]sender{
-		"error": func(*http.Request) (*http.Response, error) { return nil, broken },
-		"panic": func(*http.Request) (*http.Response, error) { panic("of the transport") },
-		"empty": func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
-				func() {
-					defer func() { _ = recover() }()
-					if _, err := get(t, turns.Transport(next), url); name == "error" && !errors.Is(err, broken) {
-						t.Errorf("the error is %v", err)
-					}
-				}()
-				take(t, turns, "api.example.com").Release()
-			})
-		})
-	}
-}
-
-// The response to a call that changes the protocol can still be written to.
-func TestAnUpgradedConnectionCanBeWrittenTo(t *testing.T) {
-	virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
-		var sent strings.Builder
-		response, err := get(t, turns.Transport(sender(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 101, Body: struct {
-				io.ReadCloser
-				io.Writer
-			}{http.NoBody, &sent}}, nil
-		})), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w, ok := response.Body.(io.Writer); !ok {
-			t.Error("the body cannot be written to")
-		} else if _, err := io.WriteString(w, "hello"); err != nil || sent.String() != "hello" {
-			t.Errorf("sent %q: %v", sent.String(), err)
-		}
-		wantWait(t, turns, "api.example.com", 0)
-		_ = response.Body.Close()
-		take(t, turns, "api.example.com").Release()
-	})
-}
-
 // A call that may not be sent is not: next is not asked, and the body is closed.
 func TestACallThatMustWaitTooLongIsNotSent(t *testing.T) {
 	virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
@@ -255,4 +179,26 @@ func TestALongTextNamesNoResource(t *testing.T) {
 		_ = response.Body.Close()
 		wantWait(t, turns, "api.example.com/core", time.Minute)
 	})
+}
+
+// A rule may name a quota differently than the server does. Then a refusal pauses the calls of both names.
+func TestQuotasOfOtherNames(t *testing.T) {
+	for _, name := range []string{"", "first"} {
+		rule := outgoing.Rule{MaxWait: time.Second, Resource: func(*http.Request) string { return name }}
+		virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
+			through, key := turns.Transport(replies(429, "X-RateLimit-Resource", "core", "Retry-After", "60")), "api.example.com"
+			response, err := get(t, through, url)
+			if err != nil || response.Body.Close() != nil {
+				t.Fatal(err)
+			}
+			if name != "" {
+				key += "/" + name
+			}
+			wantWait(t, turns, key, time.Minute)
+			wantWait(t, turns, "api.example.com/core", time.Minute)
+			if s := turns.Stats(); s.Refused != 1 {
+				t.Errorf("the counts are %+v", s)
+			}
+		})
+	}
 }

@@ -19,6 +19,7 @@ type Turn struct {
 	mu       sync.Mutex
 	answered bool
 	released bool
+	stop     []func() bool    // ends what ReleaseAfter began
 	probe    algorithm.Charge // the place of the first call after a pause; its Cost is 0 if there is none
 }
 
@@ -61,6 +62,9 @@ func (t *Turn) follow(key string, a Answer) {
 	if a.Refused || a.Wait > 0 {
 		t.turns.pause(key, a)
 	}
+	if a.Refused && key != t.key { // the rule and the server may have different names for a quota
+		t.turns.pause(t.key, a)
+	}
 	if !first || t.probe.Cost == 0 {
 		return
 	}
@@ -78,11 +82,14 @@ func (t *Turn) follow(key string, a Answer) {
 // Options.Timeout, or twice that if the slot is just being renewed.
 func (t *Turn) Release() {
 	t.mu.Lock()
-	first, answered := !t.released, t.answered
+	first, answered, stop := !t.released, t.answered, t.stop
 	t.released = true
 	t.mu.Unlock()
 	if !first {
 		return
+	}
+	for _, stop := range stop {
+		stop()
 	}
 	if t.probe.Cost > 0 && !answered {
 		t.freePlace()
@@ -91,9 +98,13 @@ func (t *Turn) Release() {
 	t.turns.lines.wake(t.key)
 }
 
-// ReleaseAfter releases the turn when a context ends.
+// ReleaseAfter releases the turn when a context ends, unless Release does so earlier.
 func (t *Turn) ReleaseAfter(ctx context.Context) {
-	context.AfterFunc(ctx, panics.Guard(t.Release, t.turns.parts.Log.Panicked))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.released {
+		t.stop = append(t.stop, context.AfterFunc(ctx, panics.Guard(t.Release, t.turns.parts.Log.Panicked)))
+	}
 }
 
 // freePlace lets another call be the probe.

@@ -60,32 +60,44 @@ func (a *attempt) joinLine(begin bool) error {
 	if of == nil {
 		return nil
 	}
-	select {
-	case of.head <- struct{}{}:
+	isFirst, err := a.awaitHead(of, a.until)
+	if isFirst {
 		a.line, a.polled = of, 0
 		return nil
+	}
+	a.lines.leave(a.key, of)
+	held := &obstacle{by: bySlot}
+	if err == nil {
+		return a.givesUp(held)
+	}
+	return a.timeIsUp(held, err)
+}
+
+// awaitHead waits until the call is the first in a line, and reports whether it is before the time is
+// over. If the context ends first, it returns its error.
+func (a *attempt) awaitHead(of *line, until time.Time) (isFirst bool, err error) {
+	select {
+	case of.head <- struct{}{}:
+		return true, nil
 	default:
 	}
 	a.waited = true
-	timer := time.NewTimer(time.Until(a.until))
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case of.head <- struct{}{}:
-		a.line, a.polled = of, 0
-		return nil
+		return true, nil
 	case <-timer.C:
-		a.lines.leave(a.key, of)
-		return a.givesUp(&obstacle{by: bySlot})
+		return false, nil
 	case <-a.ctx.Done():
-		a.lines.leave(a.key, of)
-		return a.timeIsUp(&obstacle{by: bySlot}, a.ctx.Err())
+		return false, a.ctx.Err()
 	}
 }
 
 // leaveLine lets the next call be the first.
 func (a *attempt) leaveLine() {
 	if a.line != nil {
-		<-a.line.head
+		a.line.next()
 		a.lines.leave(a.key, a.line)
 		a.line = nil
 	}

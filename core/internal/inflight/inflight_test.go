@@ -33,6 +33,7 @@ type world struct {
 
 	brokenBy        error // how they fail
 	passedGiveBacks int   // how many GiveBacks pass before those that fail
+	giveBacks       int
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,6 +61,7 @@ func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error 
 }
 
 func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	b.w.giveBacks++
 	if b.w.passedGiveBacks > 0 {
 		b.w.passedGiveBacks--
 		return b.w.Store.GiveBack(ctx, charges)
@@ -155,20 +157,22 @@ func TestASlotThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 	})
 }
 
-// Only slots that the store may have taken without an answer are dropped.
+// Only slots that the store may have taken without an answer are dropped, and twice if it may take them
+// later still.
 func TestUnconfirmedSlots(t *testing.T) {
 	timeout, unreachable := &failure.Error{Class: failure.Timeout}, &failure.Error{Class: failure.Unreachable}
 	for name, test := range map[string]struct {
 		verdict algorithm.Verdict
-		dropped bool
+		times   int
 	}{
-		"answered":                  {algorithm.Verdict{Taken: 1}, false},
-		"no answer":                 {algorithm.Verdict{Err: timeout}, true},
-		"never sent":                {algorithm.Verdict{Err: unreachable}, false},
-		"the caller left":           {algorithm.Verdict{Ended: context.Canceled}, true},
-		"counted here, no answer":   {algorithm.Verdict{From: algorithm.FromLocal, Instead: timeout}, true},
-		"counted here, never sent":  {algorithm.Verdict{From: algorithm.FromLocal, Instead: unreachable}, false},
-		"refused by another server": {algorithm.Verdict{From: algorithm.FromNobody}, false},
+		"answered":                  {algorithm.Verdict{Taken: 1}, 0},
+		"no answer":                 {algorithm.Verdict{Err: timeout}, 2},
+		"stopped halfway":           {algorithm.Verdict{Err: &failure.Error{Class: failure.Refused}}, 1},
+		"never sent":                {algorithm.Verdict{Err: unreachable}, 0},
+		"the caller left":           {algorithm.Verdict{Ended: context.Canceled}, 2},
+		"counted here, no answer":   {algorithm.Verdict{From: algorithm.FromLocal, Instead: timeout}, 2},
+		"counted here, never sent":  {algorithm.Verdict{From: algorithm.FromLocal, Instead: unreachable}, 0},
+		"refused by another server": {algorithm.Verdict{From: algorithm.FromNobody}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,8 +183,11 @@ func TestUnconfirmedSlots(t *testing.T) {
 				}, []algorithm.Verdict{test.verdict, test.verdict})
 				time.Sleep(10 * time.Second)
 				synctest.Wait()
-				w.wantLeft(t, "slot", one, map[bool]int64{false: 0, true: 1}[test.dropped])
+				w.wantLeft(t, "slot", one, int64(min(1, test.times)))
 				w.wantLeft(t, "other", two, 1)
+				if w.giveBacks != test.times {
+					t.Errorf("the slot was given back %d times, want %d", w.giveBacks, test.times)
+				}
 			})
 		})
 	}
