@@ -45,20 +45,21 @@ func (t *Turns) Take(ctx context.Context, key string) (*Turn, error) {
 func (a *attempt) take() (*Turn, error) {
 	defer a.leaveLine() // also after a panic of the service's logger
 	if err := a.joinLine(false); err != nil {
-		return nil, err
+		return nil, a.timeIsUp(&obstacle{by: bySlot}, err)
 	}
+	var held *obstacle // the last one
 	for {
-		turn, held, err := a.try()
+		turn, now, err := a.try()
 		switch {
-		case err != nil || turn != nil:
-			return turn, err
-		case held.by == byTurn:
-			err = a.reserve()
-		default:
-			err = a.holdUp(held)
+		case turn != nil:
+			return turn, nil
+		case err == nil && now.by == byTurn:
+			held, err = now, a.reserve()
+		case err == nil:
+			held, err = now, a.holdUp(now)
 		}
 		if err != nil {
-			return nil, err
+			return nil, a.timeIsUp(held, err)
 		}
 	}
 }

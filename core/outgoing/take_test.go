@@ -53,6 +53,20 @@ func TestAWaitThatIsTooLongChargesNothing(t *testing.T) {
 	})
 }
 
+// A deadline that ends while a call waits for a slot is a WaitError, in whatever step it ends.
+func TestADeadlineThatEndsInLine(t *testing.T) {
+	virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Hour}, func(t *testing.T, turns *outgoing.Turns) {
+		take(t, turns, alice)
+		for wait := time.Millisecond; wait < 50*time.Millisecond; wait += time.Millisecond {
+			ctx, cancel := context.WithTimeout(background, wait)
+			if _, err := turns.Take(ctx, alice); !errors.As(err, new(*outgoing.WaitError)) {
+				t.Errorf("after %v: %v", wait, err)
+			}
+			cancel()
+		}
+	})
+}
+
 // A caller who leaves while it waits loses no turn for others: the last turn is given back, and any
 // other passes without a call.
 func TestACancelledCallerLosesNoTurnForOthers(t *testing.T) {

@@ -29,7 +29,7 @@ func (a *attempt) holdUp(held *obstacle) error {
 		a.leaveLine()
 		wait := held.wait + rand.N(min(held.wait/10, maxJitter)+1)
 		if err := a.sleep(min(wait, left, longestSleep), nil); err != nil {
-			return a.timeIsUp(held, err)
+			return err
 		}
 		return a.joinLine(true)
 	}
@@ -37,13 +37,13 @@ func (a *attempt) holdUp(held *obstacle) error {
 		return a.joinLine(true)
 	}
 	a.polled++
-	return a.timeIsUp(held, a.sleep(min(firstPoll<<min(a.polled, 10), lastPoll, left), a.line.freed))
+	return a.sleep(min(firstPoll<<min(a.polled, 10), lastPoll, left), a.line.freed)
 }
 
-// timeIsUp returns the error of a wait. If the context's deadline ended it, that is a WaitError, as it
-// would be if MaxWait had ended the wait in the same moment.
+// timeIsUp returns the error of a call that was held up, unless held is nil. If the context's deadline
+// ended it, that is a WaitError, as it would be if MaxWait had ended the wait in the same moment.
 func (a *attempt) timeIsUp(held *obstacle, err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if held != nil && errors.Is(err, context.DeadlineExceeded) {
 		return a.givesUp(held)
 	}
 	return err
@@ -66,11 +66,10 @@ func (a *attempt) joinLine(begin bool) error {
 		return nil
 	}
 	a.lines.leave(a.key, of)
-	held := &obstacle{by: bySlot}
 	if err == nil {
-		return a.givesUp(held)
+		return a.givesUp(&obstacle{by: bySlot})
 	}
-	return a.timeIsUp(held, err)
+	return err
 }
 
 // awaitHead waits until the call is the first in a line, and reports whether it is before the time is
