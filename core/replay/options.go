@@ -28,10 +28,11 @@ type Options struct {
 	Fields map[string]string
 	// Zone is the time zone of times that are logged without one: UTC by default.
 	Zone *time.Location
-	// ClientIP is the service's Options.ClientIP, if the address in the log is that of a proxy. By default the
-	// address in the log is the caller's.
+	// ClientIP is the service's Options.ClientIP, if the address in the log is that of a proxy. By
+	// default the address in the log is the caller's.
 	ClientIP core.ClientIP
-	// Suggest, if set, is the percentage of subjects that a suggested limit never refuses, up to 100, such as 99.9; 0: no suggestions.
+	// Suggest, if set, is the percentage of subjects that a suggested limit never refuses, up to 100,
+	// such as 99.9. By default, no limits are suggested.
 	Suggest float64
 	// AllowBadLines accepts logs of which more than one line in a hundred cannot be read, and those that
 	// are cut off.

@@ -56,8 +56,8 @@ func newPeaks(options *Options) (p *peaks, err error) {
 	return p, nil
 }
 
-// counter returns a rule that counts the same calls by large limits. It leaves out the calls with a limit
-// of their own, by a plan or by LimitFor. begin is called for each call.
+// counter returns a rule that counts the same calls by large limits. It leaves out the calls with a
+// limit of their own, by a plan or by LimitFor. begin is called for each call.
 func (p *rulePeaks) counter(r core.Rule, v *view, begin func()) core.Rule {
 	skip, plan, limitFor := r.Skip, r.Plan, r.LimitFor
 	needsUser := r.NeedLogin

@@ -69,8 +69,8 @@ func nginxPaths() map[string][]string {
 var inOrder = []string{"traefik_common", "vhost_combined", "combined", "common", "istio_text", "envoy_text", "caddy", "traefik", "envoy", "json"}
 
 // ParseFormat reads a format: its name, an nginx log_format, a format string of Envoy, or "" to
-// detect it. fields names the variable, or the path in JSON, from which a field is read, in place of what
-// the format says of that field.
+// detect it. fields names the variable, or the path in JSON, from which a field is read, in place of
+// what the format says of that field.
 func ParseFormat(text string, fields map[string]string) (Format, error) {
 	f := Format{name: text, fields: make(map[field][]string, len(fields))}
 	for name, from := range fields {

@@ -46,22 +46,24 @@ func (p *clock) time(text string) (micros int64, err error) {
 	if text == p.text {
 		return p.micros, nil
 	}
-	switch text[0] {
-	case '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
-		micros, err = p.number(text)
-	default:
-		err = errors.New("")
-	}
-	if err != nil {
-		if micros, err = p.parse(text); err != nil {
-			return 0, err
-		}
+	if micros, err = p.read(text); err != nil {
+		return 0, err
 	}
 	if year := time.UnixMicro(micros).UTC().Year(); year < firstYear || year > lastYear {
 		return 0, fmt.Errorf("the time %.40q is in the year %d", text, year)
 	}
 	p.text, p.micros = text, micros
 	return micros, nil
+}
+
+// read reads a number, or else a time in one of the layouts.
+func (p *clock) read(text string) (micros int64, err error) {
+	if '0' <= text[0] && text[0] <= '9' {
+		if micros, err = p.number(text); err == nil {
+			return micros, nil
+		}
+	}
+	return p.parse(text)
 }
 
 // number reads a time since the epoch, in seconds, milliseconds, microseconds or nanoseconds.
