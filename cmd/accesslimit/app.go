@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"strings"
 
@@ -33,9 +32,9 @@ func newApp() *cli.Command {
 
 // The groups of commands in the help.
 const (
-	files = "Files with rules"
-	fleet = "The document of a fleet, on a live Redis"
-	live  = "A live Redis, named by $REDIS_URL or -redis FILE"
+	aboutFiles    = "Files with rules"
+	aboutDocument = "The document of a fleet, on a live Redis"
+	aboutRedis    = "A live Redis, named by $REDIS_URL or -redis FILE"
 )
 
 // buildVersion returns the version of the module that the program was built from.
@@ -63,12 +62,4 @@ func names(list string) (all []string) {
 		}
 	}
 	return all
-}
-
-// counted returns a number of things: "1 rule", "2 rules".
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -13,7 +13,7 @@ import (
 
 func checkCommand() *cli.Command {
 	return &cli.Command{
-		Name: "check", Category: files, Usage: "find mistakes in files with rules", ArgsUsage: "FILES",
+		Name: "check", Category: aboutFiles, Usage: "find mistakes in files with rules", ArgsUsage: "FILES",
 		Description: "accesslimit check -require api,login -functions plan:plan_of limits.yaml",
 		Flags: append(serviceFlags(),
 			&cli.BoolFlag{Name: "strict", Usage: "fail on warnings, too"},

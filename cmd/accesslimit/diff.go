@@ -11,7 +11,7 @@ import (
 
 func diffCommand() *cli.Command {
 	return &cli.Command{
-		Name: "diff", Category: files, Usage: "show what changes for callers, and which counters start empty", ArgsUsage: "OLD NEW",
+		Name: "diff", Category: aboutFiles, Usage: "show what changes for callers, and which counters start empty", ArgsUsage: "OLD NEW",
 		Description: "accesslimit diff deployed.yaml limits.yaml",
 		Flags:       []cli.Flag{asJSON()},
 		Action:      diff,

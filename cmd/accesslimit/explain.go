@@ -18,7 +18,7 @@ import (
 
 func explainCommand() *cli.Command {
 	return &cli.Command{
-		Name: "explain", Category: files, Usage: "show which rules a call meets, and why", ArgsUsage: "'METHOD PATH'",
+		Name: "explain", Category: aboutFiles, Usage: "show which rules a call meets, and why", ArgsUsage: "'METHOD PATH'",
 		Description: "accesslimit explain -rules limits.yaml 'POST /login' -ip 203.0.113.7",
 		Flags: append([]cli.Flag{
 			rulesFlag(),

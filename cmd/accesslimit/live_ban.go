@@ -12,7 +12,7 @@ import (
 
 func banCommand() *cli.Command {
 	return &cli.Command{
-		Name: "ban", Category: live, Usage: "refuse a subject for a while", ArgsUsage: "RULE SUBJECT",
+		Name: "ban", Category: aboutRedis, Usage: "refuse a subject for a while", ArgsUsage: "RULE SUBJECT",
 		Description: "accesslimit ban login 203.0.113.7 -for 24h -note 'scraper'",
 		Flags:       actFlags(&cli.StringFlag{Name: "for", OnlyOnce: true, Usage: "how long: a `TIME` such as 30m, 24h or 7d; required"}),
 		Action:      ban,
@@ -21,7 +21,7 @@ func banCommand() *cli.Command {
 
 func unbanCommand() *cli.Command {
 	return &cli.Command{
-		Name: "unban", Category: live, Usage: "end a ban, and forget earlier ones", ArgsUsage: "RULE SUBJECT",
+		Name: "unban", Category: aboutRedis, Usage: "end a ban, and forget earlier ones", ArgsUsage: "RULE SUBJECT",
 		Description: "accesslimit unban login 203.0.113.7 -note 'a customer'",
 		Flags:       actFlags(),
 		Action: act{
@@ -35,7 +35,7 @@ func unbanCommand() *cli.Command {
 
 func resetCommand() *cli.Command {
 	return &cli.Command{
-		Name: "reset", Category: live, Usage: "forget what a subject has used of a rule", ArgsUsage: "RULE SUBJECT",
+		Name: "reset", Category: aboutRedis, Usage: "forget what a subject has used of a rule", ArgsUsage: "RULE SUBJECT",
 		Description: "accesslimit reset api user:alice -note 'ticket 17'",
 		Flags:       actFlags(),
 		Action: act{

@@ -14,7 +14,7 @@ import (
 
 func doctorCommand() *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Category: live, Usage: "examine Redis: what is lost, missing or slow, and what to do",
+		Name: "doctor", Category: aboutRedis, Usage: "examine Redis: what is lost, missing or slow, and what to do",
 		Description: "accesslimit doctor -prefix shop",
 		Flags:       append(redisFlags(), asJSON()), Action: doctor,
 	}

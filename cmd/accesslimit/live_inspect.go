@@ -9,7 +9,7 @@ import (
 
 func inspectCommand() *cli.Command {
 	return &cli.Command{
-		Name: "inspect", Category: live, Usage: "show what a subject has used, its bans and overrides", ArgsUsage: "SUBJECT",
+		Name: "inspect", Category: aboutRedis, Usage: "show what a subject has used, its bans and overrides", ArgsUsage: "SUBJECT",
 		Description: "accesslimit inspect -rules limits.yaml user:alice\naccesslimit inspect -rules limits.yaml header:X-Tenant=acme",
 		Flags:       liveFlags(), Action: inspect,
 	}

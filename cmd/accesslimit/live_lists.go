@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,14 +14,14 @@ import (
 
 func bansCommand() *cli.Command {
 	return &cli.Command{
-		Name: "bans", Category: live, Usage: "list the bans in force, of all rules or of one", ArgsUsage: "[RULE]",
+		Name: "bans", Category: aboutRedis, Usage: "list the bans in force, of all rules or of one", ArgsUsage: "[RULE]",
 		Description: "accesslimit bans -rules limits.yaml\naccesslimit bans login", Flags: liveFlags(), Action: bans,
 	}
 }
 
 func topCommand() *cli.Command {
 	return &cli.Command{
-		Name: "top", Category: live, Usage: "list the subjects that were refused most, over all processes", ArgsUsage: "[RULE]",
+		Name: "top", Category: aboutRedis, Usage: "list the subjects that were refused most, over all processes", ArgsUsage: "[RULE]",
 		Description: "accesslimit top -span 1h login",
 		Flags: append([]cli.Flag{&cli.StringFlag{Name: "span", OnlyOnce: true, Value: "10m", Usage: "the `TIME` to look back: 1m, 10m or 1h"}},
 			append(redisFlags(), asJSON())...),
@@ -32,7 +31,7 @@ func topCommand() *cli.Command {
 
 func auditCommand() *cli.Command {
 	return &cli.Command{
-		Name: "audit", Category: live, Usage: "list what operators did, newest first",
+		Name: "audit", Category: aboutRedis, Usage: "list what operators did, newest first",
 		Description: "accesslimit audit -n 20",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "n", OnlyOnce: true, Value: 50, Usage: "how many `ENTRIES`, up to 1000"},
@@ -55,18 +54,14 @@ func bans(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	defer s.close()
-	all := []operate.BanEntry{}
-	for after, more := "", true; more; more = after != "" {
-		var page []operate.BanEntry
+	all, err := allPages(func(after string) ([]operate.BanEntry, string, error) {
 		if rule == "" {
-			page, after, err = s.AllBans(ctx, after, 1000)
-		} else {
-			page, after, err = s.Bans(ctx, rule, after, 1000)
+			return s.AllBans(ctx, after, pageSize)
 		}
-		if err != nil {
-			return err
-		}
-		all = append(all, page...)
+		return s.Bans(ctx, rule, after, pageSize)
+	})
+	if err != nil {
+		return err
 	}
 	return show(c, all, func() error {
 		for _, ban := range all {
@@ -79,11 +74,27 @@ func bans(ctx context.Context, c *cli.Command) error {
 	})
 }
 
-// spans are the times that top can look back.
-var spans = map[string]time.Duration{"1m": time.Minute, "10m": 10 * time.Minute, "1h": time.Hour}
+// pageSize is the number of entries that are asked for at once.
+const pageSize = 1000
+
+// allPages returns the entries on all pages of a list, not nil.
+func allPages[E any](page func(after string) (entries []E, next string, err error)) ([]E, error) {
+	all := []E{}
+	for after, more := "", true; more; more = after != "" {
+		entries, next, err := page(after)
+		if err != nil {
+			return nil, err
+		}
+		all, after = append(all, entries...), next
+	}
+	return all, nil
+}
+
+// topSpans are the times that top can look back.
+var topSpans = map[string]time.Duration{"1m": time.Minute, "10m": 10 * time.Minute, "1h": time.Hour}
 
 func top(ctx context.Context, c *cli.Command) error {
-	span, ok := spans[c.String("span")]
+	span, ok := topSpans[c.String("span")]
 	if !ok {
 		return usage(c, "-span %s: write 1m, 10m or 1h", c.String("span"))
 	}
@@ -135,12 +146,4 @@ func changeOf(e operate.AuditEntry) string {
 		return e.Before + e.After
 	}
 	return e.Before + " -> " + e.After
-}
-
-// printable quotes a text that could forge lines, or columns.
-func printable(text string) string {
-	if quoted := strconv.Quote(text); strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) != text {
-		return quoted
-	}
-	return text
 }

@@ -12,7 +12,7 @@ import (
 
 func overrideCommand() *cli.Command {
 	return &cli.Command{
-		Name: "override", Category: live, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT]",
+		Name: "override", Category: aboutRedis, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT]",
 		Description: "accesslimit override api user:alice -max 500 -for 30d -note 'ticket 17'",
 		Flags: actFlags(
 			&cli.IntFlag{Name: "max", OnlyOnce: true, Usage: "the `PERMITS` in the window of the rule"},
@@ -26,12 +26,12 @@ func overrideCommand() *cli.Command {
 	}
 }
 
-// kinds are the flags of override of which an act needs one.
-var kinds = []string{"max", "unlimited", "blocked", "remove"}
+// overrideKinds are the flags of override of which an act needs one.
+var overrideKinds = []string{"max", "unlimited", "blocked", "remove"}
 
 func override(ctx context.Context, c *cli.Command) error {
 	given := 0
-	for _, kind := range kinds {
+	for _, kind := range overrideKinds {
 		if c.IsSet(kind) {
 			given++
 		}
@@ -104,13 +104,11 @@ func listOverrides(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	all := []operate.Override{}
-	for after, more := "", true; more; more = after != "" {
-		var page []operate.Override
-		if page, after, err = overrides.List(ctx, after, 1000); err != nil {
-			return err
-		}
-		all = append(all, page...)
+	all, err := allPages(func(after string) ([]operate.Override, string, error) {
+		return overrides.List(ctx, after, pageSize)
+	})
+	if err != nil {
+		return err
 	}
 	return show(c, all, func() error {
 		for _, o := range all {

@@ -14,7 +14,7 @@ import (
 
 func referenceCommand() *cli.Command {
 	return &cli.Command{
-		Name: "reference", Category: live, Usage: "read the reference of a refusal, without Redis", ArgsUsage: "TEXT",
+		Name: "reference", Category: aboutRedis, Usage: "read the reference of a refusal, without Redis", ArgsUsage: "TEXT",
 		Description: "accesslimit reference -of user:alice 07YSH0M5-D1S9AQS2-...",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "keys", OnlyOnce: true, Usage: "a `FILE` with Options.ReferenceKeys, in place of $REFERENCE_KEYS"},

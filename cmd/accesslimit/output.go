@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 )
@@ -18,4 +21,20 @@ func show(c *cli.Command, result any, text func() error) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(result)
+}
+
+// counted returns a number of things: "1 rule", "2 rules".
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// printable quotes a text that could forge lines, or columns.
+func printable(text string) string {
+	if quoted := strconv.Quote(text); strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) != text {
+		return quoted
+	}
+	return text
 }

@@ -14,7 +14,7 @@ import (
 
 func publishCommand() *cli.Command {
 	return &cli.Command{
-		Name: "publish", Category: fleet, Usage: "publish a file as the rules of all processes", ArgsUsage: "FILE",
+		Name: "publish", Category: aboutDocument, Usage: "publish a file as the rules of all processes", ArgsUsage: "FILE",
 		Description: "accesslimit publish limits.yaml -require api,login -note 'commit 4f1c2d'",
 		Flags: documentFlags(append(append(serviceFlags(), authorFlags()...),
 			&cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...),
@@ -24,7 +24,7 @@ func publishCommand() *cli.Command {
 
 func rollbackCommand() *cli.Command {
 	return &cli.Command{
-		Name: "rollback", Category: fleet, Usage: "publish the text of an older version again",
+		Name: "rollback", Category: aboutDocument, Usage: "publish the text of an older version again",
 		Description: "accesslimit rollback -to 7 -note 'version 8 refuses the app'",
 		Flags: documentFlags(append([]cli.Flag{&cli.Int64Flag{Name: "to", OnlyOnce: true, Usage: "the `NUMBER` of the version, as history shows it; required"}},
 			append(append(serviceFlags(), authorFlags()...), &cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...)...),
@@ -34,7 +34,7 @@ func rollbackCommand() *cli.Command {
 
 func historyCommand() *cli.Command {
 	return &cli.Command{
-		Name: "history", Category: fleet, Usage: "list the published versions, latest first",
+		Name: "history", Category: aboutDocument, Usage: "list the published versions, latest first",
 		Description: "accesslimit history\naccesslimit history -text 7 > limits.yaml",
 		Flags:       documentFlags(&cli.Int64Flag{Name: "text", OnlyOnce: true, Usage: "print the text of the version with this `NUMBER`"}),
 		Action:      history,

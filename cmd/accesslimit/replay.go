@@ -18,7 +18,7 @@ import (
 
 func replayCommand() *cli.Command {
 	return &cli.Command{
-		Name: "replay", Category: files, Usage: "show whom limits would have hit, from access logs", ArgsUsage: "LOGS",
+		Name: "replay", Category: aboutFiles, Usage: "show whom limits would have hit, from access logs", ArgsUsage: "LOGS",
 		Description: "accesslimit replay -rules limits.yaml -suggest 99.9 access.log old.log.gz\n" +
 			"accesslimit replay -rules limits.yaml -guard 'login@POST /login' - <a.log",
 		Flags: []cli.Flag{

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +52,16 @@ func open(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 	return &session{c: c, client: client, limiter: limiter, Operator: operate.New(limiter)}, nil
 }
 
+// offline returns the options of a Limiter without Redis, which any rules fit: callers are named by
+// arguments, and nobody waits for thresholds.
+func offline() core.Options {
+	return core.Options{
+		Identify:    core.ContextValue("accesslimit: nobody"),
+		OnThreshold: func(context.Context, core.Threshold) {},
+		Logger:      slog.New(slog.DiscardHandler),
+	}
+}
+
 // openOffline begins a session without Redis.
 func openOffline(c *cli.Command) (*session, error) {
 	limiter, err := core.New(offline())
@@ -96,13 +107,16 @@ func noRules(c *cli.Command) error {
 	return usage(c, "which rules? There is no document under %q in Redis, so name their files: -rules limits.yaml", documentOf(c))
 }
 
+// functionsOf returns the functions for the uses that rules make of them.
+type functionsOf func(uses []rulefile.FunctionUse) (rulefile.Functions, error)
+
 // standIns returns functions for commands that run none.
 func standIns(uses []rulefile.FunctionUse) (rulefile.Functions, error) {
 	return rulefile.StandIns(uses...)
 }
 
 // attach finds the rules, and attaches them with the functions for their uses.
-func (s *session) attach(ctx context.Context, functions func([]rulefile.FunctionUse) (rulefile.Functions, error)) (err error) {
+func (s *session) attach(ctx context.Context, functions functionsOf) error {
 	check := func(service rulefile.Service) (*rulefile.Checked, error) {
 		return rulefile.Check(service, names(s.c.String("rules"))...)
 	}
@@ -115,8 +129,25 @@ func (s *session) attach(ctx context.Context, functions func([]rulefile.Function
 			return rulefile.CheckText(service, fmt.Sprintf("document@%d", present.Number), present.Text)
 		}
 	}
-	s.rules, s.guard, err = attachRules(s.c, s.limiter, check, functions)
-	return err
+	return s.attachChecked(check, functions)
+}
+
+// attachChecked attaches the rules that check returns, with the functions for their uses. It prints
+// their mistakes.
+func (s *session) attachChecked(check func(rulefile.Service) (*rulefile.Checked, error), functions functionsOf) error {
+	rules, err := check(rulefile.Service{})
+	if err != nil {
+		return printMistakes(s.c, err)
+	}
+	known, err := functions(rules.Functions())
+	if err != nil {
+		return err
+	}
+	if s.rules, err = check(rulefile.Service{Functions: &known}); err != nil {
+		return printMistakes(s.c, err)
+	}
+	s.guard, err = s.rules.Attach(s.limiter)
+	return printMistakes(s.c, err)
 }
 
 // document returns the present version of the document with the rules.
@@ -143,23 +174,4 @@ func documentOf(c *cli.Command) string {
 		return prefix
 	}
 	return c.String("prefix")
-}
-
-// attachRules attaches rules that check returns, with the functions for their uses. It prints their
-// mistakes.
-func attachRules(c *cli.Command, limiter *core.Limiter, check func(rulefile.Service) (*rulefile.Checked, error),
-	functions func([]rulefile.FunctionUse) (rulefile.Functions, error)) (*rulefile.Checked, *core.Guard, error) {
-	rules, err := check(rulefile.Service{})
-	if err != nil {
-		return nil, nil, printMistakes(c, err)
-	}
-	known, err := functions(rules.Functions())
-	if err != nil {
-		return nil, nil, err
-	}
-	if rules, err = check(rulefile.Service{Functions: &known}); err != nil {
-		return nil, nil, printMistakes(c, err)
-	}
-	guard, err := rules.Attach(limiter)
-	return rules, guard, printMistakes(c, err)
 }
