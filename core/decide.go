@@ -21,7 +21,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 func (c *call) answerSettleable(r *ruling) Answer {
 	answer := c.answerTo(r)
 	if answer.Refusal == nil {
-		answer.Context, answer.completion = c.letSettle(answer.Context, answer.completion)
+		return c.letSettle(answer)
 	}
 	return answer
 }

@@ -34,7 +34,9 @@ func (c *call) reportUncounted(a *appliedRule) {
 // passUncounted answers a call that has no counter.
 func (c *call) passUncounted() Answer {
 	first := c.rules[0].named
-	return c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
+	answer := c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
+	answer.completion = c.completion() // its handler may settle what was not counted
+	return answer
 }
 
 // answerVerdicts answers the call by the limit at a place, which binds it.

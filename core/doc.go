@@ -126,8 +126,9 @@
 //	      decider.Decided        call_observer.go            is that observer
 //	    fillDecision             call_decider.go             the Decision, if somebody reads it
 //	    answer                   decide_answer.go            OnDecision: request.go; Refusal: refusal.go
-//	    completion               completion.go               what is given back after the handler
-//	Answer.Run                   guard.go                    runs the handler
+//	    completion               answer.go                   what is given back after the handler
+//	  letSettle                  answer.go                   lets the handler settle estimates: see below
+//	Answer.Run                   answer.go                   runs the handler
 //	  Completion.Run             internal/inflight           slots, and calls that do not count
 //
 // The package comment of internal/engine has the path within that package, and that of
@@ -171,7 +172,7 @@
 //	    trial.Prepare         trial.go                        runs the functions of a rule, once
 //	    explained.prepared    core/operate/explain_rule.go    the limits that the rule has for the call
 //	  explanation.finish      core/operate/explain_decide.go  the store's answers, and what follows:
-//	    explanation.ask       core/operate/explain_decide.go  overrides and bans, then the limits in force
+//	    explanation.ask       core/operate/explain_ask.go     overrides and bans, then the limits in force
 //	      Survey.Ask          internal/survey/questions.go    looks at their counters, each once
 //	    explanation.decide    core/operate/explain_decide.go  by each rule alone, and by each Guard
 //	      trial.Decide        trial.go                        call.judge (decide.go)
@@ -189,6 +190,25 @@
 //	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge, Call.Open
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
 //	      fillDecision      call_decider.go             the Decision
+//
+// Costs that are known afterwards are settled in two ways. What a rule has charged is corrected in the
+// process of the call:
+//
+//	Settle               settle.go                       finds the estimates by the context
+//	  Estimates.Settle   internal/inflight/estimates.go  settles one rule of the call, once
+//	    giveBack         internal/inflight/estimates.go  by Store.GiveBack, what was estimated too high
+//	    chargeRest       internal/inflight/estimates.go  by Store.Charge, what was used beyond that
+//
+// What a handle has charged is corrected in any process, because the store keeps a record of the bill:
+//
+//	Counter.Open         bill_open.go                    makes the Bill
+//	Counter.Resume       bill_token.go                   makes it of a token, in another process
+//	Bill.Settle          bill.go                         counts, and returns the errors
+//	  redisstore.Settle  internal/redisstore             bill.go: one script, bill_settle.lua
+//	  memstore.Settle    internal/memstore               bill.go: the counters of this process
+//	    Bill.Change      internal/algorithm/bill.go      is bill_settle.lua in Go
+//
+// Package outgoing has the path of a call that goes out. Its rule is prepared in outgoing.go.
 //
 // The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua,
 // decide_up_to.lua and token_bucket_reserve.lua decide. For all others its Go file does, from the

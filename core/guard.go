@@ -3,11 +3,9 @@ package core
 import (
 	"context"
 	"maps"
-	"net/http"
 	"slices"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
@@ -69,50 +67,6 @@ func (r *Rule) Check(l *Limiter) []*RuleError {
 // panics by itself. If a function of the service panics in it, the call ends as if its handler had
 // panicked: its slots are free, and Count receives 500 or 13.
 func (g *Guard) Check(v adapter.View) Answer { return g.check(v, "") }
-
-// Answer is the result of a check, which an adapter carries out. The headers that tell the caller
-// the limits are already set.
-type Answer struct {
-	// Refusal is sent in place of the handler's reply. If it is nil, the call goes on.
-	Refusal *Refusal
-	// Context, if not nil, replaces the call's own context for the handler. See Options.Expose and
-	// [Settle].
-	Context context.Context
-
-	// completion is what Run does around the handler and after it. A further field would make an Answer too
-	// large for registers, and a call 8 % slower ("core alone, no headers" in BenchmarkCheck).
-	completion *inflight.Completion
-}
-
-// Final reports whether the limiter has nothing to do after the handler, as for most calls that go
-// on. Then an adapter may call the handler itself, instead of through Run and Watch.
-func (a Answer) Final() bool { return a.completion == nil }
-
-// Run runs the handler of a call that goes on. Afterwards, even if the handler panics, it gives
-// back what rules with Count or Concurrency require. handle returns the outcome: the HTTP status,
-// or 0 if the handler returned without choosing one; for gRPC, the code. An adapter calls Run for
-// every call that is not refused, unless the answer is [Answer.Final].
-func (a Answer) Run(handle func() (status int)) {
-	a.completion.Run(handle)
-}
-
-// Watch returns the writer for the handler of a call that goes on, and the Response that follows
-// its reply. An adapter runs the handler in [Answer.Run]. When Run has returned, also by a panic,
-// it calls Response.Finish. If nothing may have to be given back, Watch returns w itself and nil.
-//
-// A client that knows the length of a body knows its end before the handler has returned. It could
-// then call again before the permit or the slot is given back. So the last byte is held back until
-// Finish. It is sent earlier if the handler flushes or takes over the connection.
-func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *adapter.Response) {
-	// The end of a stream of HTTP/2 is sent when the handler has returned.
-	holds := r.ProtoMajor == 1 && r.Method != http.MethodHead
-	if u := a.completion; !u.NeedsStatus() && !(holds && u.HoldsReply()) {
-		return w, nil
-	}
-	followed, reply := adapter.Follow(w, holds)
-	a.completion.Follow(reply)
-	return followed, reply
-}
 
 // Rules returns copies of the guard's rules.
 func (g *Guard) Rules() []Rule {

@@ -31,8 +31,8 @@ type Refusal struct {
 	// Decision is the decision that refused the call.
 	Decision Decision
 	// Reference is an encrypted text that says what the refusal was about, or "" without
-	// Options.ReferenceKeys. ExplainReference of package operate reads it. It is in the Body. SetHeader sets it
-	// too, so it reaches the caller even if Options.Reply replaces the body.
+	// Options.ReferenceKeys. ExplainReference of package operate reads it. It is in the Body.
+	// SetHeader sets it too, so it reaches the caller even if Options.Reply replaces the body.
 	Reference string
 }
 
@@ -121,11 +121,10 @@ func refusalMessage(d *Decision, limit string) string {
 }
 
 // endedBy sets the gRPC code for a caller whose deadline passed, rather than one who gave up.
-func (r *Refusal) endedBy(err error) *Refusal {
+func (r *Refusal) endedBy(err error) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		r.Code = codeDeadlineExceeded
 	}
-	return r
 }
 
 // SetHeader sets the headers of the refusal itself: Content-Type, Cache-Control, and if they apply

@@ -161,9 +161,6 @@ func (c *Call) Limit(i int) *CallLimit { return &c.limits[i] }
 // Counter returns the counter of the limit at i.
 func (c *Call) Counter(i int) *algorithm.Counter { return &c.counters[i] }
 
-// Counters returns all counters of the call.
-func (c *Call) Counters() []algorithm.Counter { return c.counters }
-
 // Verdict returns the store's verdict on the limit at i.
 func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.verdicts[i] }
 

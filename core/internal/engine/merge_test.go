@@ -63,7 +63,7 @@ func TestKeys(t *testing.T) {
 		by{Rule: soft("n", perDay(3))}, by{Rule: hard("k", perDay(5))}, by{Rule: hard("n", perDay(4), perHour(2))},
 		by{Rule: hard("m", perDay(9)), own: &computed}, by{Rule: dry("m", perDay(9)), own: &computed}, by{Rule: banning(hard("b", perDay(1)))})
 	got := ""
-	for i := range c.Counters() {
+	for i := range c.Len() {
 		got += string(c.Counter(i).Key) + " "
 	}
 	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 p:{a}:m%dry:sl2:86400000000 p:{a}:b:fw1:86400000000 p:{a}:b:bn1:0 ")
