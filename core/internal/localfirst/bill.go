@@ -45,10 +45,6 @@ func (s *Store) Open(ctx context.Context, counters []algorithm.Counter, b algori
 
 // Settle changes a bill.
 func (s *Store) Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error) {
-	defer func() {
-		for i := range b.Charges {
-			s.denied.Invalidate(b.Charges[i].Key)
-		}
-	}()
+	defer s.invalidate(b.Charges)
 	return s.Shared.Settle(ctx, b, change)
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/lease"
 )
 
-// Shared is the store that all processes share. Store of package limiter describes the
-// methods that have no comment here.
+// Shared is the store that all processes share. The Stores of packages engine, inflight and limiter
+// describe the methods that have no comment here.
 type Shared interface {
 	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
@@ -208,12 +208,15 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 
 // GiveBack gives charges back where they were made.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	defer func() {
-		for i := range charges {
-			s.denied.Invalidate(charges[i].Key)
-		}
-	}()
+	defer s.invalidate(charges)
 	return s.whereMade(ctx, charges, s.Shared.GiveBack, s.fallback.GiveBack)
+}
+
+// invalidate forgets the refusals that are remembered for the counters of charges.
+func (s *Store) invalidate(charges []algorithm.Charge) {
+	for i := range charges {
+		s.denied.Invalidate(charges[i].Key)
+	}
 }
 
 // Renew keeps the slots of a call in flight for another window each.

@@ -8,9 +8,9 @@ import (
 
 // Costs counts the costs of one name that are known afterwards.
 type Costs struct {
-	opened, estimated       atomic.Uint64 // bills; the permits that they were charged
-	settled, closed, used   atomic.Uint64 // bills; the permits that they were charged; those used in all
-	unknown, aboveDebtBound atomic.Uint64 // settlements; permits
+	opened, estimated               atomic.Uint64 // bills; the permits that they were charged
+	settled, settledEstimates, used atomic.Uint64 // bills; the permits that they were charged; those used in all
+	unknown, debtExceeded           atomic.Uint64 // settlements; permits
 }
 
 // mostPermits is what one cost counts as at most. It is more than a counter holds, and so small that the
@@ -35,7 +35,7 @@ func (c *Costs) Open(estimate int64) {
 // Settle counts a bill that was charged an estimate, and is settled at the permits used in all.
 func (c *Costs) Settle(estimate, used int64) {
 	c.settled.Add(1)
-	c.closed.Add(uint64(estimate))
+	c.settledEstimates.Add(uint64(estimate))
 	c.used.Add(min(uint64(used), mostPermits))
 }
 
@@ -43,7 +43,7 @@ func (c *Costs) Settle(estimate, used int64) {
 func (c *Costs) Miss() { c.unknown.Add(1) }
 
 // Exceed counts permits that were not charged because of the bound of a debt.
-func (c *Costs) Exceed(permits uint64) { c.aboveDebtBound.Add(min(permits, mostPermits)) }
+func (c *Costs) Exceed(permits uint64) { c.debtExceeded.Add(min(permits, mostPermits)) }
 
 // CostEntry holds the Costs of a name.
 type CostEntry struct {
@@ -75,7 +75,7 @@ func (t *Table) Costs() (entries []CostEntry) {
 
 func (c *Costs) entry(label string) CostEntry {
 	return CostEntry{
-		label, c.opened.Load(), c.estimated.Load(), c.settled.Load(), c.closed.Load(), c.used.Load(), c.unknown.Load(), c.aboveDebtBound.Load(),
+		label, c.opened.Load(), c.estimated.Load(), c.settled.Load(), c.settledEstimates.Load(), c.used.Load(), c.unknown.Load(), c.debtExceeded.Load(),
 	}
 }
 
