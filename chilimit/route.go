@@ -54,7 +54,8 @@ func (f *finder) under(root *chi.Mux) *tree {
 	return t
 }
 
-// find does the same for a method. It returns nil if there is no route.
+// find returns the chi.Context of a call as it will be when a method has been routed, or nil if there
+// is no route.
 func (t *tree) find(now *chi.Context, r *http.Request, method string) *chi.Context {
 	router := t.next(now.RoutePatterns, method)
 	if router == nil {
