@@ -22,7 +22,8 @@ type Ban struct {
 	// Max is the longest duration of a ban: at least For, which is the default, and at most 366
 	// days.
 	Max time.Duration
-	// ByHand bans only the subjects that an operator bans: see package operate. The other fields must be unset.
+	// ByHand bans only the subjects that an operator bans: see package operate. The other fields must
+	// be unset.
 	ByHand bool
 }
 

@@ -83,8 +83,8 @@ func (c *decider) cutTo(costly *engine.Costly, terms *BillTerms) bool {
 // The rule cannot have a Lease, and its limits are by SlidingWindow, FixedWindow, CalendarWindow or
 // TokenBucket, with slots beside them. Refund of its decisions is an error. Expires has no effect here,
 // because a call is settled before its reply ends. Set Cost to what Estimate returns: a function around
-// that is an ordinary cost, which nobody can settle. Estimate panics with a *[RuleError] if the terms are
-// wrong.
+// that is an ordinary cost, which nobody can settle. Estimate panics with a *[RuleError] if the terms
+// are wrong.
 //
 //go:noinline // or isEstimate would not know its functions
 func (b BillTerms) Estimate(cost func(Request) int) func(Request) int {

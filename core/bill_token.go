@@ -44,8 +44,9 @@ func (b *Bill) Token() string {
 }
 
 // Resume returns the bill with this token, for a process other than the one that opened it. It does not
-// ask the store whether the bill is still open. Both processes must have the same Options.Prefix, and the counter
-// the same name; its limits may have changed meanwhile. A token of something else is a *[RuleError].
+// ask the store whether the bill is still open. Both processes must have the same Options.Prefix, and
+// the counter the same name; its limits may have changed meanwhile. A token of something else is a
+// *[RuleError].
 func (c Counter) Resume(token string) (*Bill, error) {
 	if c.handle == nil {
 		return nil, errZeroHandle
@@ -91,8 +92,8 @@ func (b *Bill) restore(t *billToken) bool {
 	return true
 }
 
-// restoreCharge restores the charge on one limit. It reports whether the limit can be in debt, and is the
-// only one of its counter.
+// restoreCharge restores the charge on one limit. It reports whether the limit can be in debt, and is
+// the only one of its counter.
 func (b *Bill) restoreCharge(limit Limit, position int64, t *billToken) bool {
 	compiled := &b.front.limits.of(limit).compiled
 	charge := algorithm.Charge{

@@ -36,8 +36,8 @@ func (c *decider) Decided(i int, d engine.Decided) {
 	}
 }
 
-// noteTried notes that OnDecision is to receive the decision by the limit at i by itself, if that is of a
-// rule in DryRun.
+// noteTried notes that OnDecision is to receive the decision by the limit at i by itself, if that is
+// of a rule in DryRun.
 func (c *decider) noteTried(i int) {
 	if a := c.Limit(i); a.Rule.Mode == engine.DryRun && !a.Silent() {
 		c.tried = append(c.tried, i)

@@ -110,7 +110,8 @@ const (
 	FromNobody Source = "none"
 )
 
-// sourceOf returns the source of a verdict from an origin. counts is where the limiter keeps its counters.
+// sourceOf returns the source of a verdict from an origin. counts is where the limiter keeps its
+// counters.
 func sourceOf(from algorithm.Origin, counts Source) Source {
 	switch from {
 	case algorithm.FromRefusal:

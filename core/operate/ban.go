@@ -21,8 +21,8 @@ import (
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
 // Ban set, the error is a *[core.RuleError]. Handles do not look at bans. A bare address as the
-// subject is a *[core.RuleError]: use [core.Limiter.IPSubject]. Other errors are those of [core.Counter].
-// See [WithActor] and [Operator.Bans].
+// subject is a *[core.RuleError]: use [core.Limiter.IPSubject]. Other errors are those of
+// [core.Counter]. See [WithActor] and [Operator.Bans].
 func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	began := time.Now()
 	if err := o.checkBan(ctx, name, subject, span); err != nil {

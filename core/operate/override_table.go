@@ -24,8 +24,8 @@ import (
 //	err = overrides.Set(ctx, "user:alice", operate.Override{Max: 500, Until: endOfMonth, Note: "contract 17"})
 //
 // Each change is written into the audit: see [Operator.Audit] and [WithActor]. A subject is the
-// result of the rule's key function, such as user:alice; for addresses see [core.Limiter.IPSubject]. It has
-// at most 1024 bytes.
+// result of the rule's key function, such as user:alice; for addresses see [core.Limiter.IPSubject].
+// It has at most 1024 bytes.
 //
 // If an argument is wrong, the error is a *[core.RuleError]. Other errors are those of
 // [core.Counter]. If Redis did not answer to Set or Remove, the change may have been made, and it

@@ -79,9 +79,9 @@ func (a *attempt) lookForPause() {
 	}
 }
 
-// returnTurn gives back an unused turn, as far as nobody waits behind it, and returns err. If err is nil,
-// the call is to take another turn, so returnTurn waits until that is done, but no longer than the call
-// waits for turns.
+// returnTurn gives back an unused turn, as far as nobody waits behind it, and returns err. If err is
+// nil, the call is to take another turn, so returnTurn waits until that is done, but no longer than
+// the call waits for turns.
 func (a *attempt) returnTurn(err error) error {
 	unused := a.turn
 	if unused.Cost == 0 {

@@ -2,8 +2,8 @@ package rulefield
 
 import "reflect"
 
-// Clone returns a rule with its own copies of all lists and maps, also of fields to come. It shares texts,
-// which core's own clone copies, because a framework may have lent them.
+// Clone returns a rule with its own copies of all lists and maps, also of fields to come. It shares
+// texts, which core's own clone copies, because a framework may have lent them.
 func Clone[Rule any](rule Rule) Rule {
 	for _, v := range reflect.ValueOf(&rule).Elem().Fields() {
 		switch {
