@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // BillTerms are the terms of a counter's costs that are known afterwards. The zero BillTerms have the
@@ -60,19 +59,6 @@ func (b *BillTerms) cut(estimate, most int64) int64 {
 		return estimate
 	}
 	return min(estimate, int64(max(1, math.Floor(float64(most)*b.MaxEstimate))))
-}
-
-// cutTo cuts the cost of a rule by its terms, if it is above an override that the store has found, and drops
-// all counters. It reports whether it did.
-func (c *decider) cutTo(costly *engine.Costly, terms *BillTerms) bool {
-	of := &c.rules[costly.By.At].counted
-	less := terms.cut(of.Cost, costly.Most)
-	if costly.At < 0 || less >= of.Cost {
-		return false
-	}
-	c.Drop()
-	of.Cost = less
-	return true
 }
 
 // Estimate returns a [Rule].Cost for a cost that is known only when the handler has run. A call is

@@ -21,7 +21,7 @@ type call struct {
 	decider
 
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
-	check     *Guard         // that of the Check that asks, or nil
+	check     *attachment    // that of the Check that asks, or nil
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running

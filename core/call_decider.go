@@ -106,6 +106,19 @@ func (c *decider) costlyLimit(costly *engine.Costly) *Limit {
 	return &of.named.limitAt(costly.N, of.own).limit
 }
 
+// cutTo cuts the cost of a rule by its terms, if it is above an override that the store has found, and drops
+// all counters. It reports whether it did.
+func (c *decider) cutTo(costly *engine.Costly, terms *BillTerms) bool {
+	of := &c.rules[costly.By.At].counted
+	less := terms.cut(of.Cost, costly.Most)
+	if costly.At < 0 || less >= of.Cost {
+		return false
+	}
+	c.Drop()
+	of.Cost = less
+	return true
+}
+
 // isOverridden reports whether an override replaces the limit at i.
 func (c *decider) isOverridden(i int) bool {
 	found := c.Override(i)

@@ -169,7 +169,7 @@ func (c *call) cost(a *appliedRule) int64 {
 	cost := a.rule.Cost(c)
 	a.unit = c.unit
 	if a.rule.terms != nil && a.rule.inHandler {
-		cost = c.estimateFor(a.named.name, cost)
+		cost = estimateFor(c.Context(), c.check, a.named.name, cost)
 	}
 	if cost < 0 {
 		c.log.NegativeCost(a.named.name, cost)

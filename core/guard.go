@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"maps"
-	"slices"
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
@@ -95,7 +94,7 @@ func (g *Guard) check(v adapter.View, subject string) Answer {
 	}
 	rules := g.bound()
 	if rules[0].inHandler {
-		c.check = g
+		c.check = &g.attachment
 	}
 	answer := c.decide(rules, subject)
 	c.decided = true
@@ -154,12 +153,7 @@ func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (co
 			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "must not be negative"}
 		}
 	}
-	return &settleable{Context: ctx, outer: settleableIn(ctx), parts: &g.front.callParts, check: g, given: maps.Clone(estimates)}, nil
-}
-
-// settles reports whether calls by a rule of this name are settled. A nil guard has no rules.
-func (g *Guard) settles(name string) bool {
-	return g != nil && slices.ContainsFunc(g.bound(), func(b *boundRule) bool { return b.terms != nil && b.displayName() == name })
+	return &settleable{Context: ctx, outer: settleableIn(ctx), parts: &g.front.callParts, check: &g.attachment, given: maps.Clone(estimates)}, nil
 }
 
 // Rules returns copies of the check's rules.

@@ -191,6 +191,11 @@ func (a *attachment) bound() []*boundRule {
 	return a.following.Load().rules
 }
 
+// settles reports whether calls by a rule of this name are settled. A nil attachment has no rules.
+func (a *attachment) settles(name string) bool {
+	return a != nil && slices.ContainsFunc(a.bound(), func(b *boundRule) bool { return b.terms != nil && b.displayName() == name })
+}
+
 // inForce returns the rules that decide the next call, their version, and a function that returns
 // where a rule is written or was attached.
 func (a *attachment) inForce() (rules []*boundRule, version string, place func(rule string) string) {

@@ -62,7 +62,7 @@ type settleable struct {
 	context.Context
 	outer *settleable // what is settled around it, or nil; found at once, because frameworks use some contexts again
 	parts *callParts
-	check *Guard         // that of the Check that it was made for; nil for a middleware
+	check *attachment    // that of the Check that it was made for; nil for a middleware
 	given map[string]int // the estimates for the rules of the check, by their names
 
 	mu      sync.Mutex
@@ -109,7 +109,7 @@ func (s *settleable) find(rule string) (e *inflight.Estimates, others []string) 
 
 // settleableFor returns the innermost settleable of a context that was made for a check, or else the
 // innermost one. It returns nil if there is none.
-func settleableFor(ctx context.Context, check *Guard) *settleable {
+func settleableFor(ctx context.Context, check *attachment) *settleable {
 	innermost := settleableIn(ctx)
 	for s := innermost; s != nil; s = s.outer {
 		if s.check == check {
@@ -119,11 +119,11 @@ func settleableFor(ctx context.Context, check *Guard) *settleable {
 	return innermost
 }
 
-// estimateFor returns the estimate that the call's context has for a rule of its check, or else cost. A
-// report does not know of which check a rule is, and takes the rule's name for it.
-func (c *call) estimateFor(rule string, cost int) int {
-	for s := settleableIn(c.Context()); s != nil; s = s.outer {
-		if given, ok := s.given[rule]; ok && (c.check == nil || c.check == s.check) {
+// estimateFor returns the estimate that a context has for a rule of a check, or else cost. A report does
+// not know of which check a rule is, and takes the rule's name for it: its check is nil.
+func estimateFor(ctx context.Context, check *attachment, rule string, cost int) int {
+	for s := settleableIn(ctx); s != nil; s = s.outer {
+		if given, ok := s.given[rule]; ok && (check == nil || check == s.check) {
 			return given
 		}
 	}
