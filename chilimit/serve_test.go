@@ -1,12 +1,8 @@
 package chilimit_test
 
 import (
-	"context"
-	"io"
-	"log"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +30,9 @@ func serving(front middlewares, depth int) func(testing.TB, net.Listener, adapte
 		router := chi.NewRouter()
 		router.Use(quiet, middleware.Recoverer, entered(app))
 		router.Use(front...)
-		router.Use(limits(app.Limiter, app.Use)...)
+		for _, rules := range app.Use {
+			router.Use(chilimit.New(app.Limiter, rules...))
+		}
 		routes := chi.Router(router)
 		for range depth {
 			routes = routes.Route("/", func(chi.Router) {})
@@ -43,24 +41,24 @@ func serving(front middlewares, depth int) func(testing.TB, net.Listener, adapte
 			if len(front) > 0 {
 				route.Path = strings.TrimSuffix(route.Path, "/") // no call comes with the slash
 			}
-			add(routes, app.Limiter, route)
+			add(routes, route)
 		}
-		server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)}
-		go func() { _ = server.Serve(l) }()
-		return func() { _ = server.Close() }
+		return adaptertest.ServeHTTP(l, router)
 	}
 }
 
 // add adds a route with its limits.
-func add(router chi.Router, limiter *core.Limiter, route adaptertest.Route) {
-	around := limits(limiter, route.Limits)
+func add(router chi.Router, route adaptertest.Route) {
+	var around middlewares
 	for _, guard := range route.Guards {
 		around = append(around, chilimit.With(guard))
 	}
 	if route.Recovers {
 		around = append(around, middleware.Recoverer)
 	}
-	path, handler := route.Path, func(w http.ResponseWriter, r *http.Request) { route.Serve(handling{w, r}) }
+	path, handler := route.Path, func(w http.ResponseWriter, r *http.Request) {
+		route.Serve(handling{adaptertest.HTTPHandling{Writer: w, Request: r}})
+	}
 	if before, deep := strings.CutSuffix(path, "{rest...}"); deep {
 		path = before + "*"
 	}
@@ -72,13 +70,6 @@ func add(router chi.Router, limiter *core.Limiter, route adaptertest.Route) {
 	default:
 		router.With(around...).MethodFunc(route.Method, path, handler)
 	}
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (all middlewares) {
-	for _, rules := range lists {
-		all = append(all, chilimit.New(limiter, rules...))
-	}
-	return all
 }
 
 // entered puts what the app has in front into the context.
@@ -103,30 +94,11 @@ func (silent) Write(int, int, http.Header, time.Duration, any) {}
 func (silent) Panic(any, []byte)                               {}
 
 // handling is what the app does with a call.
-type handling struct {
-	w http.ResponseWriter
-	r *http.Request
-}
+type handling struct{ adaptertest.HTTPHandling }
 
-func (h handling) Context() context.Context    { return h.r.Context() }
-func (h handling) OwnLimits(guard *core.Guard) { chilimit.OwnLimits(guard).ServeHTTP(h.w, h.r) }
-func (h handling) Header(name string) string   { return h.r.Header.Get(name) }
-func (h handling) Query(name string) string    { return h.r.URL.Query().Get(name) }
-func (h handling) Flush()                      { h.w.(http.Flusher).Flush() }
-func (h handling) Reply(status int)            { http.Error(h.w, "replied", status) }
 func (h handling) Allow(check *core.Check, subject string) bool {
-	return chilimit.Allow(h.w, h.r, check, subject)
+	return chilimit.Allow(h.Writer, h.Request, check, subject)
 }
-
-func (h handling) Cookie(name string) string {
-	cookie, err := h.r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-
-func (h handling) Text(text string) {
-	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = io.WriteString(h.w, text)
+func (h handling) OwnLimits(guard *core.Guard) {
+	chilimit.OwnLimits(guard).ServeHTTP(h.Writer, h.Request)
 }

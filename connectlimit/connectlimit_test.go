@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/connectlimit"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 func TestAdapter(t *testing.T) {
@@ -66,7 +67,7 @@ func ending(name string, code connect.Code, err error) adaptertest.Ending {
 // TestRefusalInside checks that an error of Allow reaches the caller as it is, through interceptors
 // and a handler that wraps it.
 func TestRefusalInside(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	check := limiter.MustCheck(core.Rule{Name: "inside", Seconds: 600, MaxCount: 1})
 	outside := connect.WithInterceptors(connectlimit.New(limiter, core.Rule{Name: "outside", Seconds: 600, MaxCount: 9}))
 	handler := connect.NewUnaryHandlerSimple("/shop/list", func(ctx context.Context, _ *empty) (*empty, error) {
@@ -96,7 +97,7 @@ func TestRefusalInside(t *testing.T) {
 
 // TestOutsideAHandler checks that a context that is not a handler's is refused, not served.
 func TestOutsideAHandler(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	rule := core.Rule{Name: "any", Seconds: 60}
 	if err := connectlimit.Allow(t.Context(), limiter.MustCheck(rule), "me"); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("Allow: %v, want internal", err)

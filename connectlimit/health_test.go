@@ -21,6 +21,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/connectlimit"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -44,17 +45,6 @@ func health(options ...connect.HandlerOption) http.Handler {
 		return nil
 	}, options...))
 	return mux
-}
-
-// newLimiter returns a limiter that ends with the test.
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
-	t.Helper()
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
 }
 
 // dial serves a handler, and connects to it with the client of grpc-go, which would retry.
@@ -119,7 +109,7 @@ func TestGRPCClients(t *testing.T) {
 	for _, method := range []string{"Check", "Watch"} {
 		var attempts atomic.Int32
 		rule := core.Rule{Seconds: 3600, MaxCount: 2, Cost: func(core.Request) int { attempts.Add(1); return 1 }}
-		conn := dial(t, health(connect.WithInterceptors(connectlimit.New(newLimiter(t, core.Options{}), rule))))
+		conn := dial(t, health(connect.WithInterceptors(connectlimit.New(extensiontest.NewLimiter(t, core.Options{}), rule))))
 		for _, left := range []int{1, 0} {
 			want := fmt.Sprintf(`"/grpc.health.v1.Health/%s";r=%d;t=`, method, left)
 			if _, trailer, err := call(t, conn, method); err != nil || len(trailer["ratelimit"]) != 1 || trailer["ratelimit"][0][:len(want)] != want {
@@ -142,23 +132,10 @@ func TestGRPCClients(t *testing.T) {
 	}
 }
 
-// TestHealthCanBeExcepted checks that a rule can leave a service out.
-func TestHealthCanBeExcepted(t *testing.T) {
-	rule := core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Except: []string{"/grpc.health.v1.Health/*"}}
-	conn := dial(t, health(connect.WithInterceptors(connectlimit.New(newLimiter(t, core.Options{}), rule))))
-	for range 3 {
-		for _, method := range []string{"Check", "Watch"} {
-			if _, _, err := call(t, conn, method); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 // TestTrailersOfHTTP checks that net/http does not log trailers that it cannot send, such as those
 // of a caller who must log in.
 func TestTrailersOfHTTP(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Identify: core.BearerToken(nobody)})
+	limiter := extensiontest.NewLimiter(t, core.Options{Identify: core.BearerToken(nobody)})
 	conn := dial(t, health(connect.WithInterceptors(connectlimit.New(limiter, core.Rule{Seconds: 60, NeedLogin: true}))))
 	for _, method := range []string{"Check", "Watch"} {
 		if _, _, err := call(t, conn, method); status.Code(err) != codes.Unauthenticated {
@@ -171,7 +148,7 @@ func nobody(context.Context, string) (string, error) { return "", nil }
 
 // TestBehindNethttplimit checks what the package comment says of nethttplimit.
 func TestBehindNethttplimit(t *testing.T) {
-	limit := nethttplimit.New(newLimiter(t, core.Options{}), core.Rule{Name: "all", Seconds: 600, MaxCount: 1})
+	limit := nethttplimit.New(extensiontest.NewLimiter(t, core.Options{}), core.Rule{Name: "all", Seconds: 600, MaxCount: 1})
 	conn := dial(t, limit(health()))
 	for _, want := range []codes.Code{codes.OK, codes.Unavailable} {
 		if _, _, err := call(t, conn, "Check"); status.Code(err) != want {

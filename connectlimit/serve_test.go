@@ -23,9 +23,12 @@ import (
 // serve returns a function that serves each route as a procedure of one kind.
 func serve(kind connect.StreamType) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		handlers := make(map[string]http.Handler)
+		handlers, front := make(map[string]http.Handler), []connect.Interceptor{entering(app)}
+		for _, rules := range app.Use {
+			front = append(front, connectlimit.New(app.Limiter, rules...))
+		}
 		for _, route := range app.Routes {
-			handlers[route.Path] = handler(kind, route, connect.WithRecover(recovered), interceptors(app, route))
+			handlers[route.Path] = handler(kind, route, connect.WithRecover(recovered), connect.WithInterceptors(front...), interceptors(route))
 		}
 		return serveHTTP(l, log.New(io.Discard, "", 0), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if handler := handlers[r.URL.Path]; handler != nil {
@@ -50,12 +53,9 @@ func recovered(_ context.Context, _ connect.Spec, _ http.Header, caught any) err
 	return connect.NewError(connect.CodeInternal, fmt.Errorf("%v", caught))
 }
 
-// interceptors returns all interceptors of a route, the outermost first.
-func interceptors(app adaptertest.App, route adaptertest.Route) connect.HandlerOption {
-	options := []connect.HandlerOption{connect.WithInterceptors(entering(app))}
-	for _, rules := range append(app.Use, route.Limits...) {
-		options = append(options, connect.WithInterceptors(connectlimit.New(app.Limiter, rules...)))
-	}
+// interceptors returns the interceptors of a route, the outermost first.
+func interceptors(route adaptertest.Route) connect.HandlerOption {
+	var options []connect.HandlerOption
 	for _, guard := range route.Guards {
 		options = append(options, connect.WithInterceptors(connectlimit.With(guard)))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/echo5limit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 // BenchmarkMiddleware measures a handler that does nothing, alone and behind each limit by address.
@@ -33,7 +34,7 @@ func BenchmarkMiddleware(b *testing.B) {
 		{"New, no headers", core.NoHeaders, func(l *core.Limiter) echo.MiddlewareFunc { return echo5limit.New(l, rule) }},
 	} {
 		b.Run(of.name, func(b *testing.B) {
-			limiter := newLimiter(b, core.Options{Headers: of.headers})
+			limiter := extensiontest.NewLimiter(b, core.Options{Headers: of.headers})
 			e := newEcho(echo.RouterConfig{})
 			e.GET("/list", func(*echo.Context) error { return nil }, of.limit(limiter))
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/list", nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echo5limit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -97,17 +98,6 @@ func ending(handle echo.HandlerFunc) func(adaptertest.Handling) {
 	}
 }
 
-// newLimiter returns a limiter that ends with the test.
-func newLimiter(t testing.TB, options core.Options) *core.Limiter {
-	t.Helper()
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
-
 // call makes a call without a network.
 func call(e *echo.Echo, method, target string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
@@ -117,7 +107,7 @@ func call(e *echo.Echo, method, target string) *httptest.ResponseRecorder {
 
 // A HEAD that echo answers by the handler for GET counts by the status that the handler sent.
 func TestAutoHandleHEAD(t *testing.T) {
-	limiter, outcomes := newLimiter(t, core.Options{}), make(chan int, 2)
+	limiter, outcomes := extensiontest.NewLimiter(t, core.Options{}), make(chan int, 2)
 	counting := func(name string) echo.MiddlewareFunc {
 		return echo5limit.New(limiter, core.Rule{Name: name, Seconds: 60, Count: func(outcome int) bool {
 			outcomes <- outcome
@@ -145,7 +135,7 @@ func TestReplyToAnError(t *testing.T) {
 		_ = c.String(http.StatusNotFound, "none")
 	}
 	slot := core.Rule{Name: "slot", Limit: core.InFlight(1)}
-	e.GET("/none", func(*echo.Context) error { return echo.ErrNotFound }, echo5limit.New(newLimiter(t, core.Options{}), slot))
+	e.GET("/none", func(*echo.Context) error { return echo.ErrNotFound }, echo5limit.New(extensiontest.NewLimiter(t, core.Options{}), slot))
 	if w := call(e, "GET", "/none"); w.Code != http.StatusNotFound || w.Body.String() != "none" {
 		t.Errorf("status %d, body %q", w.Code, w.Body)
 	}
@@ -154,7 +144,7 @@ func TestReplyToAnError(t *testing.T) {
 // In Pre echo knows no route, which the log says of a rule without a name.
 func TestPre(t *testing.T) {
 	var logged strings.Builder
-	limiter := newLimiter(t, core.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	limiter := extensiontest.NewLimiter(t, core.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	e := newEcho(echo.RouterConfig{})
 	e.Pre(echo5limit.New(limiter, core.Rule{Seconds: 60, MaxCount: 1}))
 	e.GET("/a", func(c *echo.Context) error { return c.NoContent(http.StatusOK) })
@@ -168,7 +158,7 @@ func TestPre(t *testing.T) {
 
 // In a Group a call that no route matches counts under the group's own pattern.
 func TestGroup(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	e := newEcho(echo.RouterConfig{})
 	group := e.Group("/g", echo5limit.New(limiter, core.Rule{Seconds: 60, MaxCount: 1}))
 	group.GET("/users/:id", func(c *echo.Context) error { return c.NoContent(http.StatusOK) })
@@ -184,7 +174,7 @@ func TestGroup(t *testing.T) {
 
 // The package comment says what Count receives through echo's own adaptor for net/http.
 func TestWrapMiddleware(t *testing.T) {
-	limiter, outcomes := newLimiter(t, core.Options{}), make(chan int, 1)
+	limiter, outcomes := extensiontest.NewLimiter(t, core.Options{}), make(chan int, 1)
 	rule := core.Rule{Name: "all", Seconds: 60, Count: func(outcome int) bool {
 		outcomes <- outcome
 		return true

@@ -2,8 +2,6 @@ package echo5limit_test
 
 import (
 	"context"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,13 +22,13 @@ func serveBy(config echo.RouterConfig) func(testing.TB, net.Listener, adaptertes
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		e := newEcho(config)
 		e.Use(entering(app))
-		e.Use(limits(app.Limiter, app.Use)...)
-		for _, route := range app.Routes {
-			add(e, app.Limiter, route)
+		for _, rules := range app.Use {
+			e.Use(echo5limit.New(app.Limiter, rules...))
 		}
-		server := &http.Server{Handler: e, ErrorLog: log.New(io.Discard, "", 0)}
-		go func() { _ = server.Serve(l) }()
-		return func() { _ = server.Close() }
+		for _, route := range app.Routes {
+			add(e, route)
+		}
+		return adaptertest.ServeHTTP(l, e)
 	}
 }
 
@@ -60,22 +58,15 @@ func entering(app adaptertest.App) echo.MiddlewareFunc {
 	}
 }
 
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []echo.MiddlewareFunc) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, echo5limit.New(limiter, rules...))
-	}
-	return middlewares
-}
-
 // patterns writes a pattern of net/http as echo does.
 var patterns = strings.NewReplacer("{rest...}", "*", "{", ":", "}", "")
 
-func add(e *echo.Echo, limiter *core.Limiter, route adaptertest.Route) {
+func add(e *echo.Echo, route adaptertest.Route) {
 	method := map[string]string{"": http.MethodGet, "*": echo.RouteAny}[route.Method]
 	if method == "" {
 		method = route.Method
 	}
-	middlewares := limits(limiter, route.Limits)
+	var middlewares []echo.MiddlewareFunc
 	for _, guard := range route.Guards {
 		middlewares = append(middlewares, echo5limit.With(guard))
 	}

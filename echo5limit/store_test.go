@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
@@ -16,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
 	"github.com/accesslimit/accesslimit/echo5limit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 var (
@@ -49,7 +49,7 @@ func engines(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient)) {
 
 func TestStore(t *testing.T) {
 	engines(t, func(t *testing.T, rdb redis.UniversalClient) {
-		limiter := newLimiter(t, core.Options{Redis: rdb, Timeout: patience})
+		limiter := extensiontest.NewLimiter(t, core.Options{Redis: rdb})
 		e := stored(middleware.RateLimiterConfig{}, limiter, core.Rule{Name: "api", Limit: core.PerHour(2)})
 		for _, address := range []string{"2001:db8::1", "2001:db8::2"} {
 			if w := callFrom(e, address); w.Code != 200 || w.Header().Get("Ratelimit") == "" {
@@ -73,9 +73,6 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// patience is enough for a busy machine.
-const patience = 10 * time.Second
-
 // While Redis does not answer, the rule's policy decides.
 func TestStoreFails(t *testing.T) {
 	passOn := func(_ *echo.Context, _ string, err error) error { return err }
@@ -90,7 +87,7 @@ func TestStoreFails(t *testing.T) {
 		"counts locally":                   {core.CountLocally(1), nil, 200, 429},
 	} {
 		t.Run(name, func(t *testing.T) {
-			limiter := newLimiter(t, core.Options{Redis: limittest.NoRedis(t), Timeout: patience})
+			limiter := extensiontest.NewLimiter(t, core.Options{Redis: limittest.NoRedis(t)})
 			rule := core.Rule{Name: "api", Limit: core.PerHour(1), OnStoreError: test.policy}
 			e := stored(middleware.RateLimiterConfig{DenyHandler: test.deny}, limiter, rule)
 			for _, want := range []int{test.first, test.after} {
@@ -105,7 +102,7 @@ func TestStoreFails(t *testing.T) {
 
 // The identifier is the subject. An empty one stands for the rule's own key.
 func TestStoreIdentifier(t *testing.T) {
-	limiter := newLimiter(t, core.Options{Expose: true})
+	limiter := extensiontest.NewLimiter(t, core.Options{Expose: true})
 	e := stored(middleware.RateLimiterConfig{
 		IdentifierExtractor: func(c *echo.Context) (string, error) { return c.QueryParam("account"), nil },
 	}, limiter, core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.Global})
@@ -124,7 +121,7 @@ func TestStoreIdentifier(t *testing.T) {
 // Allow counts where there is no call.
 func TestStoreAllow(t *testing.T) {
 	engines(t, func(t *testing.T, rdb redis.UniversalClient) {
-		limiter := newLimiter(t, core.Options{Redis: rdb, Timeout: patience})
+		limiter := extensiontest.NewLimiter(t, core.Options{Redis: rdb})
 		store := echo5limit.NewStore(limiter, core.Rule{Name: "jobs", Limit: core.PerHour(1)})
 		first, err := store.Allow("192.0.2.1")
 		if !first || err != nil {

@@ -41,9 +41,7 @@ func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, adapt
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		e := newEcho(app)
 		e.Pre(pre...)
-		server := &http.Server{Handler: e}
-		go func() { _ = server.Serve(l) }()
-		return func() { _ = server.Close() }
+		return adaptertest.ServeHTTP(l, e)
 	}
 }
 
@@ -51,10 +49,12 @@ func newEcho(app adaptertest.App) *echo.Echo {
 	e := echo.New()
 	e.Logger.SetOutput(io.Discard)
 	e.Use(middleware.Recover(), before(app))
-	e.Use(limits(app.Limiter, app.Use)...)
+	for _, rules := range app.Use {
+		e.Use(echolimit.New(app.Limiter, rules...))
+	}
 	for _, route := range app.Routes {
 		path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
-		middlewares := limits(app.Limiter, route.Limits)
+		var middlewares []echo.MiddlewareFunc
 		for _, guard := range route.Guards {
 			middlewares = append(middlewares, echolimit.With(guard))
 		}
@@ -62,7 +62,7 @@ func newEcho(app adaptertest.App) *echo.Echo {
 			middlewares = append(middlewares, middleware.Recover())
 		}
 		handler := func(c echo.Context) error {
-			h := &handling{c: c, limiter: app.Limiter}
+			h := &handling{c: c}
 			route.Serve(h)
 			return h.err
 		}
@@ -76,13 +76,6 @@ func newEcho(app adaptertest.App) *echo.Echo {
 		}
 	}
 	return e
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []echo.MiddlewareFunc) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, echolimit.New(limiter, rules...))
-	}
-	return middlewares
 }
 
 func before(app adaptertest.App) echo.MiddlewareFunc {
@@ -100,9 +93,8 @@ func before(app adaptertest.App) echo.MiddlewareFunc {
 }
 
 type handling struct {
-	c       echo.Context
-	limiter *core.Limiter
-	err     error // what the handler returns
+	c   echo.Context
+	err error // what the handler returns
 }
 
 func (h *handling) Context() context.Context  { return h.c.Request().Context() }

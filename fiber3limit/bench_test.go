@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/fiber3limit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 // BenchmarkMiddleware measures a handler that does nothing, alone and behind each limit by address.
@@ -32,7 +33,7 @@ func BenchmarkMiddleware(b *testing.B) {
 	} {
 		b.Run(of.name, func(b *testing.B) {
 			app := fiber.New()
-			app.Get("/list", of.limit(newLimiter(b, core.Options{Headers: of.headers})), func(fiber.Ctx) error { return nil })
+			app.Get("/list", of.limit(extensiontest.NewLimiter(b, core.Options{Headers: of.headers})), func(fiber.Ctx) error { return nil })
 			handler := app.Handler()
 			var call fasthttp.RequestCtx
 			call.Request.SetRequestURI("http://service.test/list")

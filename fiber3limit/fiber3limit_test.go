@@ -3,9 +3,7 @@ package fiber3limit_test
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/fiber3limit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 func TestFiber(t *testing.T) { adaptertest.Run(t, configured(fiber.Config{})) }
@@ -66,17 +65,6 @@ var endings = []adaptertest.Ending{
 // returning returns the ending of a handler that returns an error.
 func returning(name string, err error, outcome int) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: outcome, Handle: func(h adaptertest.Handling) { *h.(handling).err = err }}
-}
-
-func newLimiter(t testing.TB, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
 }
 
 // listen serves an app, and returns a connection to it.
@@ -130,7 +118,7 @@ func TestErrorHandler(t *testing.T) {
 			return c.SendStatus(status)
 		}}
 	}
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	limit := fiber3limit.New(limiter, core.Rule{Name: "all", Seconds: 600, MaxCount: 100, Count: func(status int) bool {
 		received = append(received, status)
 		return true
@@ -150,21 +138,10 @@ func TestErrorHandler(t *testing.T) {
 	}
 }
 
-// The target * reaches a handler of /*, and no middleware of Use without the "*".
-func TestUseOfEveryTarget(t *testing.T) {
-	app := fiber.New()
-	app.Use("*", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{Name: "all", Seconds: 600, MaxCount: 2}))
-	app.All("/*", func(c fiber.Ctx) error { return c.SendString("ok") })
-	options, want := "OPTIONS * HTTP/1.1\r\nHost: service.test\r\n\r\n", []int{200, 200, 429, 429}
-	if got := statuses(t, listen(t, app), get("/a"), options, options, get("/a")); !slices.Equal(got, want) {
-		t.Errorf("statuses %v, want %v", got, want)
-	}
-}
-
 // A request that fiber cannot read is counted in Use, and on no route.
 func TestUnreadableRequest(t *testing.T) {
 	var received []int
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	app := fiber.New(fiber.Config{BodyLimit: 10})
 	app.Use("*", fiber3limit.New(limiter, core.Rule{Name: "use", Seconds: 600, MaxCount: 2}))
 	app.Post("/", fiber3limit.New(limiter, core.Rule{Name: "route", Seconds: 600, Count: func(status int) bool {
@@ -181,34 +158,10 @@ func TestUnreadableRequest(t *testing.T) {
 	}
 }
 
-// Names that fiber lends for one call are not kept: the next call over the connection overwrites
-// them.
-func TestLentNames(t *testing.T) {
-	for _, immutable := range []bool{false, true} {
-		app := fiber.New(fiber.Config{Immutable: immutable})
-		app.Get("/users/:id", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{
-			Name: "users", Seconds: 600, MaxCount: 1, Key: func(r core.Request) (string, error) { return r.Param("id"), nil },
-		}), func(c fiber.Ctx) error { return c.SendString("ok") })
-		var requests []string
-		var want []int
-		for i := range 100 {
-			requests = append(requests, get(fmt.Sprintf("/users/u%03d", i/2)))
-			want = append(want, []int{200, 429}[i%2])
-		}
-		conn := listen(t, app)
-		for range 2 {
-			if got := statuses(t, conn, requests...); !slices.Equal(got, want) {
-				t.Fatalf("Immutable %v: statuses %v, want %v", immutable, got, want)
-			}
-			want = slices.Repeat([]int{429}, 100)
-		}
-	}
-}
-
 // A trailer is no header either if the names of headers are left as they were sent.
 func TestTrailersOfAnyCase(t *testing.T) {
 	app := fiber.New(fiber.Config{DisableHeaderNormalizing: true})
-	app.Get("/", fiber3limit.New(newLimiter(t, core.Options{}), core.Rule{
+	app.Get("/", fiber3limit.New(extensiontest.NewLimiter(t, core.Options{}), core.Rule{
 		Name: "keys", Seconds: 600, MaxCount: 1, Key: func(r core.Request) (string, error) { return strings.Join(r.Header("X-Key"), ","), nil },
 	}), func(c fiber.Ctx) error { return c.SendString("ok") })
 	with := func(trailer string) string {

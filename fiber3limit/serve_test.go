@@ -44,11 +44,11 @@ func serve(router *fiber.App, l net.Listener, app adaptertest.App) (stop func())
 		}
 		return c.Next()
 	})
-	for _, limits := range limits(app.Limiter, app.Use) {
-		router.Use("*", limits)
+	for _, rules := range app.Use {
+		router.Use("*", fiber3limit.New(app.Limiter, rules...))
 	}
 	for _, route := range app.Routes {
-		handlers := limits(app.Limiter, route.Limits)
+		var handlers []any
 		for _, guard := range route.Guards {
 			handlers = append(handlers, fiber3limit.With(guard))
 		}
@@ -72,13 +72,6 @@ func serve(router *fiber.App, l net.Listener, app adaptertest.App) (stop func())
 		_ = router.Shutdown()
 		<-serving
 	}
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []any) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, fiber3limit.New(limiter, rules...))
-	}
-	return middlewares
 }
 
 // methods returns the methods of a route, as fiber is told them.

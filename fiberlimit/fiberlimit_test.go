@@ -50,12 +50,12 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) 
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		router := fiber.New(config)
 		router.Use(recover.New(), before(app))
-		for _, limit := range limits(app.Limiter, app.Use) {
-			router.Use(limit)
+		for _, rules := range app.Use {
+			router.Use(fiberlimit.New(app.Limiter, rules...))
 		}
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
-			handlers := limits(app.Limiter, route.Limits)
+			var handlers []fiber.Handler
 			for _, guard := range route.Guards {
 				handlers = append(handlers, fiberlimit.With(guard))
 			}
@@ -63,7 +63,7 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) 
 				handlers = append(handlers, recover.New())
 			}
 			handlers = append(handlers, func(c *fiber.Ctx) error {
-				h := &handling{c: c, limiter: app.Limiter}
+				h := &handling{c: c}
 				route.Serve(h)
 				return h.err
 			})
@@ -82,13 +82,6 @@ func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) 
 	}
 }
 
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []fiber.Handler) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, fiberlimit.New(limiter, rules...))
-	}
-	return middlewares
-}
-
 func before(app adaptertest.App) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		for name, value := range app.Values {
@@ -102,9 +95,8 @@ func before(app adaptertest.App) fiber.Handler {
 }
 
 type handling struct {
-	c       *fiber.Ctx
-	limiter *core.Limiter
-	err     error // what the handler returns
+	c   *fiber.Ctx
+	err error // what the handler returns
 }
 
 func (h *handling) Context() context.Context  { return h.c.UserContext() }

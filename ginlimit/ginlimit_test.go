@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -38,17 +37,19 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, adapterte
 		router := gin.New()
 		configure(router)
 		router.Use(gin.RecoveryWithWriter(io.Discard), before(app))
-		router.Use(limits(app.Limiter, app.Use)...)
+		for _, rules := range app.Use {
+			router.Use(ginlimit.New(app.Limiter, rules...))
+		}
 		for _, route := range app.Routes {
 			path := strings.NewReplacer("{rest...}", "*rest", "{", ":", "}", "").Replace(route.Path)
-			handlers := limits(app.Limiter, route.Limits)
+			var handlers []gin.HandlerFunc
 			for _, guard := range route.Guards {
 				handlers = append(handlers, ginlimit.With(guard))
 			}
 			if route.Recovers {
 				handlers = append(handlers, gin.RecoveryWithWriter(io.Discard))
 			}
-			handlers = append(handlers, func(c *gin.Context) { route.Serve(handling{c, app.Limiter}) })
+			handlers = append(handlers, func(c *gin.Context) { route.Serve(handling{c}) })
 			switch route.Method {
 			case "":
 				router.GET(path, handlers...)
@@ -58,19 +59,8 @@ func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, adapterte
 				router.Handle(route.Method, path, handlers...)
 			}
 		}
-		// The log is discarded, because gin 1.9.1 panics where RedirectFixedPath looks for some
-		// paths.
-		server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)}
-		go func() { _ = server.Serve(l) }()
-		return func() { _ = server.Close() }
+		return adaptertest.ServeHTTP(l, router)
 	}
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []gin.HandlerFunc) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, ginlimit.New(limiter, rules...))
-	}
-	return middlewares
 }
 
 func before(app adaptertest.App) gin.HandlerFunc {
@@ -84,10 +74,7 @@ func before(app adaptertest.App) gin.HandlerFunc {
 	}
 }
 
-type handling struct {
-	c       *gin.Context
-	limiter *core.Limiter
-}
+type handling struct{ c *gin.Context }
 
 func (h handling) Context() context.Context  { return h.c.Request.Context() }
 func (h handling) Header(name string) string { return h.c.GetHeader(name) }

@@ -45,7 +45,7 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		if services[service] == nil {
 			services[service] = &grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil)}
 		}
-		services[service].Methods = append(services[service].Methods, grpc.MethodDesc{MethodName: method, Handler: handler(app, route)})
+		services[service].Methods = append(services[service].Methods, grpc.MethodDesc{MethodName: method, Handler: handler(route)})
 	}
 	for _, service := range services {
 		server.RegisterService(service, struct{}{})
@@ -57,7 +57,7 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 type methodHandler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 
 // handler runs a route inside the server's interceptors and the route's own.
-func handler(app adaptertest.App, route adaptertest.Route) methodHandler {
+func handler(route adaptertest.Route) methodHandler {
 	call := func(ctx context.Context, _ any) (any, error) {
 		h := &handling{ctx: ctx}
 		route.Serve(h)
@@ -72,10 +72,6 @@ func handler(app adaptertest.App, route adaptertest.Route) methodHandler {
 		unary, _ := grpclimit.With(guard)
 		next := call
 		call = func(ctx context.Context, req any) (any, error) { return unary(ctx, req, info, next) }
-	}
-	for i := len(route.Limits) - 1; i >= 0; i-- {
-		limit, next := grpclimit.UnaryServerInterceptor(app.Limiter, route.Limits[i]...), call
-		call = func(ctx context.Context, req any) (any, error) { return limit(ctx, req, info, next) }
 	}
 	return func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		req := new(emptypb.Empty)

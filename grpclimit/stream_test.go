@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -53,38 +51,6 @@ func serveHealth(t *testing.T, options []grpc.DialOption, rules ...core.Rule) *g
 	return conn
 }
 
-// TestStreamIsChargedWhenOpened checks that a stream costs one permit, however much goes through
-// it.
-func TestStreamIsChargedWhenOpened(t *testing.T) {
-	conn := serveHealth(t, nil, core.Rule{Seconds: 600, MaxCount: 2})
-	client := grpc_reflection_v1.NewServerReflectionClient(conn)
-	for range 2 {
-		stream, err := client.ServerReflectionInfo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 5 {
-			if err := ask(stream); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_ = stream.CloseSend()
-	}
-	stream, err := client.ServerReflectionInfo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ask(stream); status.Code(err) != codes.ResourceExhausted {
-		t.Fatalf("the third stream: %v, want RESOURCE_EXHAUSTED", err)
-	}
-	if header, _ := stream.Header(); len(header["ratelimit"]) > 0 {
-		t.Error("a refused stream sent headers")
-	}
-	if entry := strings.Join(stream.Trailer()["ratelimit"], ""); !strings.HasPrefix(entry, `"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";r=0;t=`) {
-		t.Errorf("the trailer ratelimit is %q", entry)
-	}
-}
-
 func ask(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient) error {
 	request := &grpc_reflection_v1.ServerReflectionRequest{
 		MessageRequest: &grpc_reflection_v1.ServerReflectionRequest_ListServices{},
@@ -94,24 +60,6 @@ func ask(stream grpc_reflection_v1.ServerReflection_ServerReflectionInfoClient) 
 	}
 	_, err := stream.Recv()
 	return err
-}
-
-// TestHealthAndReflectionCanBeExcepted checks that a rule of the whole server can leave services
-// out.
-func TestHealthAndReflectionCanBeExcepted(t *testing.T) {
-	conn := serveHealth(t, nil, core.Rule{Name: "all", Seconds: 600, MaxCount: 1, Except: []string{"/grpc.reflection.v1.*/*", "/grpc.health.v1.Health/*"}})
-	for range 4 {
-		if _, err := grpc_health_v1.NewHealthClient(conn).Check(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := ask(stream); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // TestRetryingClientWaitsAndPasses checks that gRPC's own retry policy, with our pushback, tries
@@ -192,46 +140,12 @@ func callOnce(ctx context.Context, conn *grpc.ClientConn, kind string) (trailer 
 	return stream.Trailer(), err
 }
 
-// TestCallersDeadlineIsTheirs checks that the status shows whether the caller's own deadline
-// passed.
-func TestCallersDeadlineIsTheirs(t *testing.T) {
-	limiter := limitertest.New(t, core.Options{})
-	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 60})
-	for _, test := range []struct {
-		code codes.Code
-		end  func(context.Context) (context.Context, context.CancelFunc)
-	}{
-		{codes.Canceled, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			return ctx, cancel
-		}},
-		{codes.DeadlineExceeded, func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithDeadline(ctx, time.Now().Add(-time.Second))
-		}},
-	} {
-		ctx, cancel := test.end(t.Context())
-		_, err := limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: check}, func(context.Context, any) (any, error) {
-			t.Error("the handler ran")
-			return nil, nil
-		})
-		cancel()
-		if status.Code(err) != test.code {
-			t.Errorf("got %v, want %v", err, test.code)
-		}
-	}
-}
-
 // TestReplyIsForHTTP checks that an owner's Reply, which changes refusals in HTTP, does not change
 // a gRPC refusal.
 func TestReplyIsForHTTP(t *testing.T) {
-	limiter, err := core.New(core.Options{Reply: func(core.Request, core.Refusal) core.Refusal {
+	limiter := limitertest.New(t, core.Options{Reply: func(core.Request, core.Refusal) core.Refusal {
 		return core.Refusal{Status: 200, Body: []byte("slow down")}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limiter.Close()
 	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 600, MaxCount: 1})
 	ran := 0
 	handler := func(context.Context, any) (any, error) { ran++; return nil, nil }
@@ -244,30 +158,3 @@ func TestReplyIsForHTTP(t *testing.T) {
 		t.Errorf("the handler ran %d times, want once", ran)
 	}
 }
-
-// TestPeerUnderAnHTTPServer checks that callers are distinguished where gRPC is served by an
-// http.Server. Their addresses are no *net.TCPAddr there, and must not be taken for unix sockets.
-func TestPeerUnderAnHTTPServer(t *testing.T) {
-	limiter := limitertest.New(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
-	limit := grpclimit.UnaryServerInterceptor(limiter, core.Rule{Seconds: 600, MaxCount: 1})
-	for _, call := range []struct {
-		peer, spoofed string
-		want          codes.Code
-	}{
-		{"192.0.2.1:4711", "203.0.113.1", codes.OK}, {"192.0.2.2:4711", "203.0.113.1", codes.OK},
-		{"192.0.2.1:4712", "203.0.113.2", codes.ResourceExhausted},
-	} {
-		ctx := peer.NewContext(t.Context(), &peer.Peer{Addr: named(call.peer)})
-		ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("x-forwarded-for", call.spoofed))
-		_, err := limit(ctx, nil, &grpc.UnaryServerInfo{FullMethod: check}, func(context.Context, any) (any, error) { return nil, nil })
-		if status.Code(err) != call.want {
-			t.Errorf("%s: %v, want %v", call.peer, err, call.want)
-		}
-	}
-}
-
-// named is an address that is only a text.
-type named string
-
-func (named) Network() string  { return "tcp" }
-func (n named) String() string { return string(n) }

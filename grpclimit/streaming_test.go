@@ -48,7 +48,7 @@ func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, adapterte
 				services[service] = &grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil)}
 			}
 			desc := kind
-			desc.StreamName, desc.Handler = method, streamHandler(app, route)
+			desc.StreamName, desc.Handler = method, streamHandler(route)
 			services[service].Streams = append(services[service].Streams, desc)
 		}
 		for _, service := range services {
@@ -60,7 +60,7 @@ func serveStreams(kind grpc.StreamDesc) func(testing.TB, net.Listener, adapterte
 }
 
 // streamHandler runs a route inside its own interceptors.
-func streamHandler(app adaptertest.App, route adaptertest.Route) grpc.StreamHandler {
+func streamHandler(route adaptertest.Route) grpc.StreamHandler {
 	call := func(_ any, stream grpc.ServerStream) error {
 		if err := stream.RecvMsg(new(emptypb.Empty)); err != nil {
 			return err
@@ -81,10 +81,6 @@ func streamHandler(app adaptertest.App, route adaptertest.Route) grpc.StreamHand
 		_, stream := grpclimit.With(guard)
 		next := call
 		call = func(srv any, s grpc.ServerStream) error { return stream(srv, s, info, next) }
-	}
-	for i := len(route.Limits) - 1; i >= 0; i-- {
-		limit, next := grpclimit.StreamServerInterceptor(app.Limiter, route.Limits[i]...), call
-		call = func(srv any, stream grpc.ServerStream) error { return limit(srv, stream, info, next) }
 	}
 	return call
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -45,7 +44,7 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 	handlers := make(map[string]mcp.MethodHandler)
 	for _, route := range app.Routes {
 		method := strings.TrimPrefix(route.Path, "/")
-		handlers[method] = handler(app, route)
+		handlers[method] = handler(route)
 		if err := mcp.AddReceivingCustomMethod(server, method, unused); err != nil {
 			panic(err)
 		}
@@ -66,9 +65,7 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 			return next(app.Enter(ctx), method, req)
 		}
 	})
-	h := &http.Server{Handler: mcplimit.HTTP(streamable(server, stateless)), ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = h.Serve(l) }()
-	return func() { _ = h.Close() }
+	return adaptertest.ServeHTTP(l, mcplimit.HTTP(streamable(server, stateless)))
 }
 
 var stateless = mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true, PropagateRequestCancellation: true}
@@ -88,7 +85,7 @@ type reply struct {
 func unused(context.Context, *mcp.ServerSession, *params) (*reply, error) { return new(reply), nil }
 
 // handler runs a route inside of its own limits.
-func handler(app adaptertest.App, route adaptertest.Route) mcp.MethodHandler {
+func handler(route adaptertest.Route) mcp.MethodHandler {
 	handle := func(ctx context.Context, _ string, req mcp.Request) (mcp.Result, error) {
 		h := &handling{ctx: ctx, req: req}
 		route.Serve(h)
@@ -102,9 +99,6 @@ func handler(app adaptertest.App, route adaptertest.Route) mcp.MethodHandler {
 	}
 	for _, guard := range slices.Backward(route.Guards) {
 		handle = limits.With(guard)(handle)
-	}
-	for _, rules := range slices.Backward(route.Limits) {
-		handle = limits.New(app.Limiter, rules...)(handle)
 	}
 	return handle
 }

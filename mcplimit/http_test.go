@@ -12,13 +12,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 // No client can choose the address that HTTP passes on, also not where HTTP is missing.
 func TestForgedMark(t *testing.T) {
-	server := func() *mcp.Server { return tools(mcplimit.New(newLimiter(t, core.Options{}), perTool(1))) }
+	server := func() *mcp.Server {
+		return tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), perTool(1)))
+	}
 	bare := httptest.NewServer(streamable(server(), stateless))
 	t.Cleanup(bare.Close)
 	for _, url := range []string{bare.URL, serving(t, server(), stateless, false)} {
@@ -59,7 +62,7 @@ func post(t *testing.T, url, message string, header ...string) (status int, body
 
 // The headers of a middleware around HTTP stay, and each limit has its entry.
 func TestHeadersOfBothMiddlewares(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
+	limiter := extensiontest.NewLimiter(t, core.Options{})
 	inside := mcplimit.HTTP(streamable(tools(mcplimit.New(limiter, core.Rule{Name: "inner", Seconds: 600, MaxCount: 5})), stateless))
 	outside := nethttplimit.New(limiter, core.Rule{Name: "outer", Seconds: 600, MaxCount: 9})
 	w := httptest.NewRecorder()
@@ -78,7 +81,7 @@ func TestEachCallOfABatchCounts(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			url := serving(t, tools(mcplimit.New(newLimiter(t, core.Options{}), perTool(3))), options, false)
+			url := serving(t, tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), perTool(3))), options, false)
 			var calls []string
 			for i := range 10 {
 				calls = append(calls, strings.Replace(one, `"a"`, fmt.Sprint(i), 1))
@@ -95,7 +98,7 @@ func TestEachCallOfABatchCounts(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	options := mcplimit.Options{Code: -31999, All: true}
-	server := tools(options.New(newLimiter(t, core.Options{}), core.Rule{Name: "lists", Seconds: 600, MaxCount: 1, Paths: []string{"/tools/**"}}))
+	server := tools(options.New(extensiontest.NewLimiter(t, core.Options{}), core.Rule{Name: "lists", Seconds: 600, MaxCount: 1, Paths: []string{"/tools/**"}}))
 	url := serving(t, server, mcp.StreamableHTTPOptions{Stateless: true}, false)
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	if status, body := post(t, url, list); status != 200 || !strings.Contains(body, `"tools"`) {
@@ -109,7 +112,7 @@ func TestOptions(t *testing.T) {
 
 // A middleware around may make a result of a refusal, which then is not sent as 429.
 func TestRefusalAsAResult(t *testing.T) {
-	limited := mcplimit.New(newLimiter(t, core.Options{}), perTool(1))
+	limited := mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), perTool(1))
 	around := func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			result, err := next(ctx, method, req)

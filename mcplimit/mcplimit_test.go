@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
 
@@ -42,17 +41,6 @@ func TestMain(m *testing.M) {
 
 // perTool lets each caller call each tool so often.
 func perTool(most int) core.Rule { return core.Rule{Seconds: 600, MaxCount: most} }
-
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Timeout, options.Logger = 10*time.Second, slog.New(slog.DiscardHandler)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
 
 // tools returns a server of three tools. The third fails.
 func tools(middleware ...mcp.Middleware) *mcp.Server {
@@ -154,7 +142,7 @@ var kinds = map[string]mcp.StreamableHTTPOptions{
 func TestPrincipalAndTool(t *testing.T) {
 	for name, options := range kinds {
 		t.Run(name, func(t *testing.T) {
-			url := serving(t, tools(mcplimit.New(newLimiter(t, core.Options{}), perTool(1))), options, true)
+			url := serving(t, tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), perTool(1))), options, true)
 			alice, again, bob := &sent{token: "alice"}, &sent{token: "alice"}, &sent{token: "bob"}
 			first := session(t, overHTTP(url, alice))
 			wantAllowed(t, first, "search")
@@ -174,36 +162,6 @@ func TestPrincipalAndTool(t *testing.T) {
 				t.Errorf("the refusal had status %v and Retry-After %v, want 429 and seconds", again.status.Load(), again.after.Load())
 			}
 		})
-	}
-}
-
-// Callers without a token are counted by their address, also if sessions differ.
-func TestAddress(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	url := serving(t, tools(mcplimit.New(limiter, perTool(1))), mcp.StreamableHTTPOptions{}, false)
-	wantAllowed(t, session(t, overHTTP(url, new(sent))), "search")
-	wantRefused(t, session(t, overHTTP(url, new(sent))), "search")
-}
-
-// Two servers share their counters in Redis, and each parallel call counts.
-func TestParallelCalls(t *testing.T) {
-	redis := limittest.StartRedis(t)
-	var passed atomic.Int64
-	var all sync.WaitGroup
-	for range 2 {
-		limiter := newLimiter(t, core.Options{Redis: redis.Client(t), Prefix: "parallel"})
-		s := session(t, overHTTP(serving(t, tools(mcplimit.New(limiter, perTool(10))), mcp.StreamableHTTPOptions{}, true), &sent{token: "alice"}))
-		for range 20 {
-			all.Go(func() {
-				if _, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "search"}); err == nil {
-					passed.Add(1)
-				}
-			})
-		}
-	}
-	all.Wait()
-	if passed.Load() != 10 {
-		t.Errorf("%d of 40 calls passed, want 10", passed.Load())
 	}
 }
 
@@ -232,7 +190,7 @@ func TestStdio(t *testing.T) {
 func TestFailedToolIsNotCounted(t *testing.T) {
 	rule := perTool(1)
 	rule.Count = func(code int) bool { return code == 0 }
-	url := serving(t, tools(mcplimit.New(newLimiter(t, core.Options{}), rule)), mcp.StreamableHTTPOptions{}, false)
+	url := serving(t, tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), rule)), mcp.StreamableHTTPOptions{}, false)
 	s := session(t, overHTTP(url, new(sent)))
 	for range 3 {
 		wantAllowed(t, s, "fail")

@@ -1,14 +1,11 @@
 package nethttplimit_test
 
 import (
-	"context"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -40,13 +37,11 @@ func serve(t testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 
 func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		mux := newMux(app)
-		server := &http.Server{
-			Handler:  recovered(before(app, wrap(around(mux), app.Limiter, app.Use))),
-			ErrorLog: log.New(io.Discard, "", 0),
+		handler := around(newMux(app))
+		for _, rules := range slices.Backward(app.Use) {
+			handler = nethttplimit.New(app.Limiter, rules...)(handler)
 		}
-		go func() { _ = server.Serve(l) }()
-		return func() { _ = server.Close() }
+		return adaptertest.ServeHTTP(l, recovered(before(app, handler)))
 	}
 }
 
@@ -62,7 +57,7 @@ func newMux(app adaptertest.App) *http.ServeMux {
 			pattern = route.Method + " " + pattern
 		}
 		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Serve(handling{w, r, app.Limiter})
+			route.Serve(handling{adaptertest.HTTPHandling{Writer: w, Request: r}})
 		})
 		if route.Recovers {
 			handler = recovered(handler)
@@ -70,16 +65,9 @@ func newMux(app adaptertest.App) *http.ServeMux {
 		for _, guard := range slices.Backward(route.Guards) {
 			handler = nethttplimit.With(guard)(handler)
 		}
-		mux.Handle(pattern, wrap(handler, app.Limiter, route.Limits))
+		mux.Handle(pattern, handler)
 	}
 	return mux
-}
-
-func wrap(handler http.Handler, limiter *core.Limiter, limits [][]core.Rule) http.Handler {
-	for i := len(limits) - 1; i >= 0; i-- {
-		handler = nethttplimit.New(limiter, limits[i]...)(handler)
-	}
-	return handler
 }
 
 func recovered(next http.Handler) http.Handler {
@@ -99,32 +87,14 @@ func before(app adaptertest.App, next http.Handler) http.Handler {
 	})
 }
 
-type handling struct {
-	w       http.ResponseWriter
-	r       *http.Request
-	limiter *core.Limiter
-}
+type handling struct{ adaptertest.HTTPHandling }
 
-func (h handling) Context() context.Context  { return h.r.Context() }
-func (h handling) Header(name string) string { return h.r.Header.Get(name) }
-func (h handling) Query(name string) string  { return h.r.URL.Query().Get(name) }
-func (h handling) Flush()                    { h.w.(http.Flusher).Flush() }
-func (h handling) Cookie(name string) string {
-	cookie, err := h.r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-func (h handling) Text(text string) {
-	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = h.w.Write([]byte(text))
-}
-func (h handling) Reply(status int) { http.Error(h.w, "replied", status) }
 func (h handling) Allow(check *core.Check, subject string) bool {
-	return nethttplimit.Allow(h.w, h.r, check, subject)
+	return nethttplimit.Allow(h.Writer, h.Request, check, subject)
 }
-func (h handling) OwnLimits(guard *core.Guard) { nethttplimit.OwnLimits(guard).ServeHTTP(h.w, h.r) }
+func (h handling) OwnLimits(guard *core.Guard) {
+	nethttplimit.OwnLimits(guard).ServeHTTP(h.Writer, h.Request)
+}
 
 // endings are the ways for a call to end in net/http. The first status that is written counts.
 var endings = []adaptertest.Ending{
@@ -199,7 +169,7 @@ var endings = []adaptertest.Ending{
 
 func ending(name string, status int, handle http.HandlerFunc) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
-		handle(h.(handling).w, h.(handling).r)
+		handle(h.(handling).Writer, h.(handling).Request)
 	}}
 }
 
@@ -207,7 +177,7 @@ func ending(name string, status int, handle http.HandlerFunc) adaptertest.Ending
 // status that comes too late.
 func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h adaptertest.Handling) {
-		w := h.(handling).w
+		w := h.(handling).Writer
 		first(w)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {

@@ -2,7 +2,6 @@ package otellimit_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -14,18 +13,20 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
+	"github.com/accesslimit/accesslimit/internal/extensiontest/metered"
 	"github.com/accesslimit/accesslimit/otellimit"
 )
 
 // Costs that are known afterwards have metrics, and so have calls that go out: refusals by a server are
 // not among the decisions of this service.
 func TestCostsAndCallsThatGoOut(t *testing.T) {
-	limiter, reader := newLimiter(t, core.Options{}), metric.NewManualReader()
+	limiter, reader := extensiontest.NewLimiter(t, core.Options{}), metric.NewManualReader()
 	if _, err := otellimit.Observe(limiter, otellimit.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}); err != nil {
 		t.Fatal(err)
 	}
-	spend(t, limiter)
-	goOut(t, limiter)
+	metered.Spend(t, limiter, "tenant:acme")
+	metered.GoOut(t, limiter, "host")
 	found := collect(t, reader)
 	wantNames(t, found, 17)
 	const tokens, api = "accesslimit.limiter=default,accesslimit.rule=tokens", "accesslimit.limiter=default,accesslimit.rule=api"
@@ -52,7 +53,7 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 func TestSpansOfCallsThatGoOut(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test")
-	turns, err := outgoing.New(newLimiter(t, core.Options{OnDecision: otellimit.SetAttributes}), outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	turns, err := outgoing.New(extensiontest.NewLimiter(t, core.Options{OnDecision: otellimit.SetAttributes}), outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,43 +79,5 @@ func TestSpansOfCallsThatGoOut(t *testing.T) {
 	}
 	if got, want := call(outgoing.Answer{}), "rule=api waited=0 refused_by=client reason=banned retry_after="; !strings.HasPrefix(got, want) {
 		t.Errorf("a call that was not sent: %s, want %s", got, want)
-	}
-}
-
-// spend opens two bills, settles one, and charges more than the bound of the debt allows.
-func spend(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	ctx, tokens := context.Background(), limiter.MustCounter("tokens", core.PerHour(10))
-	bill, _, err := tokens.Open(ctx, "tenant:acme", 4)
-	if err == nil {
-		_, _, err = tokens.Open(ctx, "tenant:acme", 4)
-	}
-	if err == nil {
-		err = bill.Settle(ctx, 6)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tokens.Charge(ctx, "tenant:acme", 15); !errors.Is(err, core.ErrDebtExceeded) {
-		t.Fatalf("Charge: %v", err)
-	}
-}
-
-// goOut makes a call, which the server refuses, and another one, which is not sent.
-func goOut(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn, err := turns.Take(context.Background(), "host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
-	turn.Release()
-	var wait *outgoing.WaitError
-	if _, err := turns.Take(context.Background(), "host"); !errors.As(err, &wait) || !wait.Paused {
-		t.Fatalf("Take: %v", err)
 	}
 }

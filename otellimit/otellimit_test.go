@@ -1,16 +1,13 @@
 package otellimit_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/attribute"
@@ -20,34 +17,16 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 	"github.com/accesslimit/accesslimit/otellimit"
 )
 
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
-	options.Timeout = cmp.Or(options.Timeout, 20*time.Second)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
-
-// deadRedis returns a limiter whose Redis does not exist, with a set of rules.
-func deadRedis(t *testing.T) *core.Limiter {
-	t.Helper()
+// noRedis returns options with a Redis that does not exist.
+func noRedis(t *testing.T) core.Options {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
-	limiter := newLimiter(t, core.Options{Redis: client})
-	set, err := limiter.RuleSet(core.Rule{Name: "api", Seconds: 60})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set.MustGuard("api")
-	return limiter
+	return core.Options{Redis: client}
 }
 
 // collect returns the metrics of a reader by their names.
@@ -84,7 +63,12 @@ func TestObserve(t *testing.T) {
 	var storeTime otellimit.StoreTime
 	reader := metric.NewManualReader(metric.WithProducer(&storeTime))
 	options := otellimit.Options{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader)), StoreTime: &storeTime}
-	first, second := newLimiter(t, core.Options{}), deadRedis(t)
+	first, second := extensiontest.NewLimiter(t, core.Options{}), extensiontest.NewLimiter(t, noRedis(t))
+	set, err := second.RuleSet(core.Rule{Name: "api", Seconds: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.MustGuard("api")
 	if _, err := otellimit.Observe(first, options); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +137,7 @@ func TestObserveNothing(t *testing.T) {
 	if _, err := otellimit.Observe(nil, otellimit.Options{}); err == nil {
 		t.Error("nil is observed")
 	}
-	if _, err := otellimit.Observe(newLimiter(t, core.Options{}), otellimit.Options{}); err != nil {
+	if _, err := otellimit.Observe(extensiontest.NewLimiter(t, core.Options{}), otellimit.Options{}); err != nil {
 		t.Errorf("without a MeterProvider: %v", err)
 	}
 }
@@ -162,8 +146,10 @@ func TestObserveNothing(t *testing.T) {
 func TestSetAttributes(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := trace.NewTracerProvider(trace.WithSpanProcessor(recorder)).Tracer("test")
-	limiter := newLimiter(t, core.Options{OnDecision: otellimit.SetAttributes})
-	dead := deadRedisWith(t, otellimit.SetAttributes)
+	limiter := extensiontest.NewLimiter(t, core.Options{OnDecision: otellimit.SetAttributes})
+	options := noRedis(t)
+	options.OnDecision = otellimit.SetAttributes
+	dead := extensiontest.NewLimiter(t, options).MustCounter("dead", core.PerHour(1)).WithStorePolicy(core.FailOpen)
 	once := limiter.MustCounter("once\xff", core.PerHour(1))
 	_, _ = once.Allow(context.Background(), "user:alice") // without a span
 	tried, api := core.Rule{Name: "tried", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}, core.Rule{Name: "api", Seconds: 3600, MaxCount: 1}
@@ -212,11 +198,4 @@ func TestSetAttributes(t *testing.T) {
 			}
 		})
 	}
-}
-
-func deadRedisWith(t *testing.T, onDecision func(context.Context, core.Event)) core.Counter {
-	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
-	return newLimiter(t, core.Options{Redis: client, OnDecision: onDecision}).MustCounter("dead", core.PerHour(1)).WithStorePolicy(core.FailOpen)
 }

@@ -1,35 +1,20 @@
 package promlimit_test
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
+	"github.com/accesslimit/accesslimit/internal/extensiontest/metered"
 	"github.com/accesslimit/accesslimit/promlimit"
 )
-
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
-	options.Timeout = cmp.Or(options.Timeout, 20*time.Second)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
-}
 
 // values returns what a registry shows, by the metric and its labels.
 func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
@@ -55,7 +40,7 @@ func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 // second one.
 func TestTwoLimiters(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	first, second := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
+	first, second := extensiontest.NewLimiter(t, core.Options{}), extensiontest.NewLimiter(t, core.Options{})
 	registry.MustRegister(promlimit.NewCollector(first, promlimit.Options{}))
 	if err := registry.Register(promlimit.NewCollector(second, promlimit.Options{})); err == nil {
 		t.Error("two limiters have one name")
@@ -88,7 +73,7 @@ func TestTwoLimiters(t *testing.T) {
 func TestNamesAndConcurrentScrapes(t *testing.T) {
 	dead := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	defer dead.Close()
-	limiter, registry := newLimiter(t, core.Options{Redis: dead}), prometheus.NewPedanticRegistry()
+	limiter, registry := extensiontest.NewLimiter(t, core.Options{Redis: dead}), prometheus.NewPedanticRegistry()
 	set, err := limiter.RuleSet(core.Rule{Name: "api", Seconds: 60})
 	if err != nil {
 		t.Fatal(err)
@@ -135,10 +120,10 @@ func TestNamesAndConcurrentScrapes(t *testing.T) {
 // Costs that are known afterwards have metrics, and so have calls that go out: refusals by a server are
 // not among the decisions of this service.
 func TestCostsAndCallsThatGoOut(t *testing.T) {
-	limiter, registry := newLimiter(t, core.Options{}), prometheus.NewPedanticRegistry()
+	limiter, registry := extensiontest.NewLimiter(t, core.Options{}), prometheus.NewPedanticRegistry()
 	registry.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
-	spend(t, limiter)
-	goOut(t, limiter)
+	metered.Spend(t, limiter, "tenant:acme")
+	metered.GoOut(t, limiter, "host")
 	found := values(t, registry)
 	for name, want := range map[string]float64{
 		"bills_opened_total": 2, "bills_settled_total": 1, "bills_unknown_total": 0, "bills_estimated_permits_total": 8,
@@ -159,43 +144,5 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 	families, _ := registry.Gather()
 	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); len(problems) > 0 || err != nil {
 		t.Errorf("%v, %v", problems, err)
-	}
-}
-
-// spend opens two bills, settles one, and charges more than the bound of the debt allows.
-func spend(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	ctx, tokens := context.Background(), limiter.MustCounter("tokens", core.PerHour(10))
-	bill, _, err := tokens.Open(ctx, "tenant:acme", 4)
-	if err == nil {
-		_, _, err = tokens.Open(ctx, "tenant:acme", 4)
-	}
-	if err == nil {
-		err = bill.Settle(ctx, 6)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tokens.Charge(ctx, "tenant:acme", 15); !errors.Is(err, core.ErrDebtExceeded) {
-		t.Fatalf("Charge: %v", err)
-	}
-}
-
-// goOut makes a call, which the server refuses, and another one, which is not sent.
-func goOut(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn, err := turns.Take(context.Background(), "host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
-	turn.Release()
-	var wait *outgoing.WaitError
-	if _, err := turns.Take(context.Background(), "host"); !errors.As(err, &wait) || !wait.Paused {
-		t.Fatalf("Take: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 
@@ -48,3 +49,24 @@ func TestPeerAddr(t *testing.T) {
 		}
 	}
 }
+
+// An address of another type is read as its text, and is a unix socket only if that is no address.
+func TestPeerOf(t *testing.T) {
+	for _, test := range []struct {
+		remote net.Addr
+		want   string
+	}{
+		{&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1).To4(), Port: 4711}, "192.0.2.1"}, {named("192.0.2.2:4711"), "192.0.2.2"}, {named("[2001:db8::1]:80"), "2001:db8::1"},
+		{&net.UnixAddr{Name: "/run/x.sock", Net: "unix"}, "invalid IP"}, {nil, "invalid IP"},
+	} {
+		if got := adapter.PeerOf(test.remote).String(); got != test.want {
+			t.Errorf("%v is %s, want %s", test.remote, got, test.want)
+		}
+	}
+}
+
+// named is an address that is only a text, as under an http.Server.
+type named string
+
+func (named) Network() string  { return "tcp" }
+func (n named) String() string { return string(n) }

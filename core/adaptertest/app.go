@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -46,6 +47,19 @@ func (v valued) Value(key any) any {
 	return v.Context.Value(key)
 }
 
+// guard makes Guards of the limits of each route.
+func (a *App) guard() {
+	routes := slices.Clone(a.Routes) // a scenario may serve the same ones again
+	for i, route := range routes {
+		var guards []*core.Guard
+		for _, rules := range route.limits {
+			guards = append(guards, a.Limiter.MustGuard(rules...))
+		}
+		routes[i].Guards = append(guards, route.Guards...)
+	}
+	a.Routes = routes
+}
+
 // Route is one route of an App.
 type Route struct {
 	// Method is the HTTP method; "" is GET. "*" is every method that the framework can serve, even
@@ -55,9 +69,7 @@ type Route struct {
 	// parameter {name}. The last segment may be {rest...}, which matches everything below.
 	// FuzzPaths also uses one path that ends in a slash. An RPC's paths are /service/method.
 	Path string
-	// Limits are the middlewares of this route, each a list of rules, the outermost first.
-	Limits [][]core.Rule
-	// Guards are further middlewares of this route, inside of Limits, the outermost first.
+	// Guards are the middlewares of this route, the outermost first.
 	Guards []*core.Guard
 	// Recovers reports whether panics are recovered between the limits and the handler, by the
 	// framework's own middleware if it has one.
@@ -65,6 +77,8 @@ type Route struct {
 	// Handle writes the reply; nil replies 200 "ok". Adapters call Route.Serve, which handles both
 	// cases.
 	Handle func(Handling)
+
+	limits [][]core.Rule // become Guards, outside of the others
 }
 
 // Handling is what a handler can do with its call.

@@ -80,7 +80,7 @@ type contract struct {
 type inFront struct{}
 
 func (c *contract) routes(check *core.Check) []Route {
-	shown := Route{Method: http.MethodPost, Path: "/shown/{id}", Limits: limit(c.shown.rule("shown"))}
+	shown := Route{Method: http.MethodPost, Path: "/shown/{id}", limits: limit(c.shown.rule("shown"))}
 	if c.adapter.RPC {
 		shown.Method, shown.Path = "", "/shown/7"
 	}
@@ -91,11 +91,11 @@ func (c *contract) routes(check *core.Check) []Route {
 	slot := core.Rule{Name: "slot", Limit: core.InFlight(1)}
 	return []Route{
 		shown, {Path: freePath}, {Path: plainPath},
-		{Path: refusedPath, Limits: limit(once(nil)), Handle: func(h Handling) { c.ran.Add(1); h.Text("ok") }},
-		{Path: endingPath, Limits: limit(counted), Handle: func(h Handling) { h.Reply(http.StatusNotFound) }},
-		{Path: textPath, Limits: limit(slot), Handle: func(h Handling) { h.Text("ok") }},
+		{Path: refusedPath, limits: limit(once(nil)), Handle: func(h Handling) { c.ran.Add(1); h.Text("ok") }},
+		{Path: endingPath, limits: limit(counted), Handle: func(h Handling) { h.Reply(http.StatusNotFound) }},
+		{Path: textPath, limits: limit(slot), Handle: func(h Handling) { h.Text("ok") }},
 		{Path: panicPath, Handle: func(Handling) { panic("a handler's own fault") }},
-		{Path: exposedPath, Limits: limit(core.Rule{Name: "exposed", Seconds: 600}), Handle: func(h Handling) {
+		{Path: exposedPath, limits: limit(core.Rule{Name: "exposed", Seconds: 600}), Handle: func(h Handling) {
 			d, _ := core.DecisionFrom(h.Context())
 			h.Text(d.Rule)
 		}},

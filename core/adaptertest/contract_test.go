@@ -116,7 +116,7 @@ func TestRunEnds(t *testing.T) {
 			func(t *testing.T) {
 				asks := scenario{name: "asks", run: func(t *testing.T, s *site) {
 					rule := core.Rule{Name: "shop", Seconds: 600, MaxCount: 2, Key: core.ByHeader("Host")}
-					s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+					s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 					s.want(t, 200, "/shop/list", "Host: a.test", "X-Hop: one")
 					t.Error("something is wrong")
 				}}

@@ -3,14 +3,11 @@ package adaptertest_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -153,32 +150,25 @@ func serve(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 		}
 		c.Next()
 	})
-	router.Use(limits(app.Limiter, app.Use)...)
+	for _, rules := range app.Use {
+		router.Use(New(app.Limiter, rules...))
+	}
 	for _, route := range app.Routes {
-		handlers := limits(app.Limiter, route.Limits)
+		var handlers []Handler
 		for _, guard := range route.Guards {
 			handlers = append(handlers, With(guard))
 		}
 		if route.Recovers {
 			handlers = append(handlers, recovered)
 		}
-		handlers = append(handlers, func(c *Ctx) { route.Serve(handling{c}) })
+		handlers = append(handlers, func(c *Ctx) { route.Serve(handling{adaptertest.HTTPHandling{Writer: c.Writer, Request: c.Request}, c}) })
 		method := map[string]string{"": "GET ", "*": ""}
 		if _, special := method[route.Method]; !special {
 			method[route.Method] = route.Method + " "
 		}
 		router.Handle(method[route.Method]+route.Path, handlers...)
 	}
-	server := &http.Server{Handler: router, ErrorLog: log.New(io.Discard, "", 0)}
-	go func() { _ = server.Serve(l) }()
-	return func() { _ = server.Close() }
-}
-
-func limits(limiter *core.Limiter, lists [][]core.Rule) (middlewares []Handler) {
-	for _, rules := range lists {
-		middlewares = append(middlewares, New(limiter, rules...))
-	}
-	return middlewares
+	return adaptertest.ServeHTTP(l, router)
 }
 
 // recovered is the framework's recovery.
@@ -193,23 +183,9 @@ func recovered(c *Ctx) {
 }
 
 // handling is what the app does with a call.
-type handling struct{ c *Ctx }
-
-func (h handling) Context() context.Context  { return h.c.Request.Context() }
-func (h handling) Reply(status int)          { http.Error(h.c.Writer, "replied", status) }
-func (h handling) Header(name string) string { return h.c.Request.Header.Get(name) }
-func (h handling) Query(name string) string  { return h.c.Request.URL.Query().Get(name) }
-func (h handling) Flush()                    { h.c.Writer.(http.Flusher).Flush() }
-func (h handling) Cookie(name string) string {
-	cookie, err := h.c.Request.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-func (h handling) Text(text string) {
-	h.c.Writer.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = io.Copy(h.c.Writer, strings.NewReader(text))
+type handling struct {
+	adaptertest.HTTPHandling
+	c *Ctx
 }
 
 func (h handling) Allow(check *core.Check, subject string) bool { return Allow(h.c, check, subject) }

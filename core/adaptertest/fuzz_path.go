@@ -148,7 +148,7 @@ func newRouted(f *testing.F, adapter Adapter) *routed {
 		r.decisions = append(r.decisions, d)
 	}})
 	for _, path := range slices.Concat(others, inTree) {
-		route := Route{Path: path, Limits: limit(core.Rule{Seconds: 600, MaxCount: mostPermits}), Handle: func(h Handling) {
+		route := Route{Path: path, limits: limit(core.Rule{Seconds: 600, MaxCount: mostPermits}), Handle: func(h Handling) {
 			r.mu.Lock()
 			r.ran = append(r.ran, path)
 			r.mu.Unlock()

@@ -23,7 +23,7 @@ func (s *site) oneEach(t *testing.T, ip core.ClientIP) {
 	t.Helper()
 	s.serve(t, App{
 		Limiter: s.limiter(t, func(o *core.Options) { o.ClientIP = ip }),
-		Routes:  []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 1})}},
+		Routes:  []Route{{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 1})}},
 	})
 }
 

@@ -35,9 +35,9 @@ func everyEnding(t *testing.T, s *site) {
 	var routes []Route
 	for i, ending := range endings {
 		path := fmt.Sprintf("/end/e%d", i)
-		routes = append(routes, Route{Path: path, Limits: rules, Handle: ending.Handle, Recovers: ending.Recovers})
+		routes = append(routes, Route{Path: path, limits: rules, Handle: ending.Handle, Recovers: ending.Recovers})
 		if !s.adapter.RPC {
-			routes = append(routes, Route{Method: "HEAD", Path: path, Limits: rules, Handle: ending.Handle, Recovers: ending.Recovers})
+			routes = append(routes, Route{Method: "HEAD", Path: path, limits: rules, Handle: ending.Handle, Recovers: ending.Recovers})
 		}
 	}
 	s.serve(t, App{Limiter: limiter, Routes: routes})

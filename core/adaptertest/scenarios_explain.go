@@ -19,8 +19,8 @@ func callsAreExplained(t *testing.T, s *site) {
 	s.serve(t, App{
 		Limiter: limiter, Use: limit(core.Rule{Name: "all", Seconds: 600, MaxCount: 9, Paths: []string{"/shop/**"}}),
 		Routes: []Route{
-			{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 1})},
-			{Path: "/shop/order", Limits: limit(core.Rule{Name: "order", Seconds: 600, MaxCount: 1, NeedLogin: true})},
+			{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 1})},
+			{Path: "/shop/order", limits: limit(core.Rule{Name: "order", Seconds: 600, MaxCount: 1, NeedLogin: true})},
 			{Path: "/shop/free"},
 		},
 	})

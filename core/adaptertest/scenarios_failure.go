@@ -32,7 +32,7 @@ func (s *site) broken(t *testing.T, client redis.UniversalClient, rules ...core.
 			last.Store(d)
 		}
 	})
-	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rules...)}}})
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(rules...)}}})
 	return last
 }
 
@@ -96,7 +96,7 @@ func callerLeft(t *testing.T, s *site) {
 			return ended
 		},
 		Routes: []Route{{
-			Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600}),
+			Path: "/shop/list", limits: limit(core.Rule{Seconds: 600}),
 			Handle: func(h Handling) { ran.Add(1); h.Text("ok") },
 		}},
 	})

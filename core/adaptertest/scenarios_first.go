@@ -20,7 +20,7 @@ var firstScenarios = []scenario{
 
 // furtherLines checks that ByHeader counts by the first line.
 func furtherLines(t *testing.T, s *site) {
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(once(core.ByHeader("X-Key")))}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(once(core.ByHeader("X-Key")))}}})
 	s.want(t, 200, "/shop/list", "X-Key: good")
 	for i := range 5 {
 		s.want(t, 429, "/shop/list", "X-Key: good", fmt.Sprint("X-Key: junk", i))
@@ -32,8 +32,8 @@ func furtherLines(t *testing.T, s *site) {
 func furtherValues(t *testing.T, s *site) {
 	limiter := s.limiter(t, identifiedBy(core.Cookie("session", verify)))
 	s.serve(t, App{Limiter: limiter, Routes: []Route{
-		{Path: "/shop/reply", Limits: limit(core.Rule{Name: "reply", Seconds: 600, MaxCount: 1, NeedLogin: true})},
-		{Path: "/shop/list", Limits: limit(once(core.ByQuery("key")))},
+		{Path: "/shop/reply", limits: limit(core.Rule{Name: "reply", Seconds: 600, MaxCount: 1, NeedLogin: true})},
+		{Path: "/shop/list", limits: limit(once(core.ByQuery("key")))},
 	}})
 	s.want(t, 200, "/shop/reply", "Cookie: session=alice-session")
 	s.want(t, 429, "/shop/reply", "Cookie: session=alice-session; session=junk")
@@ -55,7 +55,7 @@ func (s *site) wantSame(t *testing.T, headers [][]string, queries []string) {
 		return "anybody", nil
 	}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: mostPermits, Key: key}),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: mostPermits, Key: key}),
 		Handle: func(h Handling) {
 			got = read{strings.Clone(h.Header("X-Key")), strings.Clone(h.Cookie("key")), strings.Clone(h.Query("key"))}
 			h.Text("ok")

@@ -28,10 +28,10 @@ func (s *site) busy(t *testing.T, slots, seconds int) *gate {
 	gate := newGate(t)
 	limits := limit(core.Rule{Name: "busy", Limit: core.Limit{Max: slots, Window: time.Duration(seconds) * time.Second, Algorithm: core.Concurrency}})
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/export", Limits: limits, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
-		{Path: "/shop/panic", Limits: limits, Handle: func(Handling) { gate.hold(); panic("a handler's own fault") }},
-		{Path: "/shop/patient", Limits: limits, Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) }},
-		{Path: "/shop/quick", Limits: limits},
+		{Path: "/shop/export", limits: limits, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/panic", limits: limits, Handle: func(Handling) { gate.hold(); panic("a handler's own fault") }},
+		{Path: "/shop/patient", limits: limits, Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) }},
+		{Path: "/shop/quick", limits: limits},
 	}})
 	return gate
 }
@@ -103,7 +103,7 @@ func panicInRuleFrees(t *testing.T, s *site) {
 		}
 	}
 	s.serve(t, App{Limiter: limiter, Use: limit(rules("outer")...), Routes: []Route{
-		{Path: "/shop/list", Limits: limit(rules("inner")...), Handle: func(h Handling) { here("handler"); h.Text("ok") }},
+		{Path: "/shop/list", limits: limit(rules("inner")...), Handle: func(h Handling) { here("handler"); h.Text("ok") }},
 	}})
 	for _, in := range []string{
 		"outer: OnDecision", "outer: Key", "outer: Cost", "outer: Count", "inner: OnDecision", "inner: Key", "inner: Cost", "inner: Count", "handler",
@@ -150,8 +150,8 @@ func slotAmongLimits(t *testing.T, s *site) {
 	rule := core.Rule{Name: "export", Seconds: 600, MaxCount: 2, Also: []core.Limit{core.InFlight(1)}}
 	gate := newGate(t)
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/export", Limits: limit(rule), Handle: func(h Handling) { gate.hold(); h.Text("done") }},
-		{Path: "/shop/quick", Limits: limit(rule)},
+		{Path: "/shop/export", limits: limit(rule), Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/quick", limits: limit(rule)},
 	}})
 	call := s.enter(t, gate, "/shop/export")
 	reply := s.want(t, 429, "/shop/quick")

@@ -51,8 +51,8 @@ func onDecision(t *testing.T, s *site) {
 		}
 	})
 	s.serve(t, App{Limiter: limiter, Routes: []Route{
-		{Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1})},
-		{Path: "/shop/reply", Limits: limit(core.Rule{Name: "reply", Seconds: 600, NeedLogin: true})},
+		{Path: "/shop/list", limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1})},
+		{Path: "/shop/reply", limits: limit(core.Rule{Name: "reply", Seconds: 600, NeedLogin: true})},
 	}})
 	s.want(t, 200, "/shop/list")
 	s.want(t, 429, "/shop/list")
@@ -80,7 +80,7 @@ func onDecision(t *testing.T, s *site) {
 func exposed(t *testing.T, s *site) {
 	limiter := s.limiter(t, identifiedBy(core.BearerToken(verify)), func(o *core.Options) { o.Expose = true })
 	s.serve(t, App{Limiter: limiter, Use: limit(core.Rule{Name: "all", Seconds: 600}), Routes: []Route{{
-		Path: "/shop/reply", Limits: limit(core.Rule{Name: "reply", Seconds: 600, MaxCount: 7, NeedLogin: true}),
+		Path: "/shop/reply", limits: limit(core.Rule{Name: "reply", Seconds: 600, MaxCount: 7, NeedLogin: true}),
 		Handle: func(h Handling) {
 			d, _ := core.DecisionFrom(h.Context())
 			user, _ := core.UserFrom(h.Context())
@@ -94,7 +94,7 @@ func exposed(t *testing.T, s *site) {
 
 func notExposed(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600}),
+		Path: "/shop/list", limits: limit(core.Rule{Seconds: 600}),
 		Handle: func(h Handling) {
 			if _, ok := core.DecisionFrom(h.Context()); ok {
 				h.Text("seen")
@@ -111,8 +111,8 @@ func notExposed(t *testing.T, s *site) {
 func panicking(t *testing.T, s *site) {
 	rule := core.Rule{Name: "shop", Seconds: 600, MaxCount: 3}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/panic", Limits: limit(rule), Handle: func(Handling) { panic("a handler's own fault") }},
-		{Path: "/shop/list", Limits: limit(rule)},
+		{Path: "/shop/panic", limits: limit(rule), Handle: func(Handling) { panic("a handler's own fault") }},
+		{Path: "/shop/list", limits: limit(rule)},
 	}})
 	s.want(t, 500, "/shop/panic")
 	s.want(t, 500, "/shop/panic")

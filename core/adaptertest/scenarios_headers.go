@@ -79,7 +79,7 @@ func olderHeadersBind(t *testing.T, s *site) {
 	for name, rules := range map[string][2]core.Rule{"outer": {few, many}, "inner": {many, few}} {
 		s.serve(t, App{
 			Limiter: s.limiter(t, styled(core.HeadersDraft7|core.HeadersXRateLimitDelta)), Use: limit(rules[0]),
-			Routes: []Route{{Path: "/shop/list", Limits: limit(rules[1])}},
+			Routes: []Route{{Path: "/shop/list", limits: limit(rules[1])}},
 		})
 		for i, status := range []int{200, 200, 200, 429} {
 			reply, left := s.want(t, status, "/shop/list"), strconv.Itoa(max(0, 2-i))
@@ -101,9 +101,9 @@ func olderHeadersWithoutSlots(t *testing.T, s *site) {
 	gate := newGate(t)
 	slot := limit(core.Rule{Name: "slot", Limit: core.InFlight(1)})
 	s.serve(t, App{Limiter: s.limiter(t, styled(core.HeadersDraft7|core.HeadersXRateLimitDelta)), Routes: []Route{
-		{Path: "/shop/slot", Limits: slot, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
-		{Path: "/shop/quick", Limits: slot},
-		{Path: "/shop/both", Limits: append(limit(core.Rule{Name: "many", Seconds: 600, MaxCount: 100}), slot...)},
+		{Path: "/shop/slot", limits: slot, Handle: func(h Handling) { gate.hold(); h.Text("done") }},
+		{Path: "/shop/quick", limits: slot},
+		{Path: "/shop/both", limits: append(limit(core.Rule{Name: "many", Seconds: 600, MaxCount: 100}), slot...)},
 	}})
 	reply := s.want(t, 200, "/shop/quick")
 	for _, name := range []string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"} {
@@ -136,7 +136,7 @@ func noHeaders(t *testing.T, s *site) {
 }
 
 func severalRules(t *testing.T, s *site) {
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(
 		core.Rule{Name: "minute", Seconds: 60, MaxCount: 5}, core.Rule{Name: "day", Seconds: 86400, MaxCount: 50},
 	)}}})
 	reply := s.want(t, 200, "/shop/list")

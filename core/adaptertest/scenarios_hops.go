@@ -52,7 +52,7 @@ func (s *site) hops(t testing.TB, header string, tricks []trick) {
 			o.ClientIP = ip
 			o.OnDecision = func(_ context.Context, e core.Event) { counted.Store(e.Decision.Key) }
 		}),
-		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
+		Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 100_000})}},
 	})
 	for _, trick := range tricks {
 		counted.Store("nobody")

@@ -84,7 +84,7 @@ func hostileUsers(t *testing.T, s *site) {
 	rule.NeedLogin = true
 	s.serve(t, App{
 		Limiter: s.limiter(t, w.record, identifiedBy(core.BearerToken(inBase64))),
-		Routes:  []Route{{Path: "/shop/list", Limits: limit(rule)}},
+		Routes:  []Route{{Path: "/shop/list", limits: limit(rule)}},
 	})
 	wantAll(t, eachOnce(t, hostileTexts, func(text string) Reply { return s.get(t, "/shop/list", bearer(text)) }))
 	w.wantSoundKeys(t, s, len(hostileTexts))
@@ -100,7 +100,7 @@ func hostileValues(t *testing.T, s *site) {
 	s.serve(t, App{
 		Limiter: s.limiter(t, w.record),
 		Before:  func(ctx context.Context) context.Context { return context.WithValue(ctx, said{}, text) },
-		Routes:  []Route{{Path: "/shop/list", Limits: limit(once(core.ByValue(said{})))}},
+		Routes:  []Route{{Path: "/shop/list", limits: limit(once(core.ByValue(said{})))}},
 	})
 	wantAll(t, eachOnce(t, hostileTexts, func(of string) Reply {
 		text = of
@@ -119,7 +119,7 @@ func hostileHeaders(t *testing.T, s *site) {
 	if !s.adapter.RPC {
 		texts = oneLine(hostileTexts)
 	}
-	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/list", Limits: limit(once(core.ByHeader(name)))}}})
+	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/list", limits: limit(once(core.ByHeader(name)))}}})
 	admitted := eachOnce(t, texts, func(text string) Reply { return s.raw(t, "GET", "/shop/list", name+": "+text) })
 	if admitted < len(texts)/2 {
 		t.Errorf("%d callers of %d passed", admitted, len(texts))
@@ -153,7 +153,7 @@ func hostileCookies(t *testing.T, s *site) {
 			asked[token] = true
 			return token, nil
 		}))),
-		Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}},
+		Routes: []Route{{Path: "/shop/list", limits: limit(rule)}},
 	})
 	var admitted int
 	for range 2 {
@@ -236,7 +236,7 @@ func hostileErrors(t *testing.T, s *site) {
 	var routes []Route
 	for i := range hostileTexts[:90] {
 		rule := core.Rule{Name: fmt.Sprint("rule", i), Seconds: 600, NeedLogin: true}
-		routes = append(routes, Route{Path: fmt.Sprintf("/shop/list%d", i), Limits: limit(rule)})
+		routes = append(routes, Route{Path: fmt.Sprintf("/shop/list%d", i), limits: limit(rule)})
 	}
 	s.serve(t, App{Limiter: limiter, Routes: routes})
 	for i, text := range hostileTexts[:90] {
@@ -252,7 +252,7 @@ func hostileErrors(t *testing.T, s *site) {
 // route.
 func hostileParameters(t *testing.T, s *site) {
 	var w witness
-	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/{id}", Limits: limit(core.Rule{Seconds: 600, MaxCount: 5})}}})
+	s.serve(t, App{Limiter: s.limiter(t, w.record), Routes: []Route{{Path: "/shop/{id}", limits: limit(core.Rule{Seconds: 600, MaxCount: 5})}}})
 	var served int
 	for _, text := range hostileTexts {
 		var escaped strings.Builder

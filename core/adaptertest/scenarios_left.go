@@ -54,7 +54,7 @@ func halfClosed(t *testing.T, s *site) {
 	}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
 		Path: "/shop/list", Handle: silently(gate),
-		Limits: limit(rule("successes", 200, 201), rule("failures", 401, 499), rule("both", 200, 499), rule("others", 401, 500)),
+		limits: limit(rule("successes", 200, 201), rule("failures", 401, 499), rule("both", 200, 499), rule("others", 401, 500)),
 	}}})
 	conn, call := s.send(t, gate, "/shop/list")
 	_ = conn.(interface{ CloseWrite() error }).CloseWrite()
@@ -72,7 +72,7 @@ func halfClosed(t *testing.T, s *site) {
 func leftUnanswered(t *testing.T, s *site) {
 	gate, received := newGate(t), s.received()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}), Handle: silently(gate),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}), Handle: silently(gate),
 	}}})
 	call := s.enter(t, gate, "/shop/list")
 	close(call.leave)
@@ -88,7 +88,7 @@ func leftUnanswered(t *testing.T, s *site) {
 func leftFlushed(t *testing.T, s *site) {
 	gate, received := newGate(t), s.received()
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: received.failure}),
 		Handle: func(h Handling) { h.Flush(); silently(gate)(h) },
 	}}})
 	conn, call := s.send(t, gate, "/shop/list")

@@ -33,7 +33,7 @@ var limitScenarios = []scenario{
 func countedByHost(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "host", Seconds: 600, MaxCount: 2, Key: core.ByHeader("Host")}),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "host", Seconds: 600, MaxCount: 2, Key: core.ByHeader("Host")}),
 	}}})
 	s.want(t, 200, "/shop/list", "Host: a.test")
 	s.want(t, 200, "/shop/list", "Host: A.Test")
@@ -52,7 +52,7 @@ func countedByHost(t *testing.T, s *site) {
 }
 
 func allowedThenRefused(t *testing.T, s *site) {
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 3})}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 3})}}})
 	for i := range 3 {
 		if reply := s.want(t, 200, "/shop/list"); reply.Body != "ok" {
 			t.Fatalf("call %d: body %q", i, reply.Body)
@@ -66,7 +66,7 @@ func allowedThenRefused(t *testing.T, s *site) {
 func refusedRunsNothing(t *testing.T, s *site) {
 	var ran atomic.Int32
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2}),
+		Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 2}),
 		Handle: func(h Handling) { ran.Add(1); h.Text("ok") },
 	}}})
 	for range 5 {
@@ -78,7 +78,7 @@ func refusedRunsNothing(t *testing.T, s *site) {
 }
 
 func neverOneTooMany(t *testing.T, s *site) {
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 10})}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 10})}}})
 	var callers sync.WaitGroup
 	var allowed atomic.Int32
 	for range 40 {
@@ -97,7 +97,7 @@ func neverOneTooMany(t *testing.T, s *site) {
 func namedIsShared(t *testing.T, s *site) {
 	rule := core.Rule{Name: "shop", Seconds: 600, MaxCount: 2}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/list", Limits: limit(rule)}, {Path: "/shop/show", Limits: limit(rule)},
+		{Path: "/shop/list", limits: limit(rule)}, {Path: "/shop/show", limits: limit(rule)},
 	}})
 	s.want(t, 200, "/shop/list")
 	s.want(t, 200, "/shop/show")
@@ -111,7 +111,7 @@ func unnamedIsPerRoute(t *testing.T, s *site) {
 	app := App{Limiter: s.limiter(t), Routes: routes, Use: limit(rule)}
 	if !s.adapter.can(RouteInUse) {
 		app.Use = nil
-		app.Routes[0].Limits, app.Routes[1].Limits = limit(rule), limit(rule)
+		app.Routes[0].limits, app.Routes[1].limits = limit(rule), limit(rule)
 	}
 	s.serve(t, app)
 	s.want(t, 200, "/shop/list")
@@ -121,7 +121,7 @@ func unnamedIsPerRoute(t *testing.T, s *site) {
 }
 
 func routeIsPattern(t *testing.T, s *site) {
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/users/{id}", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2})}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/users/{id}", limits: limit(core.Rule{Seconds: 600, MaxCount: 2})}}})
 	s.want(t, 200, "/users/1")
 	s.want(t, 200, "/users/2")
 	s.want(t, 429, "/users/3")
@@ -130,7 +130,7 @@ func routeIsPattern(t *testing.T, s *site) {
 func allOrNone(t *testing.T, s *site) {
 	few, many := core.Rule{Name: "few", Seconds: 600, MaxCount: 1}, core.Rule{Name: "many", Seconds: 600, MaxCount: 3}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/both", Limits: limit(many, few)}, {Path: "/shop/many", Limits: limit(many)},
+		{Path: "/shop/both", limits: limit(many, few)}, {Path: "/shop/many", limits: limit(many)},
 	}})
 	s.want(t, 200, "/shop/both")
 	for range 5 {
@@ -145,7 +145,7 @@ func stackedMiddlewares(t *testing.T, s *site) {
 	s.serve(t, App{
 		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "outer", Seconds: 600, MaxCount: 3}),
 		Routes: []Route{
-			{Path: "/shop/inner", Limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})},
+			{Path: "/shop/inner", limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})},
 			{Path: "/shop/plain"},
 		},
 	})
@@ -159,7 +159,7 @@ func stackedMiddlewares(t *testing.T, s *site) {
 func everyAlgorithm(t *testing.T, s *site) {
 	for _, a := range []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket} {
 		s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-			Path: "/shop/list", Limits: limit(core.Rule{Limit: core.Limit{Max: 2, Window: 600 * time.Second, Algorithm: a}}),
+			Path: "/shop/list", limits: limit(core.Rule{Limit: core.Limit{Max: 2, Window: 600 * time.Second, Algorithm: a}}),
 		}}})
 		s.want(t, 200, "/shop/list")
 		s.want(t, 200, "/shop/list")
@@ -173,7 +173,7 @@ func costs(t *testing.T, s *site) {
 		return cost
 	}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/hook", Limits: limit(core.Rule{Seconds: 600, MaxCount: 10, Cost: weigh}),
+		Path: "/shop/hook", limits: limit(core.Rule{Seconds: 600, MaxCount: 10, Cost: weigh}),
 	}}})
 	s.want(t, 200, "/shop/hook", "X-Weight: 8")
 	s.want(t, 429, "/shop/hook", "X-Weight: 3")
@@ -205,7 +205,7 @@ func costsBySize(t *testing.T, s *site) {
 		{"GET in chunks", 200, 0, []string{chunked(strings.Repeat("x", 1000))}, "GET"},
 	} {
 		limiter, method := s.limiter(t), cmp.Or(test.method, "POST")
-		s.serve(t, App{Limiter: limiter, Routes: []Route{{Method: method, Path: "/shop/hook", Limits: limit(
+		s.serve(t, App{Limiter: limiter, Routes: []Route{{Method: method, Path: "/shop/hook", limits: limit(
 			core.Rule{Name: "hook", Seconds: 600, MaxCount: 10, Also: []core.Limit{core.PerHour(1000)}, Cost: core.CostBySize(100)},
 		)}}})
 		if reply := s.doRaw(t, method, "/shop/hook", test.lines...); reply.Status != test.status {

@@ -40,7 +40,7 @@ func identifiedBy(identify core.IdentifyFunc) func(*core.Options) {
 func (s *site) replies(t *testing.T, identify core.IdentifyFunc, values map[string]string) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Values: values, Routes: []Route{{
-		Path: "/shop/reply", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2, NeedLogin: true}),
+		Path: "/shop/reply", limits: limit(core.Rule{Seconds: 600, MaxCount: 2, NeedLogin: true}),
 	}}})
 }
 
@@ -98,8 +98,8 @@ func identifyOnce(t *testing.T, s *site) {
 	user := core.Rule{Name: "user", Seconds: 600, NeedLogin: true}
 	key := core.Rule{Name: "key", Seconds: 600, Key: core.ByUser}
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(count)), Routes: []Route{
-		{Path: "/shop/reply", Limits: limit(user, key)},
-		{Path: "/shop/list", Limits: limit(core.Rule{Name: "list", Seconds: 600})},
+		{Path: "/shop/reply", limits: limit(user, key)},
+		{Path: "/shop/list", limits: limit(core.Rule{Name: "list", Seconds: 600})},
 	}})
 	s.want(t, 200, "/shop/reply", "Authorization: Bearer alice-token")
 	if n := asked.Load(); n != 1 {
@@ -115,7 +115,7 @@ func refusedBeforeLogin(t *testing.T, s *site) {
 	ip := core.Rule{Name: "ip", Seconds: 600, MaxCount: 2}
 	user := core.Rule{Name: "user", Seconds: 600, NeedLogin: true}
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{
-		{Path: "/shop/stacked", Limits: [][]core.Rule{{ip}, {user}}},
+		{Path: "/shop/stacked", limits: [][]core.Rule{{ip}, {user}}},
 	}})
 	s.want(t, 401, "/shop/stacked") // the rule by IP keeps the charge, to protect the login
 	s.want(t, 401, "/shop/stacked")
@@ -133,7 +133,7 @@ func triedTokens(t *testing.T, s *site) {
 		return core.BearerToken(verify)(r)
 	}
 	user := core.Rule{Name: "user", Seconds: 600, MaxCount: 100, NeedLogin: true}
-	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Routes: []Route{{Path: "/shop/reply", Limits: [][]core.Rule{
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Routes: []Route{{Path: "/shop/reply", limits: [][]core.Rule{
 		{{Name: "ip", Seconds: 600, MaxCount: most}}, askingAgain(user),
 	}}}})
 	for range 3 {

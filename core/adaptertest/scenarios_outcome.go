@@ -91,7 +91,7 @@ func refusedInside(t *testing.T, s *site) {
 	received := s.received()
 	s.serve(t, App{
 		Limiter: s.limiter(t), Use: limit(core.Rule{Name: "outer", Seconds: 600, MaxCount: 2, Count: received.failure}),
-		Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})}},
+		Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Name: "inner", Seconds: 600, MaxCount: 1})}},
 	})
 	s.want(t, 200, "/shop/list")
 	received.want(t, map[bool]int{false: 200, true: 0}[received.rpc])
@@ -114,7 +114,7 @@ func (s *site) counting(t *testing.T, rule core.Rule) {
 	var routes []Route
 	for _, status := range []int{200, 401, 404, 500} {
 		routes = append(routes, Route{
-			Path: fmt.Sprintf("/login/s%d", status), Limits: limit(rule), Handle: func(h Handling) { h.Reply(status) },
+			Path: fmt.Sprintf("/login/s%d", status), limits: limit(rule), Handle: func(h Handling) { h.Reply(status) },
 		})
 	}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: routes})
@@ -155,7 +155,7 @@ func backBeforeNext(t *testing.T, s *site) {
 func triedAtOnce(t *testing.T, s *site) {
 	gate := newGate(t)
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/login", Limits: limit(core.Rule{Seconds: 600, MaxCount: 3, Count: s.received().failure}),
+		Path: "/shop/login", limits: limit(core.Rule{Seconds: 600, MaxCount: 3, Count: s.received().failure}),
 		Handle: func(h Handling) { gate.hold(); h.Text("welcome") },
 	}}})
 	var tries []*held
@@ -177,7 +177,7 @@ func backWhenLeft(t *testing.T, s *site) {
 	received := s.received()
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
 		Path:   "/shop/list",
-		Limits: limit(core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: func(o int) bool { received.failure(o); return received.success(o) }}),
+		limits: limit(core.Rule{Name: "successes", Seconds: 600, MaxCount: 1000, Count: func(o int) bool { received.failure(o); return received.success(o) }}),
 		Handle: func(h Handling) { gate.hold(); <-h.Context().Done(); h.Reply(500) },
 	}}})
 	call := s.enter(t, gate, "/shop/list")
@@ -202,7 +202,7 @@ func exposedWhileCounted(t *testing.T, s *site) {
 	limiter, received := s.limiter(t, func(o *core.Options) { o.Expose = true }), s.received()
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Use: limit(slots), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: received.failure}),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "counted", Seconds: 600, MaxCount: 1, Count: received.failure}),
 		Handle: func(h Handling) {
 			d, _ := core.DecisionFrom(h.Context())
 			h.Text(d.Rule + " " + d.Limit.String())

@@ -22,7 +22,7 @@ func callersSeeTheirOwn(t *testing.T, s *site) {
 	own := limiter.MustGuard(shop, order, trial)
 	s.serve(t, App{Limiter: limiter, Use: limit(shop), Routes: []Route{
 		{Path: "/shop/list"},
-		{Path: "/shop/order", Limits: limit(order, trial)},
+		{Path: "/shop/order", limits: limit(order, trial)},
 		{Path: "/me/limits", Handle: func(h Handling) { h.OwnLimits(own) }},
 	}})
 	const alice, bob = "Authorization: Bearer alice-token", "Authorization: Bearer bob-token"

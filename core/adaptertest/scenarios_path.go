@@ -19,6 +19,7 @@ var pathScenarios = []scenario{
 	{name: "no spelling of a path gets a counter of its own", run: routeSpellings, httpOnly: true},
 	{name: "no spelling of a path gets a counter of its own under a rule of the whole router", run: routeSpellingsInUse, httpOnly: true},
 	{name: "an escaped slash does not get around a rule", run: escapedSlash, httpOnly: true},
+	{name: "every target is counted under a rule of the whole router", run: everyTarget, httpOnly: true},
 	{name: "a made-up method gets no counter of its own", run: madeUpMethods, httpOnly: true},
 }
 
@@ -86,7 +87,7 @@ func (s *site) usedUp(t *testing.T, app App, plain ...string) {
 // ruledRoutes returns the routes for the tricks. Those of /free and /open have no limit.
 func ruledRoutes(limits ...[]core.Rule) []Route {
 	return []Route{
-		{Path: "/limit/admin", Limits: limits}, {Path: "/files/{name}", Limits: limits}, {Path: "/deep/{rest...}", Limits: limits},
+		{Path: "/limit/admin", limits: limits}, {Path: "/files/{name}", limits: limits}, {Path: "/deep/{rest...}", limits: limits},
 		{Path: "/free/{name}"}, {Path: "/open/{rest...}"},
 	}
 }
@@ -132,6 +133,13 @@ func routeSpellingsInUse(t *testing.T, s *site) {
 	s.usedUp(t, App{Use: limit(core.Rule{Seconds: 600, MaxCount: 1}), Routes: ruledRoutes()}, plain...)
 }
 
+// everyTarget tries a rule of the whole router in front of a route for every path, which also gets
+// targets that are no paths in some frameworks, such as *.
+func everyTarget(t *testing.T, s *site) {
+	rule := core.Rule{Name: "all", Seconds: 600, MaxCount: 1}
+	s.usedUp(t, App{Use: limit(rule), Routes: []Route{{Method: "*", Path: "/{rest...}"}}}, "/limit/admin")
+}
+
 // escapedSlash tries paths with an escaped slash. A router may see one segment in /free%2Fx, which
 // has two when it is decoded.
 func escapedSlash(t *testing.T, s *site) {
@@ -154,7 +162,7 @@ func escapedSlash(t *testing.T, s *site) {
 
 func madeUpMethods(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Method: "*", Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 1})},
+		{Method: "*", Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 1})},
 	}})
 	var served int
 	for _, method := range []string{"ONE", "TWO", "THREE", "FOUR", "FIVE"} {

@@ -27,7 +27,7 @@ var ruleScenarios = []scenario{
 
 func threeLimits(t *testing.T, s *site) {
 	rule := core.Rule{Name: "api", Seconds: 600, MaxCount: 3, Also: []core.Limit{core.PerDay(2), core.PerHour(2).Bucket(4)}}
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 	reply := s.want(t, 200, "/shop/list")
 	wantEntries(t, reply, `"api";r=2;t=`, `"api-24h";r=1;t=`, `"api-1h";r=3;t=`)
 	wantHeader(t, reply, "Ratelimit-Policy", `"api";q=3;w=600, "api-24h";q=2;w=86400, "api-1h";q=4;w=7200`)
@@ -40,7 +40,7 @@ func threeLimits(t *testing.T, s *site) {
 		}
 	}
 	rule.Also[0], rule.Also[1] = core.PerDay(1), core.PerHour(1).Bucket(1)
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
 	reply = s.want(t, 429, "/shop/list")
 	if want := []string{"api-24h", "api-1h"}; !slices.Equal(reply.Violated, want) {
@@ -54,7 +54,7 @@ func plans(t *testing.T, s *site) {
 		return map[string]core.Limit{"alice": core.PerHour(3), "bob": core.Unlimited, "": core.PerHour(1)}[user], err
 	}
 	rule := core.Rule{Name: "api", Seconds: 3600, MaxCount: 2, Key: core.ByUser, LimitFor: plan}
-	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(core.BearerToken(verify))), Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 	for i := range 3 {
 		reply := s.want(t, 200, "/shop/list", "Authorization: Bearer alice-token")
 		wantEntries(t, reply, `"api";r=`+strconv.Itoa(2-i)+`;t=`)
@@ -72,7 +72,7 @@ func plans(t *testing.T, s *site) {
 func banned(t *testing.T, s *site) {
 	rule := core.Rule{Name: "shop", Seconds: 600, MaxCount: 1, Ban: core.Ban{After: 1, For: 2 * time.Hour}}
 	limiter := s.limiter(t)
-	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
 	s.want(t, 429, "/shop/list") // the one call too many
 	reply := s.want(t, 429, "/shop/list")
@@ -111,7 +111,7 @@ func dryRun(t *testing.T, s *site) {
 	})
 	rule := core.Rule{Name: "tried", Seconds: 600, MaxCount: 1, Mode: core.DryRun, Ban: core.Ban{After: 1, For: time.Hour}}
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}, Mode: core.DryRun}
-	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, slots)}}})
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(rule, slots)}}})
 	for range 4 {
 		reply := s.want(t, 200, "/shop/list")
 		wantHeader(t, reply, "Ratelimit", "")
@@ -136,7 +136,7 @@ func soft(t *testing.T, s *site) {
 	limiter := s.limiter(t)
 	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Mode: core.Soft, Also: []core.Limit{core.PerDay(9)}}
 	hard := core.Rule{Name: "hard", Seconds: 600, MaxCount: 3}
-	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(rule, hard), Handle: tell}}})
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(rule, hard), Handle: tell}}})
 	for i, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
 		reply := s.want(t, 200, "/shop/list")
 		if reply.Body != want {
@@ -154,7 +154,7 @@ func soft(t *testing.T, s *site) {
 
 func softAlone(t *testing.T, s *site) {
 	rule := core.Rule{Name: "soft", Seconds: 600, MaxCount: 1, Mode: core.Soft}
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule), Handle: tell}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(rule), Handle: tell}}})
 	for _, want := range []string{"nothing", "soft_exceeded soft ip:127.0.0.1", "soft_exceeded soft ip:127.0.0.1"} {
 		reply := s.want(t, 200, "/shop/list")
 		wantEntries(t, reply, `"soft";r=0;t=`)
@@ -170,7 +170,7 @@ func softAlone(t *testing.T, s *site) {
 // for the next call.
 func recorded(t *testing.T, s *site) {
 	limiter := s.limiter(t)
-	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{
+	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{
 		Name:  "log",
 		Limit: core.Limit{Max: 3, Window: 600 * time.Second}.Log(),
 		Note:  func(r core.Request) string { return r.Header("X-Device")[0] },
@@ -197,7 +197,7 @@ func recorded(t *testing.T, s *site) {
 
 func calendarDay(t *testing.T, s *site) {
 	rule := core.Rule{Name: "day", Limit: core.PerCalendarDay(1, "UTC")}
-	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", Limits: limit(rule)}}})
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/shop/list", limits: limit(rule)}}})
 	s.want(t, 200, "/shop/list")
 	reply := s.get(t, "/shop/list")
 	if reply.Status == 200 { // midnight came between the two calls

@@ -31,7 +31,7 @@ func (s *site) billed(t *testing.T, rule core.Rule, handle map[string]func(Handl
 	limiter := s.limiter(t)
 	app := App{Limiter: limiter}
 	for path, handle := range handle {
-		app.Routes = append(app.Routes, Route{Path: path, Limits: limit(rule), Handle: handle})
+		app.Routes = append(app.Routes, Route{Path: path, limits: limit(rule), Handle: handle})
 	}
 	s.serve(t, app)
 	return limiter

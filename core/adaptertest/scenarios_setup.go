@@ -59,7 +59,7 @@ func (s *site) logged(t *testing.T, app App) *logbook {
 }
 
 func warnsOfAProxy(t *testing.T, s *site) {
-	log := s.logged(t, App{Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "api", Seconds: 600})}}})
+	log := s.logged(t, App{Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Name: "api", Seconds: 600})}}})
 	for range 2 {
 		s.want(t, 200, "/shop/list", "X-Forwarded-For: 203.0.113.1")
 	}
@@ -68,7 +68,7 @@ func warnsOfAProxy(t *testing.T, s *site) {
 
 func warnsOfNoAddress(t *testing.T, s *site) {
 	s.network = "unix"
-	log := s.logged(t, App{Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "api", Seconds: 600})}}})
+	log := s.logged(t, App{Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Name: "api", Seconds: 600})}}})
 	for range 2 {
 		s.want(t, 200, "/shop/list")
 	}

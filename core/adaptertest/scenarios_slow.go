@@ -25,7 +25,7 @@ func backHoweverSlow(t *testing.T, s *site) {
 	count := func(outcome int) bool { slow.next.Store(true); return received.success(outcome) }
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{
-		Path: "/shop/list", Limits: limit(slots, core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: count}),
+		Path: "/shop/list", limits: limit(slots, core.Rule{Name: "list", Seconds: 600, MaxCount: 1, Count: count}),
 		Handle: func(h Handling) { h.Reply(404) },
 	}}})
 	for range 3 {
@@ -50,8 +50,8 @@ func backBeforeTheEnd(t *testing.T, s *site) {
 	long := strings.Repeat("x", 100_000)
 	for name, rules := range map[string][]core.Rule{"slots": {slots}, "counted": {counted}, "both": {slots, counted}} {
 		s.serve(t, App{Limiter: limiter, Routes: []Route{
-			{Path: "/shop/list", Limits: limit(rules...), Handle: func(h Handling) { h.Text(long); gate.hold() }},
-			{Path: "/shop/next", Limits: limit(rules...), Handle: func(h Handling) { h.Text("ok") }},
+			{Path: "/shop/list", limits: limit(rules...), Handle: func(h Handling) { h.Text(long); gate.hold() }},
+			{Path: "/shop/next", limits: limit(rules...), Handle: func(h Handling) { h.Text("ok") }},
 		}})
 		for range 2 {
 			call := s.enter(t, gate, "/shop/list")

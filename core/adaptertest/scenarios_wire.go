@@ -26,7 +26,7 @@ var wireScenarios = []scenario{
 func (s *site) served(t *testing.T, change ...func(*core.Options)) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, change...), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Name: "shop", Seconds: 600, MaxCount: 2}),
+		Path: "/shop/list", limits: limit(core.Rule{Name: "shop", Seconds: 600, MaxCount: 2}),
 	}}})
 }
 
@@ -75,7 +75,7 @@ func refusalReference(t *testing.T, s *site) {
 		limiter := s.limiter(t, func(o *core.Options) {
 			o.ReferenceKeys, o.Reply = [][]byte{[]byte("a key of thirty-two random bytes")}, reply
 		})
-		s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", Limits: limit(core.Rule{Name: "shop", Seconds: 600, MaxCount: 1})}}})
+		s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(core.Rule{Name: "shop", Seconds: 600, MaxCount: 1})}}})
 		if text := s.want(t, 200, "/shop/list").Header.Get("Refusal-Reference"); text != "" {
 			t.Errorf("an allowed call has the reference %q", text)
 		}
@@ -88,7 +88,7 @@ func refusalReference(t *testing.T, s *site) {
 
 func ownMessage(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
-		Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 1, Message: `Slow down, "friend".`}),
+		Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 1, Message: `Slow down, "friend".`}),
 	}}})
 	s.want(t, 200, "/shop/list")
 	reply := s.want(t, 429, "/shop/list")
@@ -116,8 +116,8 @@ func ownReply(t *testing.T, s *site) {
 
 func headCountsWithGet(t *testing.T, s *site) {
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2})},
-		{Method: "HEAD", Path: "/shop/list", Limits: limit(core.Rule{Seconds: 600, MaxCount: 2})},
+		{Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 2})},
+		{Method: "HEAD", Path: "/shop/list", limits: limit(core.Rule{Seconds: 600, MaxCount: 2})},
 	}})
 	s.want(t, 200, "/shop/list")
 	if reply := s.do(t, "HEAD", "/shop/list"); reply.Status != 200 {
@@ -133,7 +133,7 @@ func headCountsWithGet(t *testing.T, s *site) {
 func optionsCountsByItself(t *testing.T, s *site) {
 	rule := core.Rule{Seconds: 600, MaxCount: 1}
 	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{
-		{Path: "/shop/list", Limits: limit(rule)}, {Method: "OPTIONS", Path: "/shop/list", Limits: limit(rule)},
+		{Path: "/shop/list", limits: limit(rule)}, {Method: "OPTIONS", Path: "/shop/list", limits: limit(rule)},
 	}})
 	s.want(t, 200, "/shop/list")
 	for _, status := range []int{200, 429} {

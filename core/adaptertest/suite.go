@@ -118,7 +118,7 @@ func (a Adapter) run(t *testing.T, list []scenario, client func(t *testing.T) re
 func scenarios() (all []scenario) {
 	for _, group := range [][]scenario{
 		limitScenarios, headerScenarios, wireScenarios, loginScenarios, addressScenarios, hopScenarios, pathScenarios, handlerScenarios, failureScenarios,
-		outcomeScenarios, settleScenarios, leftScenarios, firstScenarios, flightScenarios, ruleScenarios, followScenarios, ownScenarios, explainScenarios, setupScenarios, hostileScenarios,
+		outcomeScenarios, settleScenarios, leftScenarios, firstScenarios, flightScenarios, lentScenarios, ruleScenarios, followScenarios, ownScenarios, explainScenarios, setupScenarios, hostileScenarios,
 	} {
 		all = append(all, group...)
 	}
@@ -187,6 +187,7 @@ func (s *site) serve(t testing.TB, app App) {
 // serve calls Serve, and ends the server when the test ends. Neither may take longer than patience.
 func (a Adapter) serve(t testing.TB, l net.Listener, app App) {
 	t.Helper()
+	app.guard()
 	served := make(chan func(), 1)
 	go func() {
 		defer close(served) // also if Serve fails the test

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,8 +19,7 @@ import (
 // wrongAdapter is an adapter for net/http. Its value names the mistake that it makes; "" makes none.
 type wrongAdapter string
 
-func (a wrongAdapter) middleware(limiter *core.Limiter, rules []core.Rule, inUse bool, next http.Handler) http.Handler {
-	guard := limiter.MustGuard(rules...)
+func (a wrongAdapter) middleware(guard *core.Guard, inUse bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a == "no Check" {
 			next.ServeHTTP(w, r)
@@ -116,7 +114,7 @@ func (v view) Query(name string) string {
 }
 
 func (v view) Cookie(name string) string {
-	return wrongly(v.wrongAdapter, "Cookie", "", handling{r: v.r}.Cookie(name))
+	return wrongly(v.wrongAdapter, "Cookie", "", HTTPHandling{Request: v.r}.Cookie(name))
 }
 
 func (v view) Param(name string) string {
@@ -141,13 +139,6 @@ func (v view) ResponseHeader() adapter.HeaderWriter {
 	return wrongly(v.wrongAdapter, "ResponseHeader", make(http.Header), v.w.Header())
 }
 
-func (a wrongAdapter) wrap(app App, lists [][]core.Rule, inUse bool, handler http.Handler) http.Handler {
-	for _, rules := range slices.Backward(lists) {
-		handler = a.middleware(app.Limiter, rules, inUse, handler)
-	}
-	return handler
-}
-
 func (a wrongAdapter) serve(t testing.TB, l net.Listener, app App) (stop func()) {
 	if a == "Serve blocks" {
 		<-t.Context().Done()
@@ -158,14 +149,21 @@ func (a wrongAdapter) serve(t testing.TB, l net.Listener, app App) (stop func())
 		if route.Method == "" {
 			route.Method = "GET"
 		}
-		mux.Handle(route.Method+" "+route.Path, a.wrap(app, route.Limits, false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Serve(handling{a, app.Limiter, w, r})
-		})))
+		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			route.Serve(handling{HTTPHandling{w, r}, a})
+		})
+		for _, guard := range slices.Backward(route.Guards) {
+			handler = a.middleware(guard, false, handler)
+		}
+		mux.Handle(route.Method+" "+route.Path, handler)
 	}
 	if a == "Serve's routes" {
 		mux = http.NewServeMux()
 	}
-	limited := a.wrap(app, app.Use, true, a.loosely(mux))
+	limited := a.loosely(mux)
+	for _, rules := range slices.Backward(app.Use) {
+		limited = a.middleware(app.Limiter.MustGuard(rules...), true, limited)
+	}
 	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a == "no reply" {
 			<-r.Context().Done()
@@ -201,46 +199,27 @@ func (a wrongAdapter) loosely(next http.Handler) http.Handler {
 }
 
 type handling struct {
-	a       wrongAdapter
-	limiter *core.Limiter
-	w       http.ResponseWriter
-	r       *http.Request
-}
-
-func (h handling) Context() context.Context  { return h.r.Context() }
-func (h handling) Reply(status int)          { http.Error(h.w, "replied", status) }
-func (h handling) Header(name string) string { return h.r.Header.Get(name) }
-func (h handling) Query(name string) string  { return h.r.URL.Query().Get(name) }
-func (h handling) Flush()                    { h.w.(http.Flusher).Flush() }
-func (h handling) Cookie(name string) string {
-	cookie, err := h.r.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-func (h handling) Text(text string) {
-	h.w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_, _ = h.w.Write([]byte(text))
+	HTTPHandling
+	a wrongAdapter
 }
 
 func (h handling) Allow(check *core.Check, subject string) bool {
-	answer := check.Allow(view{h.a, h.w, h.r, false}, subject)
+	answer := check.Allow(view{h.a, h.Writer, h.Request, false}, subject)
 	if answer.Refusal == nil {
 		return true
 	}
-	h.a.refuse(h.w, answer.Refusal)
+	h.a.refuse(h.Writer, answer.Refusal)
 	return h.a == "Allow"
 }
 
 func (h handling) OwnLimits(guard *core.Guard) {
-	own := guard.OwnLimits(view{h.a, h.w, h.r, false})
+	own := guard.OwnLimits(view{h.a, h.Writer, h.Request, false})
 	if h.a != "OwnLimits' headers" {
-		own.SetHeader(h.w.Header())
+		own.SetHeader(h.Writer.Header())
 	}
 	status, _, body := own.Reply()
-	h.w.WriteHeader(wrongly(h.a, "OwnLimits' status", 200, status))
-	_, _ = h.w.Write(wrongly(h.a, "OwnLimits' body", nil, body))
+	h.Writer.WriteHeader(wrongly(h.a, "OwnLimits' status", 200, status))
+	_, _ = h.Writer.Write(wrongly(h.a, "OwnLimits' body", nil, body))
 }
 
 // unfolded answers 400 to a request with a folded header.

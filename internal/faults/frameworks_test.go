@@ -6,6 +6,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,15 +68,15 @@ func overHTTP(handler func(adaptertest.App) http.Handler, room int) serveFunc {
 func ginHandler(app adaptertest.App) http.Handler {
 	router := gin.New()
 	router.Use(func(c *gin.Context) { c.Request = c.Request.WithContext(app.Enter(c.Request.Context())) })
-	limits := func(lists [][]core.Rule) (all []gin.HandlerFunc) {
-		for _, rules := range lists {
-			all = append(all, ginlimit.New(app.Limiter, rules...))
-		}
-		return all
+	for _, rules := range app.Use {
+		router.Use(ginlimit.New(app.Limiter, rules...))
 	}
-	router.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
-		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits(route.Limits), func(c *gin.Context) {
+		var limits []gin.HandlerFunc
+		for _, guard := range route.Guards {
+			limits = append(limits, ginlimit.With(guard))
+		}
+		router.Match(methodsOf(route), pathFor(route, "*rest"), append(limits, func(c *gin.Context) {
 			route.Serve(handling{nil, c.Request.Context(), c.Writer, c.Status, func(check *core.Check, subject string) bool {
 				return ginlimit.Allow(c, check, subject)
 			}})
@@ -93,41 +94,41 @@ func echoHandler(app adaptertest.App) http.Handler {
 			return next(c)
 		}
 	})
-	limits := func(lists [][]core.Rule) (all []echo.MiddlewareFunc) {
-		for _, rules := range lists {
-			all = append(all, echolimit.New(app.Limiter, rules...))
-		}
-		return all
+	for _, rules := range app.Use {
+		e.Use(echolimit.New(app.Limiter, rules...))
 	}
-	e.Use(limits(app.Use)...)
 	for _, route := range app.Routes {
+		var limits []echo.MiddlewareFunc
+		for _, guard := range route.Guards {
+			limits = append(limits, echolimit.With(guard))
+		}
 		e.Match(methodsOf(route), pathFor(route, "*"), func(c echo.Context) error {
 			route.Serve(handling{nil, c.Request().Context(), c.Response(), c.Response().WriteHeader, func(check *core.Check, subject string) bool {
 				return echolimit.Allow(c, check, subject)
 			}})
 			return nil
-		}, limits(route.Limits)...)
+		}, limits...)
 	}
 	return e
 }
 
 func muxHandler(app adaptertest.App) http.Handler {
-	limited := func(handler http.Handler, lists [][]core.Rule) http.Handler {
-		for i := len(lists) - 1; i >= 0; i-- {
-			handler = nethttplimit.New(app.Limiter, lists[i]...)(handler)
-		}
-		return handler
-	}
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {
-		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			route.Serve(handling{nil, r.Context(), w, w.WriteHeader, func(check *core.Check, subject string) bool {
 				return nethttplimit.Allow(w, r, check, subject)
 			}})
 		})
-		mux.Handle(patternOf(route), limited(handler, route.Limits))
+		for _, guard := range slices.Backward(route.Guards) {
+			handler = nethttplimit.With(guard)(handler)
+		}
+		mux.Handle(patternOf(route), handler)
 	}
-	use := limited(mux, app.Use)
+	var use http.Handler = mux
+	for _, rules := range slices.Backward(app.Use) {
+		use = nethttplimit.New(app.Limiter, rules...)(use)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { use.ServeHTTP(w, r.WithContext(app.Enter(r.Context()))) })
 }
 
@@ -150,8 +151,8 @@ func fiberApp(app adaptertest.App, config fiber.Config) *fiber.App {
 	}
 	for _, route := range app.Routes {
 		var handlers []fiber.Handler
-		for _, rules := range route.Limits {
-			handlers = append(handlers, fiberlimit.New(app.Limiter, rules...))
+		for _, guard := range route.Guards {
+			handlers = append(handlers, fiberlimit.With(guard))
 		}
 		handlers = append(handlers, func(c *fiber.Ctx) error {
 			status := func(status int) { c.Status(status) }

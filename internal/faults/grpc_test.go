@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func grpcServer(app adaptertest.App, options ...grpc.ServerOption) *grpc.Server 
 		if services[service] == nil {
 			services[service] = &grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil)}
 		}
-		services[service].Methods = append(services[service].Methods, grpc.MethodDesc{MethodName: method, Handler: grpcHandler(app, route)})
+		services[service].Methods = append(services[service].Methods, grpc.MethodDesc{MethodName: method, Handler: grpcHandler(route)})
 	}
 	for _, service := range services {
 		server.RegisterService(service, struct{}{})
@@ -54,15 +55,16 @@ func grpcServer(app adaptertest.App, options ...grpc.ServerOption) *grpc.Server 
 type grpcMethod = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error)
 
 // grpcHandler runs a route inside the server's interceptors and the route's own.
-func grpcHandler(app adaptertest.App, route adaptertest.Route) grpcMethod {
+func grpcHandler(route adaptertest.Route) grpcMethod {
 	call := func(ctx context.Context, _ any) (any, error) {
 		var text strings.Builder
 		route.Serve(handling{nil, ctx, &text, nil, nil})
 		return wrapperspb.String(text.String()), nil
 	}
 	info := &grpc.UnaryServerInfo{FullMethod: route.Path}
-	for i := len(route.Limits) - 1; i >= 0; i-- {
-		limit, next := grpclimit.UnaryServerInterceptor(app.Limiter, route.Limits[i]...), call
+	for _, guard := range slices.Backward(route.Guards) {
+		limit, _ := grpclimit.With(guard)
+		next := call
 		call = func(ctx context.Context, req any) (any, error) { return limit(ctx, req, info, next) }
 	}
 	return func(_ any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {

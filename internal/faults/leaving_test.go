@@ -53,7 +53,7 @@ func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time
 	p.dial = listenAndServe(t, f, adaptertest.App{
 		Limiter: limiter,
 		Before:  func(ctx context.Context) context.Context { p.entered.Add(1); return ctx },
-		Routes: []adaptertest.Route{{Path: "/shop/list", Limits: [][]core.Rule{{rule}}, Handle: func(h adaptertest.Handling) {
+		Routes: []adaptertest.Route{{Path: "/shop/list", Guards: []*core.Guard{limiter.MustGuard(rule)}, Handle: func(h adaptertest.Handling) {
 			p.ran.Add(1)
 			h.Text("ok")
 		}}},

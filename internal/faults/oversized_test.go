@@ -70,20 +70,20 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 		t.Fatal(err)
 	}
 	t.Cleanup(limiter.Close)
-	one := func(name string, change func(*core.Rule)) [][]core.Rule {
+	one := func(name string, change func(*core.Rule)) []*core.Guard {
 		rule := core.Rule{Name: name, Seconds: 600, MaxCount: 1}
 		change(&rule)
-		return [][]core.Rule{{rule}}
+		return []*core.Guard{limiter.MustGuard(rule)}
 	}
 	app := adaptertest.App{Limiter: limiter, Routes: []adaptertest.Route{
-		{Path: "/shop/key", Limits: one("key", func(r *core.Rule) { r.Key = core.ByHeader("X-Key") })},
-		{Path: "/shop/user", Limits: one("user", func(r *core.Rule) { r.NeedLogin = true })},
-		{Path: "/shop/anyone", Limits: one("anyone", func(r *core.Rule) { r.Key = core.ByUser })},
-		{Path: "/shop/hops", Limits: one("hops", func(*core.Rule) {})},
+		{Path: "/shop/key", Guards: one("key", func(r *core.Rule) { r.Key = core.ByHeader("X-Key") })},
+		{Path: "/shop/user", Guards: one("user", func(r *core.Rule) { r.NeedLogin = true })},
+		{Path: "/shop/anyone", Guards: one("anyone", func(r *core.Rule) { r.Key = core.ByUser })},
+		{Path: "/shop/hops", Guards: one("hops", func(*core.Rule) {})},
 	}}
 	if !f.RPC {
-		app.Routes = append(app.Routes, adaptertest.Route{Path: "/item/{id}", Limits: one("", func(*core.Rule) {})},
-			adaptertest.Route{Path: "/deep/{rest...}", Limits: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
+		app.Routes = append(app.Routes, adaptertest.Route{Path: "/item/{id}", Guards: one("", func(*core.Rule) {})},
+			adaptertest.Route{Path: "/deep/{rest...}", Guards: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
 	}
 	dial := listenAndServe(t, f, app)
 	if s.client = connectHTTP(dial); f.RPC {

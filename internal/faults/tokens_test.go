@@ -68,9 +68,10 @@ func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 	t.Cleanup(limiter.Close)
 	dial := listenAndServe(t, f, adaptertest.App{Limiter: limiter, Routes: []adaptertest.Route{{
 		Path: "/shop/reply",
-		Limits: [][]core.Rule{
-			{{Name: "ip", Seconds: 3600, MaxCount: guesses}},
-			{{Name: "minute", Seconds: 60, NeedLogin: true}, {Name: "day", Seconds: 86_400, NeedLogin: true}, {Name: "user", Seconds: 60, Key: core.ByUser}},
+		Guards: []*core.Guard{
+			limiter.MustGuard(core.Rule{Name: "ip", Seconds: 3600, MaxCount: guesses}),
+			limiter.MustGuard(core.Rule{Name: "minute", Seconds: 60, NeedLogin: true},
+				core.Rule{Name: "day", Seconds: 86_400, NeedLogin: true}, core.Rule{Name: "user", Seconds: 60, Key: core.ByUser}),
 		},
 		Handle: func(h adaptertest.Handling) { g.ran.Add(1); h.Text("ok") },
 	}}})

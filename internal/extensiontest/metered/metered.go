@@ -1,0 +1,53 @@
+// Package metered does what the modules for metrics count: it opens bills, exceeds a debt, and makes
+// calls that go out.
+package metered
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/outgoing"
+)
+
+// Spend opens two bills of the counter "tokens" at 4 permits each, settles one at 6, and charges a
+// cost of which 5 permits exceed the bound of the debt.
+func Spend(t testing.TB, limiter *core.Limiter, subject string) {
+	t.Helper()
+	ctx, tokens := context.Background(), limiter.MustCounter("tokens", core.PerHour(10))
+	bill, _, err := tokens.Open(ctx, subject, 4)
+	if err == nil {
+		_, _, err = tokens.Open(ctx, subject, 4)
+	}
+	if err == nil {
+		err = bill.Settle(ctx, 6)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.Charge(ctx, subject, 15); !errors.Is(err, core.ErrDebtExceeded) {
+		t.Fatalf("Charge: %v", err)
+	}
+}
+
+// GoOut makes a call to a host by the rule "api", which the server refuses, and another one, which is
+// not sent.
+func GoOut(t testing.TB, limiter *core.Limiter, host string) {
+	t.Helper()
+	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := turns.Take(context.Background(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
+	turn.Release()
+	var wait *outgoing.WaitError
+	if _, err := turns.Take(context.Background(), host); !errors.As(err, &wait) || !wait.Paused {
+		t.Fatalf("Take: %v", err)
+	}
+}
