@@ -94,6 +94,9 @@ func report(to io.Writer, err error) int {
 		return exitFound
 	case errors.Is(err, errNoAnswer):
 		return exitNoAnswer
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(to, "accesslimit: interrupted")
+		return exitFound
 	case errors.As(err, &wrong):
 		fmt.Fprintf(to, "accesslimit: %v\nType \"%s -h\" for help.\n", err, wrong.command)
 		return exitUsage

@@ -106,14 +106,15 @@ func (s *session) confirm(rule, subject string) error {
 	return nil
 }
 
-// try carries out the act. Failed attempts are in the audit, too.
+// try carries out the act. Failed attempts are in the audit, too, but not those of which it is not known
+// whether they failed.
 func (a act) try(ctx context.Context, s *session, rule, subject string) (changed bool, err error) {
 	changed, err = a.do(ctx, s, rule, subject)
 	var failed *core.StoreError
 	switch {
 	case err == nil && !changed:
 		s.RecordAttempt(ctx, operate.AuditEntry{Act: a.name, Rule: rule, Subject: subject, After: "not done: nothing to change"})
-	case err != nil && !errors.As(err, &failed):
+	case err != nil && !errors.As(err, &failed) && ctx.Err() == nil:
 		s.RecordAttempt(ctx, operate.AuditEntry{Act: a.name, Rule: rule, Subject: subject, After: "not done: " + err.Error()})
 	}
 	return changed, err

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -27,7 +28,26 @@ func mainCode() int {
 	if err := checkDash(os.Args); err != nil {
 		return report(os.Stderr, err)
 	}
-	return report(os.Stderr, newApp().Run(ctx, os.Args))
+	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
+	return report(os.Stderr, untilInterrupted(ctx, func() error { return newApp().Run(ctx, os.Args) }))
+}
+
+// untilInterrupted runs the command. After an interrupt, it leaves it a second to end what it does, but
+// no more: a read of standard input, or from a Redis that hangs, does not notice.
+func untilInterrupted(ctx context.Context, run func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(time.Second):
+		return ctx.Err()
+	}
 }
 
 // checkDash returns an error if arguments follow "-", because the parser of arguments drops them.

@@ -66,6 +66,9 @@ func newFailover(url string, timeout time.Duration) (redis.UniversalClient, *tls
 	if err != nil {
 		return nil, nil, err
 	}
+	if o.MasterName == "" {
+		return nil, nil, errors.New("the URL of Redis names no master for the Sentinels: add ?master_name=NAME")
+	}
 	o.DialTimeout, o.ReadTimeout, o.ContextTimeoutEnabled, o.DialerRetries = timeout, timeout, true, 1
 	return redis.NewFailoverClient(o), o.TLSConfig, nil
 }

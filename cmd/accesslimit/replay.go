@@ -50,7 +50,8 @@ func runReplay(ctx context.Context, c *cli.Command) error {
 	}
 	defer logs.close()
 	options.OnProgress = logs.progress(os.Stderr)
-	report, err := replayUntil(ctx, options, logs)
+	report, err := replay.Run(ctx, options, logs.all...)
+	logs.endProgress(os.Stderr)
 	if errors.Is(err, replay.ErrBadLines) {
 		return printBadLines(c, report, err)
 	}
@@ -77,28 +78,11 @@ func drawReplay(c *cli.Command, report *replay.Report) error {
 	return os.WriteFile(name, []byte(report.Chart.SVG(title)), 0o644)
 }
 
-// replayUntil replays logs until the context ends. Standard input may not notice that it has.
-func replayUntil(ctx context.Context, options replay.Options, logs *openedLogs) (*replay.Report, error) {
-	type result struct {
-		report *replay.Report
-		err    error
-	}
-	done := make(chan result, 1)
-	go func() {
-		report, err := replay.Run(ctx, options, logs.all...)
-		done <- result{report, err}
-	}()
-	select {
-	case r := <-done:
-		logs.endProgress(os.Stderr)
-		return r.report, r.err
-	case <-ctx.Done():
-		return nil, errors.New("interrupted")
-	}
-}
-
 // replayFailure returns an error for people at a shell, with what to type if a format is not known.
 func replayFailure(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
 	text := strings.TrimPrefix(err.Error(), "replay: ")
 	if errors.Is(err, replay.ErrFormat) {
 		text += "\nDescribe a line: -format '$remote_addr $other [$time_local] \"$request\" $status $rest'. Names of nginx's variables\n" +

@@ -105,8 +105,10 @@ func TestReplayIsInterrupted(t *testing.T) {
 		interrupt()
 		return silent.Read(p)
 	})
-	if err := app.Run(ctx, []string{"accesslimit", "replay", "-rules", readmeRules(t), "-"}); err == nil || err.Error() != "interrupted" {
-		t.Errorf("%v", err)
+	err := untilInterrupted(ctx, func() error { return app.Run(ctx, []string{"accesslimit", "replay", "-rules", readmeRules(t), "-"}) })
+	var said strings.Builder
+	if status := report(&said, err); status != exitFound || said.String() != "accesslimit: interrupted\n" {
+		t.Errorf("%d: %s", status, said.String())
 	}
 }
 

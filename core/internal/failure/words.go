@@ -42,6 +42,7 @@ const (
 var causes = []cause{
 	{words{"WRONGTYPE", "NOTACOUNTER", "data string too short"}, Foreign, inScript, ""}, // not a counter's value
 
+	{words{"unreachable: NOAUTH", "unreachable: WRONGPASS", "unreachable: ERR AUTH"}, "", 0, "set SentinelUsername and SentinelPassword in the Redis client's options as the Sentinels have them"},
 	{words{"OOM"}, Refused, inScript, "give Redis more maxmemory, or a server of its own; leave maxmemory-policy at noeviction"},
 	{words{"NOAUTH", "Protocol error: unauthenticated"}, Refused, 0, "set Username and Password in the Redis client's options"},
 	{words{"WRONGPASS", "invalid password"}, Refused, 0, "set Username and Password in the Redis client's options as Redis has them"},
