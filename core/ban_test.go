@@ -1,16 +1,12 @@
 package core_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // wantBan checks that the next call of a guard is refused by a ban that lasts so long.
@@ -109,24 +105,11 @@ func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	}
 }
 
-// A bare address is no subject: without ip:, it names a caller whom no rule counts.
-func TestAnAddressIsNoSubject(t *testing.T) {
+// What an operator does to the subject of an address concerns its calls.
+func TestActsOnTheSubjectOfAnAddress(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)
 		guard := newGuard(t, limiter, byHand)
-		for _, address := range []string{"192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "fe80::1%eth0"} {
-			for name, err := range map[string]error{
-				"Ban":                errorOf(operate.New(limiter).Ban(background, "n", address, time.Hour)),
-				"Unban":              errorOf(operate.New(limiter).Unban(background, "n", address)),
-				"Reset":              errorOf(resetOf(limiter, background, "n", address, core.PerHour(2))),
-				"Reset of Unlimited": errorOf(resetOf(limiter, background, "n", address, core.Unlimited)),
-			} {
-				wantRuleError(t, err, "n", "subject", address)
-				if !strings.Contains(fmt.Sprint(err), "use limiter.IPSubject(addr)") {
-					t.Errorf("%s of %s: %v", name, address, err)
-				}
-			}
-		}
 		caller := newView("GET", "/").from("2001:db8::1")
 		subject := limiter.IPSubject(caller.peer)
 		banFor(t, limiter, subject, time.Hour)
@@ -153,8 +136,6 @@ func TestWrongBans(t *testing.T) {
 		span                   time.Duration
 		rule, field, value     string
 	}{
-		{"no name", "", "s", time.Hour, "", "name", ""},
-		{"no subject", "n", "", time.Hour, "n", "subject", ""},
 		{"no end", "n", "s", 0, "n", "span", "0s"},
 		{"backwards", "n", "s", -time.Hour, "n", "span", "-1h"},
 		{"no time", "n", "s", time.Millisecond - 1, "n", "span", "999.999µs"},
@@ -165,8 +146,6 @@ func TestWrongBans(t *testing.T) {
 			wantRuleError(t, errorOf(operate.New(limiter).Ban(background, test.counter, test.subject, test.span)), test.rule, test.field, test.value)
 		})
 	}
-	wantRuleError(t, errorOf(operate.New(limiter).Unban(background, "", "s")), "", "name", "")
-	wantRuleError(t, errorOf(operate.New(limiter).Unban(background, "n", "")), "n", "subject", "")
 	for _, span := range []time.Duration{time.Millisecond, year} {
 		banFor(t, limiter, "s", span)
 	}
@@ -178,104 +157,6 @@ func TestWrongBans(t *testing.T) {
 	newGuard(t, limiter, core.Rule{Name: "deaf", Seconds: 60})
 	if _, err := operate.New(limiter).Ban(background, "deaf", "s", time.Hour); err != nil {
 		t.Errorf("a rule of the name has Ban set now: %v", err)
-	}
-}
-
-func TestBansWithoutAnAnswer(t *testing.T) {
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, byHand)
-		if _, err := operate.New(limiter).Ban(ended, "n", me, time.Hour); !errors.Is(err, context.Canceled) {
-			t.Errorf("Ban: %v", err)
-		}
-		wantServed(t, guard, newView("GET", "/"), ok, 200)
-		banFor(t, limiter, me, time.Hour)
-		if _, err := operate.New(limiter).Unban(ended, "n", me); !errors.Is(err, context.Canceled) {
-			t.Errorf("Unban: %v", err)
-		}
-		wantServed(t, guard, newView("GET", "/"), ok, 429)
-	})
-	limiter := newLimiter(t, deadRedis(t))
-	for name, err := range map[string]error{
-		"Ban": errorOf(operate.New(limiter).Ban(background, "n", "s", time.Hour)), "Unban": errorOf(operate.New(limiter).Unban(background, "n", "s")),
-	} {
-		if !errors.Is(err, core.ErrStore) {
-			t.Errorf("%s: %v, want ErrStore", name, err)
-		}
-	}
-}
-
-// Ban, Unban and Reset report whether they changed anything, wherever the counters are.
-func TestOperatorsLearnWhetherAnythingChanged(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		counter := limiter.MustCounter("n", core.PerHour(3), core.PerDay(5).Log())
-		slots := limiter.MustSlots("slots", 1)
-		if _, _, err := slots.Hold(background, "s"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := counter.Allow(background, "s"); err != nil {
-			t.Fatal(err)
-		}
-		for i, step := range []struct {
-			do   func() (bool, error)
-			want bool
-		}{
-			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, false},
-			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", time.Hour) }, true},
-			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", time.Minute) }, false},
-			{func() (bool, error) { return operate.New(limiter).Ban(background, "n", "s", 2*time.Hour) }, true},
-			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, true},
-			{func() (bool, error) { return operate.New(limiter).Unban(background, "n", "s") }, false},
-			{func() (bool, error) { return counter.Reset(background, "s") }, true},
-			{func() (bool, error) { return counter.Reset(background, "s") }, false},
-			{func() (bool, error) { return slots.Reset(background, "s") }, true},
-			{func() (bool, error) { return slots.Reset(background, "s") }, false},
-		} {
-			if changed, err := step.do(); err != nil || changed != step.want {
-				t.Errorf("step %d: %v, %v; want %v", i, changed, err, step.want)
-			}
-		}
-	})
-}
-
-// The log says who acted and why, once for each act, if the context says so.
-func TestWithActor(t *testing.T) {
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-	guard := newGuard(t, limiter, byHand)
-	counter := limiter.MustCounter("n", core.PerHour(2))
-	act := func(ctx context.Context) {
-		for _, err := range []error{
-			errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Hour)), errorOf(operate.New(limiter).Unban(ctx, "n", "s")),
-			errorOf(counter.Reset(ctx, "s")), errorOf(guard.Reset(ctx, "s")),
-		} {
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	act(background)
-	if log.Count("operator") > 0 {
-		t.Errorf("without an actor: %s", log.String())
-	}
-	ctx := operate.WithActor(background, "bob", "ticket 7")
-	act(ctx)
-	for words, lines := range map[string]int{"act=ban": 1, "act=unban": 1, "act=reset": 2, "changed=true": 2, "": 4} {
-		if got := log.Count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
-			t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.String())
-		}
-	}
-	_, _ = operate.New(limiter).Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was done
-	if log.Count("operator") != 4 {
-		t.Errorf("%s", log.String())
-	}
-	down := deadRedis(t)
-	down.Logger = log.Logger()
-	if _, err := operate.New(newLimiter(t, down)).Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "changed=false", "error=") != 1 {
-		t.Errorf("%v: %s", err, log.String())
 	}
 }
 

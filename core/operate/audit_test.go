@@ -46,36 +46,83 @@ func auditOf(t *testing.T, limiter *core.Limiter) (entries []operate.AuditEntry)
 	return entries
 }
 
-// Every act that changed something is in the audit, with or without an actor.
-func TestAuditHoldsWhatOperatorsDid(t *testing.T) {
+// Acts report whether they changed anything. Those that did are in the audit, with or without an actor,
+// and the log has all acts of an actor.
+func TestActsAreReported(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		var log logtest.Log
+		options.Logger = log.Logger()
 		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, byHand)
-		counter := limiter.MustCounter("n", core.PerHour(2))
-		act := func(ctx context.Context) {
+		guard, counter, slots := newGuard(t, limiter, byHand), limiter.MustCounter("n", core.PerHour(3), core.PerDay(5).Log()), limiter.MustSlots("n", 1)
+		act := func(ctx context.Context) (did []operate.AuditEntry) {
 			t.Helper()
 			_, charged := counter.Allow(ctx, "s")
-			if err := errors.Join(
-				charged, errorOf(counter.Reset(ctx, "s")), errorOf(counter.Reset(ctx, "s")), // the second changes nothing
-				errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Hour)), errorOf(operate.New(limiter).Ban(ctx, "n", "s", time.Minute)),
-				errorOf(operate.New(limiter).Unban(ctx, "n", "s")), errorOf(operate.New(limiter).Unban(ctx, "n", "s")), errorOf(guard.Reset(ctx, "s")),
-			); err != nil {
-				t.Error(err)
+			_, _, held := slots.Hold(ctx, "s")
+			if err := errors.Join(charged, held); err != nil {
+				t.Fatal(err)
 			}
-		}
-		act(background)
-		act(operate.WithActor(background, "bob", "ticket 7"))
-		var want []operate.AuditEntry
-		for _, by := range []operate.AuditEntry{{}, {Author: "bob", Note: "ticket 7"}} {
-			for _, did := range []operate.AuditEntry{{Act: "reset"}, {Act: "ban", After: "banned for 1h0m0s"}, {Act: "unban"}} {
-				did.Rule, did.Subject, did.Author, did.Note = "n", "s", by.Author, by.Note
-				want = append(want, did)
+			for i, step := range actsOn(operate.New(limiter), guard, counter, slots) {
+				if changed, err := step.do(ctx, "s"); err != nil || changed != (step.act != "") {
+					t.Errorf("act %d: %v, %v; want %q", i, changed, err, step.act)
+				}
+				if step.act != "" {
+					did = append(did, operate.AuditEntry{Act: step.act, Rule: "n", Subject: "s", After: step.after})
+				}
 			}
+			return did
 		}
-		if got := auditOf(t, limiter); !slices.Equal(got, want) {
-			t.Errorf("the audit is %+v, want %+v", got, want)
+		want := act(background)
+		if log.Count("operator") > 0 {
+			t.Errorf("without an actor: %s", log.String())
+		}
+		by := act(operate.WithActor(background, "bob", "ticket 7"))
+		for i := range by {
+			by[i].Author, by[i].Note = "bob", "ticket 7"
+		}
+		if got := auditOf(t, limiter); !slices.Equal(got, append(want, by...)) {
+			t.Errorf("the audit is %+v, want %+v", got, append(want, by...))
+		}
+		for words, lines := range map[string]int{"act=ban": 3, "act=unban": 2, "act=reset": 5, "changed=true": len(by), "": 10} {
+			if got := log.Count("author=bob", `note="ticket 7"`, "subject=s", "rule=n", words); got != lines {
+				t.Errorf("%d lines with %q, want %d: %s", got, words, lines, log.String())
+			}
 		}
 	})
+}
+
+// operatorAct is what an operator does to a subject, and what the audit says of it: nothing if it changes
+// nothing.
+type operatorAct struct {
+	do         func(ctx context.Context, subject string) (changed bool, err error)
+	act, after string
+}
+
+// actsOn returns acts on the rule n, of which some change nothing any more.
+func actsOn(ops *operate.Operator, guard *core.Guard, counter core.Counter, slots core.Slots) []operatorAct {
+	ban := func(span time.Duration) func(context.Context, string) (bool, error) {
+		return func(ctx context.Context, subject string) (bool, error) { return ops.Ban(ctx, "n", subject, span) }
+	}
+	unban := func(ctx context.Context, subject string) (bool, error) { return ops.Unban(ctx, "n", subject) }
+	return []operatorAct{
+		{counter.Reset, "reset", ""}, {counter.Reset, "", ""}, {guard.Reset, "", ""}, {slots.Reset, "reset", ""}, {slots.Reset, "", ""},
+		{ban(time.Hour), "ban", "banned for 1h0m0s"}, {ban(time.Minute), "", ""}, {ban(2 * time.Hour), "ban", "banned for 2h0m0s"},
+		{unban, "unban", ""}, {unban, "", ""},
+	}
+}
+
+// An act that failed is logged as one.
+func TestAFailedActIsLogged(t *testing.T) {
+	var log logtest.Log
+	down := deadRedis(t)
+	down.Logger = log.Logger()
+	ops, ctx := operate.New(newLimiter(t, down)), operate.WithActor(background, "bob", "ticket 7")
+	if _, err := ops.Ban(ctx, "n", "s", time.Hour); err == nil || log.Count("act=ban", "author=bob", "changed=false", "error=") != 1 {
+		t.Errorf("%v: %s", err, log.String())
+	}
+	_, _ = ops.Ban(ctx, "n", "192.0.2.1", time.Hour) // refused, so nothing was tried
+	if log.Count("operator") != 1 {
+		t.Errorf("%s", log.String())
+	}
 }
 
 // Pages follow each other without a gap, newest first.

@@ -1,7 +1,6 @@
 package operate_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -206,24 +205,13 @@ func TestBannedSubjectsOfEveryByte(t *testing.T) {
 	})
 }
 
-func TestArgumentsOfBans(t *testing.T) {
+func TestPagesOfBans(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	for _, call := range []struct {
-		rule string
-		n    int
-	}{{"", 1}, {"n", 0}, {"n", 1001}, {"n", -1}} {
+	for _, n := range []int{0, 1001, -1} {
 		var wrong *core.RuleError
-		if _, _, err := operate.New(limiter).Bans(background, call.rule, "", call.n); !errors.As(err, &wrong) {
-			t.Errorf("Bans(%q, %d): %v", call.rule, call.n, err)
+		if _, _, err := operate.New(limiter).Bans(background, "n", "", n); !errors.As(err, &wrong) {
+			t.Errorf("pages of %d: %v", n, err)
 		}
-	}
-	if _, _, err := operate.New(nil).Bans(background, "n", "", 1); err == nil {
-		t.Error("a nil limiter lists bans")
-	}
-	ended, end := context.WithCancel(background)
-	end()
-	if _, _, err := operate.New(limiter).Bans(ended, "n", "", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
 	}
 }
 

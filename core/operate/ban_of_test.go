@@ -1,8 +1,6 @@
 package operate_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -41,24 +39,4 @@ func TestBanOf(t *testing.T) {
 			t.Errorf("after the ban: %v, %v", ok, err)
 		}
 	})
-}
-
-// A wrong name or subject, and a store that does not answer, are errors.
-func TestBanOfFails(t *testing.T) {
-	limiter := newLimiter(t, deadRedis(t))
-	wrong := new(core.RuleError)
-	if _, _, err := operate.New(limiter).BanOf(background, "", "s"); !errors.As(err, &wrong) {
-		t.Errorf("without a name: %v", err)
-	}
-	if _, _, err := operate.New(limiter).BanOf(background, "n", "192.0.2.1"); !errors.As(err, &wrong) {
-		t.Errorf("of a bare address: %v", err)
-	}
-	if _, _, err := operate.New(limiter).BanOf(background, "n", "s"); !errors.Is(err, core.ErrStore) {
-		t.Errorf("without Redis: %v", err)
-	}
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	if _, _, err := operate.New(limiter).BanOf(ended, "n", "s"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v", err)
-	}
 }

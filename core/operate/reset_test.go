@@ -1,8 +1,6 @@
 package operate_test
 
 import (
-	"context"
-	"errors"
 	"runtime"
 	"testing"
 
@@ -40,22 +38,4 @@ func TestResetByName(t *testing.T) {
 		}
 		runtime.KeepAlive(again)
 	})
-}
-
-// Reset by name says what is wrong with a name or a subject.
-func TestResetByNameOfNothing(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, byHand)
-	for _, c := range [][2]string{{"", "s"}, {"n", ""}, {"n", "192.0.2.1"}, {"unknown", "s"}} {
-		wrong := new(core.RuleError)
-		if changed, err := operate.New(limiter).Reset(background, c[0], c[1]); changed || !errors.As(err, &wrong) {
-			t.Errorf("Reset(%q, %q): %v, %v", c[0], c[1], changed, err)
-		}
-	}
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	if _, err := operate.New(limiter).Reset(ended, "n", "s"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of the context: %v", err)
-	}
-	runtime.KeepAlive(guard)
 }
