@@ -32,15 +32,6 @@ func TestBansOutlastAnOutage(t *testing.T) {
 	})
 }
 
-// A process that knows of no ban, such as one that was started in the outage, lets the policy decide.
-func TestNobodyElseIsRefusedInAnOutage(t *testing.T) {
-	o := oneServer(t)
-	ordered, other := newBanningProcess(t, o), newBanningProcess(t, o)
-	ordered.imposeAll(t)
-	o.begin()
-	other.wantPolicies(t, "banned")
-}
-
 // A Redis that lost its memory has lost the bans. Its first answer ends them, in the next outage too.
 func TestALostBanEndsWithTheFirstAnswer(t *testing.T) {
 	o := oneServer(t)

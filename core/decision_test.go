@@ -13,30 +13,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// OnDecision receives every call that a rule decided, once, and no other.
-func TestOnDecisionIsCalledOnceACall(t *testing.T) {
-	var heard decisions
-	limiter := newLimiter(t, core.Options{OnDecision: heard.note, Identify: whoSays, Expose: true})
-	both := newGuard(t, limiter, core.Rule{Name: "ip", Seconds: 3600, MaxCount: 2}, core.Rule{Name: "user", Seconds: 3600, NeedLogin: true})
-	elsewhere := newGuard(t, limiter, core.Rule{Name: "post", Seconds: 1, Methods: []string{"POST"}})
-	for _, test := range []struct {
-		guard  *core.Guard
-		user   string
-		reason core.Reason // "" is none
-	}{
-		{both, "alice", core.Allowed}, {elsewhere, "alice", ""}, {both, "", core.NotLoggedIn},
-		{both, "bob", core.Allowed}, {both, "bob", core.LimitExceeded}, {both, "", core.LimitExceeded},
-	} {
-		before := len(heard.heard)
-		test.guard.Check(newView("GET", "/").as(test.user))
-		if test.reason == "" {
-			heard.last(t, before)
-		} else if d := heard.last(t, before+1); d.Reason != test.reason || d.Allowed != (test.reason == core.Allowed) {
-			t.Errorf("%+v, want %s", d, test.reason)
-		}
-	}
-}
-
 // A Decision is printed in words, and with its subject only by %+v.
 func TestDecisionInWords(t *testing.T) {
 	limiter, _ := atTestTime(t, core.Options{})

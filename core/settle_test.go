@@ -224,26 +224,14 @@ func TestACallIsSettledOnce(t *testing.T) {
 	})
 }
 
-// Rules that share a counter charge it once, and settle it once.
+// Rules that share a counter charge it once, and settle it once. What a rule charges that is no estimate
+// stays.
 func TestSettleOfRulesThatShareACounter(t *testing.T) {
-	plain := core.Rule{Name: "n", Limit: core.PerHour(10)}
-	estimate := estimating("n", core.PerHour(10), 6)
-	for _, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}, {estimate, estimate}} {
-		limiter := newLimiter(t, core.Options{})
-		guard := newGuard(t, limiter, rules...)
-		wantSettled(t, guard, "n", 2, nil)
-		wantLeft(t, limiter, "n", me, core.PerHour(10), 8)
-		wantSettled(t, guard, "n", 9, nil)
-		wantLeft(t, limiter, "n", me, core.PerHour(10), 0)
-	}
-}
-
-// What another rule charges on the same counter is no estimate, and stays.
-func TestSettlingKeepsWhatAnotherRuleCharged(t *testing.T) {
 	plain, estimate := estimating("n", core.PerHour(20), 3), estimating("n", core.PerHour(20), 6)
 	plain.Cost = cost(3)
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		for _, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}} {
+		for i, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}, {estimate, estimate}} {
+			stays := []int{3, 3, 0}[i]
 			limiter := newLimiter(t, options)
 			if _, err := resetOf(limiter, background, "n", me, core.PerHour(20)); err != nil {
 				t.Fatal(err)
@@ -251,7 +239,7 @@ func TestSettlingKeepsWhatAnotherRuleCharged(t *testing.T) {
 			guard, left := newGuard(t, limiter, rules...), 20
 			for _, used := range []int{0, 2, 4, 8} {
 				wantSettled(t, guard, "n", used, nil)
-				left -= max(used, 3)
+				left -= max(used, stays)
 				wantLeft(t, limiter, "n", me, core.PerHour(20), left)
 			}
 		}

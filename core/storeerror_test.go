@@ -74,35 +74,6 @@ func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// If a caller whose context has ended were let through, callers could choose their own fail-open.
-func TestAnEndedCallerIsNeverLetThrough(t *testing.T) {
-	canceled, cancel := context.WithCancel(background)
-	cancel()
-	late, cancel := context.WithTimeout(background, -1)
-	defer cancel()
-	engines := map[string]core.Options{
-		"memory": {}, "dead redis": deadRedis(t), "redis": {Redis: redistest.Start(t).Client(t), Timeout: patient},
-	}
-	for engine, options := range engines {
-		for ctx, code := range map[context.Context]uint32{canceled: 1, late: 4} {
-			var heard decisions
-			options.OnDecision = heard.note
-			limiter := newLimiter(t, options)
-			guard := newGuard(t, limiter, open)
-			v := newView("GET", "/")
-			v.ctx = ctx
-			answer := wantStatus(t, guard, v, 503)
-			d := heard.last(t, 1)
-			if d.Reason != core.ContextEnded || d.Allowed || d.Source != core.FromNobody || answer.Refusal.Code != code {
-				t.Errorf("%s, %v: %+v, code %d", engine, ctx.Err(), d, answer.Refusal.Code)
-			}
-			if engine != "dead redis" {
-				wantLeft(t, limiter, "open", "ip:192.0.2.1", core.PerHour(5), 5)
-			}
-		}
-	}
-}
-
 // The server hangs. A caller who gives up meanwhile, by leaving or by its own deadline, is not a
 // failure of the store.
 func TestACallerWhoLeavesAHangingRedis(t *testing.T) {

@@ -61,6 +61,14 @@ var handleCalls = map[string]handleCall{
 			return c.With(limit).AllowN(ctx, subject, n)
 		}).do(l, ctx, name, subject, core.PerDay(1), n)
 	}},
+	"Counter.Charge": ofCounter(core.Counter.Charge),
+	"Counter.Open": ofCounter(func(c core.Counter, ctx context.Context, subject string, n int) (core.Decision, error) {
+		bill, d, err := c.Open(ctx, subject, n)
+		if bill != nil && err != nil {
+			err = errors.Join(err, errors.New("there is a bill beside the error"))
+		}
+		return d, err
+	}),
 	"Counter.Peek": ofCounter(func(c core.Counter, ctx context.Context, subject string, _ int) (core.Decision, error) {
 		return c.Peek(ctx, subject)
 	}),
@@ -146,8 +154,15 @@ var wrongCalls = []struct {
 }{
 	{"", "", "s", core.Limit{}, 1, "", "name", ""},
 	{"", "n", "", core.Limit{}, 1, "n", "subject", ""},
+	{"Counter.Reset", "n", "192.0.2.1", core.Limit{}, 1, "n", "subject", "192.0.2.1"},
+	{"Counter.Reset", "n", "192.0.2.1", core.Unlimited, 1, "n", "subject", "192.0.2.1"},
 	{"Counter.Allow", "n", "s", core.Limit{}, -1, "n", "n", "-1"},
 	{"Counter.With", "n", "s", core.Limit{}, math.MinInt, "n", "n", "-"},
+	{"Counter.Charge", "n", "s", core.Limit{}, -1, "n", "n", "-1"},
+	{"Counter.Charge", "n", "s", core.PerHour(5).Log(), 1, "n", "Limit", "5/h log"},
+	{"Counter.Open", "n", "s", core.Limit{}, -1, "n", "n", "-1"},
+	{"Counter.Open", "n", "s", core.Limit{}, 0, "n", "estimate", "0"},
+	{"Counter.Open", "n", "s", core.PerHour(5).Log(), 1, "n", "Limit", "5/h log"},
 	{"Counter.", "n", "s", core.PerHour(0), 1, "n", "Max", "0"},
 	{"Counter.", "n", "s", core.Limit{Max: 1}, 1, "n", "Window", "0s"},
 	{"Counter.", "n", "s", core.PerHour(-1), 1, "n", "Max", "-1"},

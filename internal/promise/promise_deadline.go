@@ -186,7 +186,7 @@ func (e Engine) endsMeanwhile(t *testing.T, rule core.Rule) {
 // wantContextEnded checks that a guard refused the call because its caller left.
 func wantContextEnded(t *testing.T, guard *watchedGuard, answer core.Answer) {
 	t.Helper()
-	if status(answer) != http.StatusServiceUnavailable || guard.last.Reason != core.ContextEnded || guard.last.Allowed {
+	if status(answer) != http.StatusServiceUnavailable || guard.last.Reason != core.ContextEnded || guard.last.Allowed || guard.last.Source != core.FromNobody {
 		t.Errorf("status %d, %+v; want %d and %s", status(answer), guard.last, http.StatusServiceUnavailable, core.ContextEnded)
 	}
 }
