@@ -138,8 +138,8 @@
 // (found.go). For all else, or if there is no NAME_fast.lua, it is NAME.lua in decide.lua.
 //
 // A Rule is a boundRule once it is attached (rule_bound.go), a namedRule under each name that its
-// counters have (rule_named.go), and an appliedRule in a call (call_decider.go). What the engine knows
-// of the last two is an engine.Rule and an engine.Applied.
+// counters have (rule_named.go), and an appliedRule in a call (call_decider.go). The last two
+// hold an engine.Rule and an engine.Applied, which are what the engine knows of them.
 //
 // A [Limiter] is a defined type over internal/limiter.Limiter, which has the parts that do not know
 // what a rule is: the store, the engine, the lists. New (limiter.go) makes it, and its front,
@@ -191,7 +191,7 @@
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
 //	      fillDecision      call_decider.go             the Decision
 //
-// Costs that are known afterwards are settled in two ways. What a rule has charged is corrected in the
+// Costs that are known afterwards are settled in two ways. The charge of a rule is corrected in the
 // process of the call:
 //
 //	Settle               settle.go                       finds the estimates by the context
@@ -199,7 +199,7 @@
 //	    giveBack         internal/inflight/estimates.go  by Store.GiveBack, what was estimated too high
 //	    chargeRest       internal/inflight/estimates.go  by Store.Charge, what was used beyond that
 //
-// What a handle has charged is corrected in any process, because the store keeps a record of the bill:
+// The charge of a handle is corrected in any process, because the store keeps a record of the bill:
 //
 //	Counter.Open         bill_open.go                    makes the Bill
 //	Counter.Resume       bill_token.go                   makes it of a token, in another process

@@ -10,9 +10,9 @@
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
 // rule without a Name counts each path by itself; a name that no tool has is a path as well. A call is
 // counted for the [Caller], never for the session, which any client can open anew. Each call of a
-// batch counts. What the SDK answers by itself before any middleware, such as malformed messages and
-// unknown methods, is not counted. Nor are notifications, which have no reply, and, unless
-// [Options].All is set, initialize, server/discover, ping and the lists.
+// batch counts. Malformed messages and unknown methods are not counted, because the SDK answers them
+// before any middleware. Nor are notifications, which have no reply, and, unless [Options].All is set,
+// initialize, server/discover, ping and the lists.
 //
 // A refusal is a JSON-RPC error whose data has retryAfter, in seconds, if waiting helps. Inside of
 // [HTTP] it has the status 429 and Retry-After, too. The SDK's own client, up to v1.8.0, replaces the

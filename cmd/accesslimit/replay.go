@@ -86,7 +86,7 @@ func replayFailure(err error) error {
 	text := strings.TrimPrefix(err.Error(), "replay: ")
 	if errors.Is(err, replay.ErrFormat) {
 		text += "\nDescribe a line: -format '$remote_addr $other [$time_local] \"$request\" $status $rest'. Names of nginx's variables\n" +
-			"say what is known of a call; any other name stands for a text of no matter."
+			"say what is known of a call; any other name stands for a text that is skipped."
 	}
 	return errors.New(text)
 }

@@ -68,8 +68,8 @@ func (p *paces) makeRoom(now time.Time) {
 	}
 }
 
-// pace holds what a server is known to allow. What the server announces counts. If it announces
-// nothing, the pauses tell.
+// pace holds how much a server is known to allow: as much as it announces or, if it announces nothing,
+// as much as its pauses tell.
 type pace struct {
 	mu        sync.Mutex
 	announced *engine.Limit // nil: not less than the rule

@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
@@ -38,6 +39,15 @@ func (s slot) release() {
 	if s.Hold != nil {
 		s.Release()
 	}
+}
+
+// Answer is what a server said about its limits.
+type Answer struct {
+	// Refused reports whether the server refused the call because of a limit.
+	Refused bool
+	// Wait is how long the server wants no calls, or 0 if it did not say. Refusals without it lead to
+	// pauses of a second, two seconds, and so on up to MaxPause, until a call is answered.
+	Wait time.Duration
 }
 
 // Answered reports what the server said, as soon as that is known. It returns when a pause is

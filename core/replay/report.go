@@ -42,8 +42,8 @@ type Report struct {
 	// Late is how many calls were written over a minute after others that began later. They are decided
 	// a minute late.
 	Late int `json:"late"`
-	// Steps are the times at which the clock of a log went back by more than a minute. What follows is
-	// moved, so that it continues where the log was.
+	// Steps are the times at which the clock of a log went back by more than a minute. Later
+	// calls are moved, so that they continue where the log was.
 	Steps []Step `json:"steps,omitempty"`
 }
 

@@ -12,8 +12,8 @@ const lateness = 60 * second
 
 const second = int64(1_000_000)
 
-// Step is a jump of the log's clock back by more than a minute. What follows is moved, so that it
-// continues where the log was.
+// Step is a jump of the log's clock back by more than a minute. Later calls are moved, so that they
+// continue where the log was.
 type Step struct {
 	At   int64 // where the log was, in microseconds since the epoch
 	Back int64 // by how much the clock went back, in microseconds
