@@ -54,6 +54,7 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 	if len(h.limits) == 1 {
 		h.single = h.named.limits[0]
 	}
+	f.registry.noteHandle(h.named.name, h.limits)
 	return h, nil
 }
 

@@ -1,12 +1,15 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
@@ -24,6 +27,7 @@ type registry struct {
 	attached weaklist.List[attachment]
 	sets     ruleorigin.Sets
 	limits   limitCache
+	handles  cowmap.Map[handleKey, madeHandle]
 	tallies  *tally.Table
 	log      *operatorlog.Log
 
@@ -61,6 +65,48 @@ func (g *registry) list(a *attachment) {
 	var callers [16]uintptr
 	a.callers = slices.Clone(callers[:runtime.Callers(3, callers[:])])
 	g.attached.Add(a)
+}
+
+// handleKey is the name and the first limit of handles.
+type handleKey struct {
+	name  string
+	limit Limit
+}
+
+// madeHandle is what reports show of handles: their further limits, and where the first was made.
+type madeHandle struct {
+	also    []Limit
+	callers []uintptr
+}
+
+// noteHandle notes a handle for reports, unless there are too many.
+func (g *registry) noteHandle(name string, limits []*preparedLimit) {
+	key := handleKey{name, limits[0].limit}
+	if _, known := g.handles.Get(key); known || key.limit == Unlimited || len(g.handles.All()) >= tally.MaxHandles {
+		return
+	}
+	var made madeHandle
+	for _, further := range limits[1:] {
+		made.also = append(made.also, further.limit)
+	}
+	var callers [16]uintptr
+	made.callers = slices.Clone(callers[:runtime.Callers(3, callers[:])])
+	g.handles.Add(key, made, tally.MaxHandles)
+}
+
+// asRules returns the handles as guards of one rule each, by their names. Nothing is attached.
+func (g *registry) asRules() (all []*attachment) {
+	for key, made := range g.handles.All() {
+		own, overrides := g.names.Overridable(key.name)
+		r := Rule{Name: key.name, Limit: key.limit, Also: made.also, Overrides: overrides && own.sharesCounter(key.limit)}
+		of := &attachment{rules: bind([]Rule{r}, false, g.tallies), callers: made.callers}
+		of.rules[0].handle = true
+		all = append(all, of)
+	}
+	slices.SortFunc(all, func(a, b *attachment) int {
+		return cmp.Or(strings.Compare(a.rules[0].Name, b.rules[0].Name), strings.Compare(a.rules[0].limits[0].String(), b.rules[0].limits[0].String()))
+	})
+	return all
 }
 
 // checkAll returns what is wrong with the rules of a guard by themselves.

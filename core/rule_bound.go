@@ -34,6 +34,8 @@ type boundRule struct {
 	inHandler bool
 	// outgoing is set for a rule for calls that go out, which decides no call that comes in.
 	outgoing bool
+	// handle is set for a handle that a report shows as a rule.
+	handle bool
 	// unrouted is set when the rule was asked for a call whose route was not known yet.
 	unrouted atomic.Bool
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.

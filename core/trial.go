@@ -22,6 +22,7 @@ import (
 type trial struct {
 	engine   engine.Engine
 	guards   []*attachment
+	handles  func() []*attachment // not made for a call
 	unlisted int
 	noted    []route.Noted
 	call     *call // asks another store
@@ -42,7 +43,7 @@ func newTried(rule *boundRule, named *namedRule, v adapter.View) *triedRule {
 
 // Trial implements limiter.Front.
 func (f *front) Trial(store engine.Store) limiter.Trial {
-	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}}
+	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}, handles: f.registry.asRules}
 	t.guards, t.unlisted = f.registry.attached.All()
 	for _, g := range t.guards {
 		t.noted = append(t.noted, g.calls.Noted())
@@ -105,6 +106,8 @@ func (unroutedView) Param(string) string { return "" }
 // OfSubject implements limiter.Trial.
 func (t *trial) OfSubject(v adapter.View, subject string) []limiter.TrialRule {
 	t.subject = subject
+	t.guards = append(t.guards, t.handles()...)
+	t.noted = append(t.noted, make([]route.Noted, len(t.guards)-len(t.noted))...)
 	t.call.View, t.call.user, t.call.userKnown = v, subject, true
 	return t.collect(func(_ int, rule *boundRule) (all []*triedRule) {
 		for _, named := range rule.namedRules() {
@@ -134,7 +137,7 @@ func (t *trial) collect(triedUnder func(guard int, rule *boundRule) []*triedRule
 func (r *triedRule) describe() limiter.TrialRule {
 	rule, named := r.applied.rule, r.applied.named
 	of := limiter.TrialRule{
-		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
+		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, Handle: rule.handle, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
 		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
 	for plan, limit := range named.plans {

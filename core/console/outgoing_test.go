@@ -77,5 +77,12 @@ func TestTheSubjectPageShowsDebts(t *testing.T) {
 	if _, err := limiter.MustCounter("tokens", core.PerHour(10)).Charge(t.Context(), "user:alice", 15); err != nil {
 		t.Fatal(err)
 	}
-	wantParts(t, as(t, "operator", newPage(t, limiter, console.Options{})).wantPage("subject?subject=user:alice"), "10/h rule 15 0, 5 in debt 15 of 10")
+	if _, err := limiter.MustCounter("rows", core.PerHour(4)).Charge(t.Context(), "user:alice", 7); err != nil {
+		t.Fatal(err)
+	}
+	page := as(t, "operator", newPage(t, limiter, console.Options{})).wantPage("subject?subject=user:alice")
+	wantParts(t, page, "10/h rule 15 0, 5 in debt 15 of 10", "Reset tokens", "rows a handle", "4/h rule 7 0, 3 in debt 7 of 4", "Made at")
+	if text := lines(page); strings.Contains(text, "Reset rows") {
+		t.Errorf("only the service's code can reset a handle: %s", text)
+	}
 }

@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,4 +64,57 @@ func TestUseAboveALoweredLimitIsShown(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// Inspect shows what a subject owes to handles too, by all of their limits and by overrides, and says where
+// they were made. A handle that counts with a rule is shown as that rule, and none of which nothing is used.
+func TestDebtToHandlesIsShown(t *testing.T) {
+	onEveryDeployment(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		tokens := limiter.MustCounter("tokens", core.PerHour(5), core.PerCalendarMonth(100, "UTC")).WithOverrides()
+		overrides, err := operate.New(limiter).Overrides("tokens")
+		if err == nil {
+			err = overrides.Set(background, "tenant:acme", operate.Override{Max: 6})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bill, _, err := tokens.Open(background, "tenant:acme", 2)
+		if err == nil {
+			err = bill.Settle(background, 8)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerDay(9), Key: core.ByUser})
+		spend(t, limiter.MustCounter("api", core.PerDay(9)), "tenant:acme", 3)
+		limiter.MustCounter("free", core.Unlimited)
+		limiter.MustCounter("jobs", core.PerHour(3))
+		x := inspect(t, limiter, "tenant:acme")
+		var names []string
+		for _, r := range x.Rules {
+			names = append(names, r.Name)
+		}
+		if got := strings.Join(names, " "); got != "api tokens" {
+			t.Errorf("shown are %s", got)
+		}
+		r := ruleOf(t, x, "tokens")
+		if got := limitsText(r); got != "6/h override 8+0, 100/month@UTC also 8+92" || r.Limits[0].Debt != 2 || !r.Handle || !strings.Contains(r.Place, "debt_test.go:") {
+			t.Errorf("%s at %s: %+v", got, r.Place, r.Limits)
+		}
+		if r := ruleOf(t, x, "api"); limitsText(r) != "9/24h rule 3+6" || r.Handle {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Handles that are made in each call, with names that callers choose, are shown up to a bound.
+func TestInspectManyHandles(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	for i := range 1100 {
+		spend(t, limiter.MustCounter(fmt.Sprint("tokens", i), core.PerHour(5)), "tenant:acme", 1)
+	}
+	if n := len(inspect(t, limiter, "tenant:acme").Rules); n != 1000 {
+		t.Errorf("%d handles are shown, want 1000", n)
+	}
 }

@@ -90,6 +90,8 @@ type ExplainedRule struct {
 	Elsewhere bool `json:"elsewhere,omitempty"`
 	// InHandler reports whether the rule belongs to a Check.
 	InHandler bool `json:"in_handler,omitempty"`
+	// Handle reports whether this is a handle, such as a [core.Counter], and no rule.
+	Handle bool `json:"handle,omitempty"`
 	// Applies reports whether the rule applies to the call, and Because says why or why not. If it
 	// does not, the fields below are zero.
 	Applies bool   `json:"applies"`
@@ -200,8 +202,8 @@ func (o *Operator) ExplainView(v adapter.View) (Explanation, error) {
 // Plans, the override, and the ban. It shows every rule of a Guard or a Check, but rules of one
 // name only once, and a rule without a name for each route that this process was called for. If
 // LimitFor has returned limits in this process, Inspect shows those whose window no other limit of
-// the rule has. One entry without a number stands for all other results of LimitFor. Counters of
-// handles are not included.
+// the rule has. One entry without a number stands for all other results of LimitFor. Handles are shown
+// like rules, the first 1,000 that this process made and of which something is used.
 //
 // Rules that do not count by this subject show that nothing is used. Reason is the one of a call
 // that takes one permit. It is "" if that depends on the plan or on LimitFor.

@@ -24,9 +24,9 @@ type inspected struct {
 func (o *Operator) ofSubject(subject string) (x *explanation, all []*explained) {
 	x = o.newExplanation()
 	x.Subject = strings.Clone(subject)
+	known, rules := make(map[inspected]*explained), x.trial.OfSubject(newCallView(context.Background(), Call{}, nil), x.Subject)
 	calls, _ := x.trial.Notes()
-	known := make(map[inspected]*explained)
-	for at, of := range x.trial.OfSubject(newCallView(context.Background(), Call{}, nil), x.Subject) {
+	for at, of := range rules {
 		e := newExplained(at, of, &calls[of.Guard])
 		e.inspect(x.Subject)
 		key := inspected{e.Name, e.Mode == core.DryRun}
@@ -45,7 +45,9 @@ func (x *explanation) inspect(ctx context.Context, rules []*explained) (Explanat
 	for _, e := range rules {
 		x.add(e)
 	}
-	return x.finish(ctx)
+	shown, err := x.finish(ctx)
+	shown.Rules = slices.DeleteFunc(shown.Rules, func(r ExplainedRule) bool { return r.Handle && r.isIdle(true) })
+	return shown, err
 }
 
 // inspect finds the limits that the rule can have.

@@ -20,8 +20,9 @@ type Trial interface {
 	// User, and returns the rules as they apply to the call. The methods below take the indexes of
 	// these rules. explain is pathmatch.Explain.
 	OfCall(v adapter.View, who Caller, explain pathmatch.Explainer) ([]TrialRule, Caller)
-	// OfSubject returns the rules for a subject, each under every name by which it has counted. The
-	// view shows a call about which nothing is known.
+	// OfSubject returns the rules for a subject, each under every name by which it has counted, and
+	// handles as if they were rules. From then on, Notes includes handles. The view shows a call about
+	// which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule
 	// Prepare runs the functions of a rule that applies to the call, each once.
 	Prepare(rule int) *Prepared
@@ -49,6 +50,7 @@ type TrialRule struct {
 	Place, Version string
 	InHandler      bool // it belongs to a Check
 	Outgoing       bool // it is for calls that go out
+	Handle         bool // it is a handle
 	ByRoute        bool // it is named after the route of each call
 	HasPatterns    bool // it is for calls with certain paths
 	NeedsLogin     bool
