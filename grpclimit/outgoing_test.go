@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -82,7 +83,7 @@ func (r *reply) send(s grpc.ServerStream) error {
 		return s.SendMsg(wrapperspb.String("text"))
 	}
 	st := status.New(r.code, "of the server")
-	if r.retry > 0 {
+	if r.retry != 0 {
 		st, _ = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(r.retry)})
 	}
 	return st.Err()
@@ -90,16 +91,19 @@ func (r *reply) send(s grpc.ServerStream) error {
 
 func TestClientsReadWhatTheServerSays(t *testing.T) {
 	for name, test := range map[string]reply{
-		"answered":            {code: codes.OK},
-		"not found":           {code: codes.NotFound},
-		"refused":             {code: codes.ResourceExhausted, refused: true, wait: time.Second},
-		"RetryInfo":           {code: codes.ResourceExhausted, retry: time.Minute, refused: true, wait: time.Minute},
-		"pushback":            {code: codes.ResourceExhausted, pushback: "60000", refused: true, wait: time.Minute},
-		"the longer counts":   {code: codes.ResourceExhausted, retry: time.Second, pushback: "60000", refused: true, wait: time.Minute},
-		"never repeat":        {code: codes.ResourceExhausted, pushback: "-1", refused: true, wait: time.Second},
-		"no number":           {code: codes.ResourceExhausted, pushback: "soon", refused: true, wait: time.Second},
-		"unavailable":         {code: codes.Unavailable},
-		"unavailable for now": {code: codes.Unavailable, retry: time.Minute, refused: true, wait: time.Minute},
+		"answered":             {code: codes.OK},
+		"not found":            {code: codes.NotFound},
+		"refused":              {code: codes.ResourceExhausted, refused: true, wait: time.Second},
+		"RetryInfo":            {code: codes.ResourceExhausted, retry: time.Minute, refused: true, wait: time.Minute},
+		"pushback":             {code: codes.ResourceExhausted, pushback: "60000", refused: true, wait: time.Minute},
+		"the longer counts":    {code: codes.ResourceExhausted, retry: time.Second, pushback: "60000", refused: true, wait: time.Minute},
+		"never repeat":         {code: codes.ResourceExhausted, pushback: "-1", refused: true, wait: time.Second},
+		"no number":            {code: codes.ResourceExhausted, pushback: "soon", refused: true, wait: time.Second},
+		"a pushback of ages":   {code: codes.ResourceExhausted, pushback: "99999999999999", refused: true, wait: time.Second},
+		"RetryInfo of ages":    {code: codes.ResourceExhausted, retry: math.MaxInt64, refused: true, wait: 15 * time.Minute},
+		"a negative RetryInfo": {code: codes.ResourceExhausted, retry: -time.Hour, refused: true, wait: time.Second},
+		"unavailable":          {code: codes.Unavailable},
+		"unavailable for now":  {code: codes.Unavailable, retry: time.Minute, refused: true, wait: time.Minute},
 	} {
 		addr := serveAll(t, test.send)
 		for kind, invoke := range kinds {
@@ -140,7 +144,8 @@ func wantNotSent(t *testing.T, ctx context.Context, conn *grpc.ClientConn, invok
 	}
 }
 
-// A stream holds its slot until it ends: by its last message, by an error, or by its context.
+// A stream holds its slot until it ends: by its last message, by an error, by its context, even if nobody
+// receives anything more, or with its connection.
 func TestAStreamHoldsItsSlot(t *testing.T) {
 	addr := serveAll(t, func(s grpc.ServerStream) error {
 		if err := s.SendMsg(wrapperspb.String("text")); err != nil {
@@ -149,9 +154,15 @@ func TestAStreamHoldsItsSlot(t *testing.T) {
 		_ = s.RecvMsg(new(emptypb.Empty))
 		return nil
 	})
-	for name, end := range map[string]func(s grpc.ClientStream, cancel func()){
-		"canceled": func(_ grpc.ClientStream, cancel func()) { cancel() },
-		"ended": func(s grpc.ClientStream, _ func()) {
+	for name, end := range map[string]func(s grpc.ClientStream, conn *grpc.ClientConn, cancel func()){
+		"abandoned":  func(_ grpc.ClientStream, _ *grpc.ClientConn, cancel func()) { cancel() },
+		"connection": func(_ grpc.ClientStream, conn *grpc.ClientConn, _ func()) { _ = conn.Close() },
+		"error": func(s grpc.ClientStream, _ *grpc.ClientConn, _ func()) {
+			if err := s.SendMsg("not a message"); err == nil {
+				t.Error("anything can be sent")
+			}
+		},
+		"ended": func(s grpc.ClientStream, _ *grpc.ClientConn, _ func()) {
 			_ = s.CloseSend()
 			if err := s.RecvMsg(new(wrapperspb.StringValue)); !errors.Is(err, io.EOF) {
 				t.Errorf("the stream ended with %v", err)
@@ -175,12 +186,40 @@ func TestAStreamHoldsItsSlot(t *testing.T) {
 			if _, err := turns.Take(short, addr); !errors.As(err, &wait) {
 				t.Errorf("a second stream got a turn: %v", err)
 			}
-			end(s, cancel)
+			end(s, conn, cancel)
 			turn, err := turns.Take(context.Background(), addr)
 			if err != nil {
 				t.Fatal(err)
 			}
 			turn.Release()
+		})
+	}
+}
+
+// A stream that is never opened holds no slot, whether opening it fails or panics.
+func TestAStreamThatIsNotOpenedHoldsNoSlot(t *testing.T) {
+	for name, opener := range map[string]grpc.Streamer{
+		"error": func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, status.Error(codes.Internal, "not opened")
+		},
+		"panic": func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			panic("not opened")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, turns := takingTurns(t, "127.0.0.1:1", outgoing.Rule{InFlight: 1, MaxWait: time.Second})
+			for range 2 {
+				func() {
+					defer func() { _ = recover() }()
+					_, err := grpclimit.StreamClientInterceptor(turns.Turns)(context.Background(), new(grpc.StreamDesc), conn, "/a.B/C", opener)
+					if status.Code(err) != codes.Internal {
+						t.Errorf("the stream ended with %v", err)
+					}
+				}()
+			}
+			if s := turns.Stats(); s.Sent != 2 {
+				t.Errorf("the counts are %+v", s)
+			}
 		})
 	}
 }

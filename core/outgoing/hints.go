@@ -40,10 +40,10 @@ func retryAfter(r *http.Response, now time.Time) (wait time.Duration) {
 	if r.StatusCode == http.StatusAccepted || r.StatusCode >= 300 && r.StatusCode < 400 {
 		return 0
 	}
-	for _, value := range r.Header.Values("Retry-After") {
+	for _, value := range fields(r.Header, "Retry-After") {
 		wait = max(wait, waitIn(value, now))
 	}
-	for _, value := range r.Header.Values("Retry-After-Ms") {
+	for _, value := range fields(r.Header, "Retry-After-Ms") {
 		wait = max(wait, milliseconds(value))
 	}
 	return wait
@@ -71,15 +71,15 @@ func (q Quota) exhausted(r *http.Response, now time.Time, refused bool) time.Dur
 	return 0
 }
 
-// longestField bounds the structured fields that are read, because reading one takes far more memory
-// than its text.
+// longestField bounds the fields that are read, because reading a structured one takes far more memory than
+// its text, and reading a hundred thousand lines takes long.
 const longestField = 4 << 10
 
-// fields returns the values of a structured field, unless a server sends more than any needs.
+// fields returns the values of a field, unless a server sends more than any needs.
 func fields(h http.Header, name string) []string {
 	values, length := h.Values(name), 0
 	for _, value := range values {
-		if length += len(value); length > longestField {
+		if length += len(name) + len(value); length > longestField {
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,7 @@ func TestHints(t *testing.T) {
 		"many decimal places":              {429, []string{"Retry-After", "1.5" + strings.Repeat("0", 40)}, true, 1500 * time.Millisecond},
 		"negative":                         {429, []string{"Retry-After", "-5", "Retry-After-Ms", "-5", "X-RateLimit-Reset", "-5s"}, true, 0},
 		"a structured field without end":   {429, []string{"RateLimit", strings.Repeat(`"a";r=0;t=30,`, 10_000) + `"a";r=0;t=30`}, true, 0},
+		"very many lines":                  {429, slices.Repeat([]string{"Retry-After", "5"}, 350), true, 0},
 		"a time in seconds in Retry-After": {429, []string{"Retry-After", unix}, true, 30 * second},
 		"not a wait":                       {429, []string{"Retry-After", "soon", "X-RateLimit-Reset", "-5", "RateLimit", "=;"}, true, 0},
 		"a number in another notation":     {429, []string{"Retry-After", "0x10"}, true, 0},

@@ -9,6 +9,7 @@ import (
 	neturl "net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,59 @@ func TestAStreamThatIsResetFreesItsSlot(t *testing.T) {
 		if _, err := io.ReadAll(response.Body); err == nil || response.ProtoMajor != 2 {
 			t.Errorf("HTTP/%d: the stream was not reset", response.ProtoMajor)
 		}
+	}
+}
+
+// A server that ends its connection after each response, by GOAWAY, loses no slot, and no call twice.
+func TestConnectionsThatAreSentAway(t *testing.T) {
+	var calls atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Connection", "close")
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, turns := clientOf(t, oneSlot, server.Client().Transport.(*http.Transport))
+	for range 5 {
+		response, err := client.Post(server.URL, "text/plain", strings.NewReader("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(response.Body); err != nil || response.ProtoMajor != 2 {
+			t.Errorf("HTTP/%d: %v", response.ProtoMajor, err)
+		}
+	}
+	if s := turns.Stats(); s.Sent != 5 || calls.Load() != 5 {
+		t.Errorf("%d calls reached the server; the counts are %+v", calls.Load(), s)
+	}
+}
+
+// Trailers say nothing about limits, and one that is far too long ends the body and frees the slot.
+func TestTrailersAreNotRead(t *testing.T) {
+	for name, length := range map[string]int{"short": 1, "long": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Trailer", "Retry-After, X-Long")
+				_, _ = io.WriteString(w, "the body")
+				w.Header().Set("Retry-After", "600")
+				w.Header().Set("X-Long", strings.Repeat("a", length))
+			}))
+			t.Cleanup(server.Close)
+			client, turns := clientOf(t, oneSlot, &http.Transport{})
+			for range 2 {
+				response, err := client.Get(server.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadAll(response.Body); (err == nil) != (name == "short") {
+					t.Errorf("reading the body: %v", err)
+				}
+			}
+			if s := turns.Stats(); s.Sent != 2 || s.Pauses != 0 {
+				t.Errorf("the counts are %+v", s)
+			}
+		})
 	}
 }
 

@@ -32,9 +32,7 @@ func TestThePolicyDecidesWhileRedisIsAway(t *testing.T) {
 // A pause that a process knows still holds, whatever the policy: one that it saw in Redis, and one that
 // began while Redis was away.
 func TestAPauseThatTheProcessKnowsHoldsWithoutRedis(t *testing.T) {
-	for name, policy := range map[string]core.StorePolicy{
-		"fail open": core.FailOpen, "fail closed": core.FailClosed, "count locally": core.CountLocally(1),
-	} {
+	for name, policy := range policies {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{InFlight: 5, OnStoreError: policy, MaxWait: time.Second})

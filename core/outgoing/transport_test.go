@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // sender is a RoundTripper that is a function.
@@ -68,6 +71,56 @@ func TestACallThatMustWaitTooLongIsNotSent(t *testing.T) {
 		var wait *outgoing.WaitError
 		if !errors.As(err, &wait) || !wait.Paused || !body.is {
 			t.Errorf("%v; the body is closed: %v", err, body.is)
+		}
+	})
+}
+
+// The body of a request is closed, and next is not asked, whatever the reason for which it is not sent.
+func TestTheBodyOfACallThatIsNotSentIsClosed(t *testing.T) {
+	dead := limitertest.DeadRedis(t)
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	for name, test := range map[string]struct {
+		ctx     context.Context
+		options core.Options
+		rule    outgoing.Rule
+	}{
+		"the caller left":     {ended, core.Options{}, outgoing.Rule{}},
+		"nobody is counted":   {background, core.Options{}, outgoing.Rule{Key: func(*http.Request) string { return "" }}},
+		"Redis is away":       {background, dead, outgoing.Rule{OnStoreError: core.FailClosed}},
+		"no slot is free":     {background, core.Options{}, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}},
+		"the turn comes late": {background, core.Options{}, outgoing.Rule{Limit: onePerSecond, MaxWait: time.Millisecond}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			turns := newTurns(t, newLimiter(t, test.options), test.rule)
+			if test.rule.MaxWait > 0 {
+				take(t, turns, "api.example.com")
+			}
+			body := &closed{Reader: strings.NewReader("text")}
+			r, _ := http.NewRequestWithContext(test.ctx, "POST", url, body)
+			response, err := turns.Transport(sender(func(*http.Request) (*http.Response, error) {
+				t.Error("the call was sent")
+				return nil, errors.ErrUnsupported
+			})).RoundTrip(r)
+			if err == nil || response != nil || !body.is {
+				t.Errorf("%v, %v; the body is closed: %v", response, err, body.is)
+			}
+		})
+	}
+}
+
+// The caller's request stays as it was, also when it is repeated.
+func TestTheRequestIsNotChanged(t *testing.T) {
+	virtually(t, outgoing.Rule{Retries: 2}, func(t *testing.T, turns *outgoing.Turns) {
+		r, _ := http.NewRequest("PUT", url, strings.NewReader("text"))
+		r.Header.Set("Authorization", "Bearer alice")
+		before, body := r.Clone(background), r.Body
+		response, err := turns.Transport(&server{statuses: []int{429, 200}}).RoundTrip(r)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatal(response, err)
+		}
+		if r.Body != body || !maps.EqualFunc(r.Header, before.Header, slices.Equal) || *r.URL != *before.URL || r.Method != before.Method || r.ContentLength != 4 {
+			t.Errorf("the request is %+v, was %+v", r, before)
 		}
 	})
 }
