@@ -1,7 +1,6 @@
 package core
 
 import (
-	"net"
 	"net/netip"
 	"net/textproto"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // call is the state of one call of a middleware while it is decided. It implements the Request that
@@ -173,15 +173,8 @@ func (c *call) Header(name string) []string {
 	return nil
 }
 
-// Host implements Request. It removes the port and a trailing dot, because a caller could otherwise
-// spell the same host in several ways.
-func (c *call) Host() string {
-	host := strings.ToLower(c.View.Host())
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.TrimSuffix(strings.Trim(host, "[]"), ".")
-}
+// Host implements Request.
+func (c *call) Host() string { return route.Host(c.View.Host()) }
 
 // User implements Request. It calls Identify once.
 func (c *call) User() (string, error) {

@@ -1,13 +1,13 @@
 package operate
 
 import (
-	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
 // Subject returns the subject that somebody typed:
@@ -92,7 +92,7 @@ func hintAboutKey(subject string) string {
 	right := subject
 	switch word {
 	case "host":
-		right = "host:" + hostOf(text)
+		right = "host:" + route.Host(text)
 	case "header", "query":
 		name, value, ok := strings.Cut(text, ":")
 		if !ok {
@@ -111,11 +111,3 @@ func hintAboutKey(subject string) string {
 
 // digests are what core.Digest returns.
 var digests = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// hostOf returns a host as rules count it: in lower case, and without a port.
-func hostOf(text string) string {
-	if name, _, err := net.SplitHostPort(text); err == nil {
-		text = name
-	}
-	return strings.TrimSuffix(strings.Trim(strings.ToLower(text), "[]"), ".")
-}
