@@ -91,13 +91,6 @@ func TestABannedCallerIsToldSo(t *testing.T) {
 // byHand is a rule that checks bans, but never starts one.
 var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
 
-func banFor(t testing.TB, limiter *core.Limiter, subject string, span time.Duration) {
-	t.Helper()
-	if _, err := operate.New(limiter).Ban(background, "n", subject, span); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	t.Helper()
 	if _, err := operate.New(limiter).Unban(background, "n", subject); err != nil {
@@ -112,7 +105,7 @@ func TestActsOnTheSubjectOfAnAddress(t *testing.T) {
 		guard := newGuard(t, limiter, byHand)
 		caller := newView("GET", "/").from("2001:db8::1")
 		subject := limiter.IPSubject(caller.peer)
-		banFor(t, limiter, subject, time.Hour)
+		ban(t, limiter, "n", subject, time.Hour)
 		wantStatus(t, guard, caller, 429)
 		unban(t, limiter, subject)
 		wantServed(t, guard, caller, ok, 200, 200, 429)
@@ -147,7 +140,7 @@ func TestWrongBans(t *testing.T) {
 		})
 	}
 	for _, span := range []time.Duration{time.Millisecond, year} {
-		banFor(t, limiter, "s", span)
+		ban(t, limiter, "n", "s", span)
 	}
 	if _, err := operate.New(limiter).Ban(background, "of another process", "s", time.Hour); err != nil {
 		t.Errorf("this limiter has no rules of the name: %v", err)

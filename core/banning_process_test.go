@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -33,16 +32,11 @@ func (p *banningProcess) call(rule, subject string) (int, core.Decision) {
 func (p *banningProcess) imposeAll(t *testing.T) {
 	t.Helper()
 	for rule := range banningPolicies {
-		overrides, err := operate.New(p.limiter).Overrides(rule)
-		if err == nil && rule != "dry" && rule != "soft" {
-			_, err = operate.New(p.limiter).Ban(background, rule, "banned", time.Hour)
+		if rule != "dry" && rule != "soft" {
+			ban(t, p.limiter, rule, "banned", time.Hour)
 		}
-		err = errors.Join(err,
-			overrides.Set(background, "blocked", operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)}),
-			overrides.Set(background, "outcast", operate.Override{Blocked: true}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, p.limiter, rule, "blocked", operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)})
+		setOverride(t, p.limiter, rule, "outcast", operate.Override{Blocked: true})
 	}
 }
 

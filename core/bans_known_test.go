@@ -118,10 +118,7 @@ func TestHandlesObeyBlocksInAnOutage(t *testing.T) {
 		limit, bucket := core.PerHour(50), core.PerHour(50).Bucket(5)
 		counter, pacer := limiter.MustCounter("n", limit).WithOverrides(), limiter.MustPacer("p", bucket).WithOverrides()
 		for _, name := range []string{"n", "p"} {
-			overrides, err := operate.New(limiter).Overrides(name)
-			if err = errors.Join(err, overrides.Set(background, "blocked", operate.Override{Blocked: true})); err != nil {
-				t.Fatal(err)
-			}
+			setOverride(t, limiter, name, "blocked", operate.Override{Blocked: true})
 		}
 		o.begin()
 		for _, policy := range []core.StorePolicy{{}, core.FailOpen, core.FailClosed, core.CountLocally(0.5)} {
@@ -156,21 +153,9 @@ func TestExplainKnowsBansInAnOutage(t *testing.T) {
 	for _, name := range []string{"open", "local"} {
 		attach(t, limiter, banningRule(name))
 	}
-	p := &banningProcess{limiter: limiter}
-	for _, subject := range []string{"banned", "blocked", "outcast"} {
-		overrides, err := operate.New(limiter).Overrides("open")
-		switch subject {
-		case "banned":
-			err = errors.Join(err, errorOf(operate.New(p.limiter).Ban(background, "open", subject, time.Hour)))
-		case "blocked":
-			err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)}))
-		default:
-			err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true}))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	ban(t, limiter, "open", "banned", time.Hour)
+	setOverride(t, limiter, "open", "blocked", operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)})
+	setOverride(t, limiter, "open", "outcast", operate.Override{Blocked: true})
 	o.begin()
 	for subject, reason := range imposed {
 		x, err := operate.New(limiter).ExplainView(of(subject))
@@ -222,11 +207,9 @@ func TestABanOnAShardThatIsDown(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	banned, shared := subjectOn(t, ring.Nodes()[0], limiter, "banned"), subjectOn(t, ring.Nodes()[1], limiter, "shared")
 	guard := newGuard(t, limiter,
-		core.Rule{Name: "n", Limit: core.PerHour(50), Ban: core.Ban{ByHand: true}, Key: func(core.Request) (string, error) { return banned, nil }},
-		core.Rule{Name: "shared", Limit: core.PerHour(50), Key: func(core.Request) (string, error) { return shared, nil }})
-	if _, err := operate.New(limiter).Ban(background, "n", banned, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+		core.Rule{Name: "n", Limit: core.PerHour(50), Ban: core.Ban{ByHand: true}, Key: key(banned)},
+		core.Rule{Name: "shared", Limit: core.PerHour(50), Key: key(shared)})
+	ban(t, limiter, "n", banned, time.Hour)
 	ring.Nodes()[0].Kill()
 	for range 60 {
 		wantStatus(t, guard, newView("GET", "/"), 429)
@@ -243,9 +226,7 @@ func subjectOn(t *testing.T, server *redistest.Server, limiter *core.Limiter, pr
 	client := server.Client(t)
 	for i := range 1000 {
 		subject = fmt.Sprint(prefix, i)
-		if _, err := limiter.MustCounter("where", core.PerHour(5)).Allow(background, subject); err != nil {
-			t.Fatal(err)
-		}
+		charge(t, limiter, "where", subject, core.PerHour(5), 1)
 		if client.Exists(background, core.CounterKey("accesslimit", subject, "where", core.PerHour(5))).Val() == 1 {
 			return subject
 		}

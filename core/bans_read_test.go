@@ -15,13 +15,14 @@ import (
 // strict bans a subject that is refused once.
 var strict = core.Rule{
 	Name: "n", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour},
-	Key: func(r core.Request) (string, error) { return r.Header("Subject")[0], nil },
+	Key: ofSubject,
 }
 
 // A ban that a rule imposes holds as well, and one that a process met only as a strike of its own.
 func TestBansByRulesOutlastAnOutage(t *testing.T) {
 	o := oneServer(t)
-	imposing, met, read := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient}), newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient}), newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
+	process := func() *core.Limiter { return newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient}) }
+	imposing, met, read := process(), process(), process()
 	guards := []*core.Guard{newGuard(t, imposing, strict), newGuard(t, met, strict), newGuard(t, read, strict)}
 	wantServed(t, guards[0], of("s"), ok, 200, 429)
 	wantStatus(t, guards[1], of("s"), 429)

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -25,23 +24,8 @@ func newSickRing(t *testing.T) sickRing {
 	ring := redistest.StartRing(t, 2)
 	// So that no server is taken out of the ring.
 	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour })
-	on := func(node *redistest.Server) string {
-		for i := range 1000 {
-			subject := fmt.Sprint("subject", i)
-			shard, err := client.GetShardClientForKey("accesslimit:{" + subject + "}:name")
-			if err == nil && shard.Options().Addr == node.Addr() {
-				return subject
-			}
-		}
-		t.Fatal("no subject lies there")
-		return ""
-	}
-	nodes := ring.Nodes()
-	return sickRing{newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second}), on(nodes[0]), on(nodes[1]), nodes[1]}
-}
-
-func counting(subject string) core.KeyFunc {
-	return func(core.Request) (string, error) { return subject, nil }
+	nodes, limiter := ring.Nodes(), newLimiter(t, core.Options{Redis: client, Timeout: 2 * time.Second})
+	return sickRing{limiter, subjectOn(t, nodes[0], limiter, "well"), subjectOn(t, nodes[1], limiter, "ill"), nodes[1]}
 }
 
 // While a refusal by one shard is repeated, the response says nothing about limits on the others,
@@ -49,8 +33,8 @@ func counting(subject string) core.KeyFunc {
 func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 	r := newSickRing(t)
 	guard := newGuard(t, r.Limiter,
-		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: counting(r.ill)},
-		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: counting(r.well)})
+		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: key(r.ill)},
+		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: key(r.well)})
 	wantStatus(t, guard, newView("GET", "/"), 200)
 	for i, source := range []core.Source{core.FromRedis, core.FromDenyCache} {
 		v := newView("GET", "/")
@@ -73,7 +57,7 @@ func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
 	r := newSickRing(t)
 	rule := func(name, subject string, window time.Duration) core.Rule {
-		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: counting(subject)}
+		return core.Rule{Name: name, Limit: core.Limit{Max: 1, Window: window, Algorithm: core.Concurrency}, Key: key(subject)}
 	}
 	limit := core.Limit{Max: 1, Window: 5 * time.Second, Algorithm: core.Concurrency}
 	short := newGuard(t, r.Limiter, rule("ill", r.ill, limit.Window), rule("well", r.well, limit.Window))

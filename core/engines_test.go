@@ -26,6 +26,12 @@ var (
 	wantRuleError     = limitertest.WantRuleError
 	eventually        = limitertest.Eventually
 	noMax             = limitertest.NoMax
+	newGuard          = limitertest.Guard
+	attach            = limitertest.Attach
+	ban               = limitertest.Ban
+	setOverride       = limitertest.SetOverride
+	errorOf           = limitertest.ErrorOf
+	ruleOf            = limitertest.RuleOf
 )
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.

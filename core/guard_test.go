@@ -93,7 +93,7 @@ func TestGuardReset(t *testing.T) {
 		}
 		wantLeft(t, limiter, "GET /a", "ip:192.0.2.2", core.PerDay(50), 49)
 		call()
-		banFor(t, limiter, me, time.Hour)
+		ban(t, limiter, "n", me, time.Hour)
 		if changed, err := guard.Reset(background, me); err != nil || !changed {
 			t.Errorf("%v, %v", changed, err)
 		}
@@ -138,7 +138,7 @@ func TestSkip(t *testing.T) {
 		login, dry := rule, rule
 		login.NeedLogin, dry.Mode = true, core.DryRun
 		skipped := func() *fakeView { return newView("GET", "/").with("X-Skip", "1") }
-		banFor(t, limiter, me, time.Hour)
+		ban(t, limiter, "n", me, time.Hour)
 		for name, rule := range map[string]core.Rule{"by IP": rule, "with a login": login, "dry": dry} {
 			v := skipped()
 			wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 200, 200)
@@ -178,9 +178,7 @@ func TestEvents(t *testing.T) {
 		if len(events) != 4 || events[3].ClientIP.IsValid() {
 			t.Fatalf("%+v", events)
 		}
-		if _, err := limiter.MustCounter("n", core.PerHour(1)).Allow(background, "direct"); err != nil {
-			t.Fatal(err)
-		}
+		charge(t, limiter, "n", "direct", core.PerHour(1), 1)
 		if e := events[4]; e.Method+e.Route+e.Path != "" || e.ClientIP.IsValid() || e.Decision.Key != "direct" {
 			t.Errorf("of a direct call: %+v", e)
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -161,9 +160,7 @@ func TestOrderOfOverridesAndPlans(t *testing.T) {
 		o.block("user:staff-4", time.Time{})
 		wantServed(t, guard, by("staff-4"), ok, 429)
 		o.lift("user:none")
-		if _, err := operate.New(limiter).Ban(background, "api", "user:none", time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		ban(t, limiter, "api", "user:none", time.Hour)
 		if answer := wantStatus(t, guard, by("none"), 429); answer.Refusal.Decision.Reason != core.Banned {
 			t.Errorf("%+v", answer.Refusal.Decision)
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 func done() (status int) { return 200 }
@@ -53,9 +52,7 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := two.MustCounter("n", core.PerHour(2)).Allow(background, "s"); err != nil {
-		t.Fatal(err)
-	}
+	charge(t, two, "n", "s", core.PerHour(2), 1)
 	var wrong *core.RuleError
 	if err := two.Refund(background, mine, 1); !errors.As(err, &wrong) || wrong.Field != "decision" {
 		t.Errorf("another limiter refunds it: %v", err)
@@ -79,9 +76,7 @@ func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
 		t.Fatalf("the first ban lasts %v", wait)
 	}
 	clock += (2 * time.Minute).Microseconds()
-	if _, err := operate.New(limiter).Ban(background, "n", me, time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, limiter, "n", me, time.Millisecond)
 	clock += (10 * time.Minute).Microseconds()
 	if wait := strike(); wait != 2*time.Minute {
 		t.Errorf("the second ban lasts %v", wait)

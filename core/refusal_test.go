@@ -47,9 +47,7 @@ func TestProblems(t *testing.T) {
 	const types = "https://iana.org/assignments/http-problem-types#"
 	failing := func(core.Request) (string, error) { return "", errVerify }
 	used := newLimiter(t, core.Options{Identify: whoSays})
-	if _, err := used.MustCounter("api", core.PerHour(5)).AllowN(background, "ip:192.0.2.1", 5); err != nil {
-		t.Fatal(err)
-	}
+	charge(t, used, "api", "ip:192.0.2.1", core.PerHour(5), 5)
 	api := core.Rule{Name: "api", Seconds: 3600}
 	for _, test := range []struct {
 		name          string

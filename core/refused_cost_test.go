@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -61,17 +60,13 @@ func TestABlockGoesBeforeACost(t *testing.T) {
 				prefixes++
 				options.Prefix = fmt.Sprint("p", prefixes)
 				limiter := newLimiter(t, options)
-				if _, err := limiter.MustCounter("login", loginRule.Limit).Allow(background, "caller"); err != nil {
-					t.Fatal(err)
-				}
+				charge(t, limiter, "login", "caller", loginRule.Limit, 1)
 				for _, of := range []core.Rule{blockedRule, refusesNone, softRule} {
 					operator{t, limiter, of.Name, of.Limit}.block("blocked", time.Time{})
 				}
 				guard := attach(t, limiter, rules...)
 				if strings.HasPrefix(name, "a ban") {
-					if _, err := operate.New(limiter).Ban(background, "banned", "banned", time.Hour); err != nil {
-						t.Fatal(err)
-					}
+					ban(t, limiter, "banned", "banned", time.Hour)
 				}
 				t.Run(fmt.Sprint(name, i), func(t *testing.T) { wantRefusedAs(t, limiter, guard, test.want, test.by) })
 			}
@@ -119,10 +114,7 @@ func TestABlockOnAShardThatIsDown(t *testing.T) {
 	guards := []*core.Guard{
 		attach(t, limiter, counted, blocked, costly), attach(t, limiter, plainRule, blocked, costly), attach(t, limiter, plainRule, costly, blocked),
 	}
-	overrides, err := operate.New(limiter).Overrides("blocked")
-	if err = errors.Join(err, overrides.Set(background, subject, operate.Override{Blocked: true})); err != nil {
-		t.Fatal(err)
-	}
+	setOverride(t, limiter, "blocked", subject, operate.Override{Blocked: true})
 	ring.Nodes()[0].Kill()
 	for i, guard := range guards {
 		answer := guard.Check(newView("GET", "/"))

@@ -72,10 +72,7 @@ func TestErrorsJoinEveryMistake(t *testing.T) {
 		{Name: "a", Seconds: 60, Lease: -1, Methods: []string{"get"}},
 		{Name: "b", Limit: core.InFlight(1), NeedLogin: true, Count: func(int) bool { return true }},
 	}
-	set, err := limiter.RuleSet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := newRuleSet(t, limiter)
 	_, guardErr := limiter.Guard(rules...)
 	_, checkErr := limiter.Check(rules...)
 	for name, test := range map[string]struct {
@@ -90,7 +87,7 @@ func TestErrorsJoinEveryMistake(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	_, err = limiter.Guard(rules[1])
+	_, err := limiter.Guard(rules[1])
 	if wrong, ok := err.(*core.RuleError); !ok || wrong.Code != "no_identify" {
 		t.Errorf("a single mistake is %T: %v", err, err)
 	}

@@ -54,13 +54,7 @@ func TestOverridesFollowTheSet(t *testing.T) {
 			t.Error("overrides of a rule that has none")
 		}
 		mustReplace(t, set, with(core.PerHour(1)))
-		overrides, err := operate.New(limiter).Overrides("api")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := overrides.Set(t.Context(), me, operate.Override{Max: 3}); err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, limiter, "api", me, operate.Override{Max: 3})
 		call := func(want ...int) {
 			t.Helper()
 			for _, status := range want {

@@ -125,10 +125,7 @@ func TestSoftNamesAreTheirOwn(t *testing.T) {
 	wantRuleError(t, err, "soft", "Name", "soft")
 
 	mine := core.Rule{Name: "mine", Seconds: 60}
-	set, err := limiter.RuleSet(mine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := newRuleSet(t, limiter, mine)
 	guard := set.MustGuard("mine")
 	mine.Mode = core.Soft
 	if err := set.Replace("2", mine); err != nil {

@@ -245,9 +245,7 @@ func TestStatsOfTrips(t *testing.T) {
 	server := redistest.Start(t)
 	limiter = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	for range 3 {
-		if _, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); err != nil {
-			t.Fatal(err)
-		}
+		charge(t, limiter, "n", "s", core.PerHour(5), 1)
 	}
 	if _, _, err := limiter.MustCounter("n", core.PerHour(5)).AllowUpTo(background, "other", 3); err != nil {
 		t.Fatal(err)

@@ -53,18 +53,12 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 		}
 		other := core.Rule{Name: "other", Limit: core.PerHour(8), Key: rule.Key}
 		guard := newGuard(t, limiter, rule, other)
-		overrides, err := operate.New(limiter).Overrides("n")
-		if err != nil {
-			t.Fatal(err)
-		}
 		wantStatus(t, guard, newView("GET", "/"), 200)
 		wantReports(t, heard.await(t, 2), "n "+me+" 4/24h: 0.5, 4 used", "n "+me+" 4/24h: 1, 4 used")
 		if _, err := limiter.MustCounter("n", core.PerDay(4)).Reset(background, me); err != nil {
 			t.Fatal(err)
 		}
-		if err := overrides.Set(background, me, operate.Override{Max: 8}); err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, limiter, "n", me, operate.Override{Max: 8})
 		wantStatus(t, guard, newView("GET", "/"), 200)
 		limiter.Close()
 		wantReports(t, heard.all()[2:], "n "+me+" 8/h: 1, 8 used")

@@ -3,23 +3,11 @@ package core_test
 import (
 	"context"
 	"net/http"
-	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
-
-func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard, err := limiter.Guard(rules...)
-	if err != nil {
-		t.Fatalf("Guard: %v", err)
-	}
-	return guard
-}
 
 // status returns the status that the caller gets: 200 stands for the handler.
 func status(answer core.Answer) int {
@@ -100,25 +88,4 @@ func panics(do func()) (did bool) {
 	return false
 }
 
-// errorOf returns the error of a call that also reports whether it changed anything.
-func errorOf(_ bool, err error) error { return err }
-
 const ok = http.StatusOK
-
-// attach makes a guard that the service holds, as a router would, until the test ends.
-func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard := newGuard(t, limiter, rules...)
-	t.Cleanup(func() { runtime.KeepAlive(guard) })
-	return guard
-}
-
-// ruleOf returns what an Explanation says of a rule, which it has once.
-func ruleOf(t *testing.T, x operate.Explanation, name string) operate.ExplainedRule {
-	t.Helper()
-	at := slices.IndexFunc(x.Rules, func(r operate.ExplainedRule) bool { return r.Name == name })
-	if at < 0 || slices.ContainsFunc(x.Rules[at+1:], func(r operate.ExplainedRule) bool { return r.Name == name }) {
-		t.Fatalf("%q is not there once: %v", name, x)
-	}
-	return x.Rules[at]
-}

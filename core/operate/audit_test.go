@@ -131,9 +131,7 @@ func TestAuditPages(t *testing.T) {
 		limiter := newLimiter(t, options)
 		newGuard(t, limiter, byHand)
 		for i := range 7 {
-			if _, err := operate.New(limiter).Ban(background, "n", fmt.Sprint("s", i), time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			ban(t, limiter, "n", fmt.Sprint("s", i), time.Hour)
 		}
 		var got []string
 		for before := ""; ; {
@@ -191,9 +189,7 @@ func TestTheAuditStreamIsBounded(t *testing.T) {
 	if _, err := pipe.Exec(background); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operate.New(limiter).Ban(background, "n", "s", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, limiter, "n", "s", time.Hour)
 	if n := client.XLen(background, auditKey).Val(); n < 10_000 || n > 10_200 {
 		t.Errorf("%d entries are kept", n)
 	}

@@ -53,13 +53,7 @@ func TestUseAboveALoweredLimitIsShown(t *testing.T) {
 		limiter := newLimiter(t, options)
 		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerDay(9), Key: core.ByUser, Overrides: true})
 		spend(t, limiter.MustCounter("api", core.PerDay(9)), "user:alice", 8)
-		overrides, err := operate.New(limiter).Overrides("api")
-		if err == nil {
-			err = overrides.Set(background, "user:alice", operate.Override{Max: 6})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, limiter, "api", "user:alice", operate.Override{Max: 6})
 		if got := ruleOf(t, inspect(t, limiter, "user:alice"), "api").Limits[0]; got.Used != 8 || got.Remaining != 0 || got.Debt != 2 {
 			t.Errorf("%+v", got)
 		}

@@ -79,12 +79,10 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		}
 		guard := attach(t, limiter, test.rules...)
 		if first.Ban.ByHand {
-			if _, err := operate.New(limiter).Ban(background, first.Name, me, time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			ban(t, limiter, first.Name, me, time.Hour)
 		}
 		if first.Overrides {
-			block(t, limiter, first.Name, me)
+			setOverride(t, limiter, first.Name, me, operate.Override{Blocked: true})
 		}
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != test.reason || x.Rule != test.rule {
@@ -149,21 +147,13 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
 	subject := []string{"ip:192.0.2.1", "user:alice"}[random.IntN(2)]
 	if r.Ban != (core.Ban{}) {
-		if _, err := operate.New(limiter).Ban(background, r.Name, subject, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		ban(t, limiter, r.Name, subject, time.Hour)
 	}
 	if !r.Overrides {
 		return
 	}
-	overrides, err := operate.New(limiter).Overrides(r.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := []operate.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
-	if err := overrides.Set(background, subject, o); err != nil {
-		t.Fatal(err)
-	}
+	setOverride(t, limiter, r.Name, subject, o)
 }
 
 // explainThenCheck compares the explanation of a call with what it gets.

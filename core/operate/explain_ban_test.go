@@ -14,9 +14,7 @@ func TestABanIsReportedOnce(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
 		attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true})
-		if _, err := operate.New(limiter).Ban(background, "login", "ip:192.0.2.7", time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		ban(t, limiter, "login", "ip:192.0.2.7", time.Hour)
 		call := operate.Call{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
 		wantOnce := func(report, text string) {
 			t.Helper()
@@ -27,13 +25,7 @@ func TestABanIsReportedOnce(t *testing.T) {
 		until := ruleOf(t, inspect(t, limiter, "ip:192.0.2.7"), "login").BannedUntil.Format(time.RFC3339)
 		wantOnce(inspect(t, limiter, "ip:192.0.2.7").String(), ", until "+until+"\n")
 		wantOnce(explain(t, limiter, call).String(), ", until "+until+"  <- refuses the call\n")
-		overrides, err := operate.New(limiter).Overrides("login")
-		if err == nil {
-			err = overrides.Set(background, "ip:192.0.2.7", operate.Override{Blocked: true})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, limiter, "login", "ip:192.0.2.7", operate.Override{Blocked: true})
 		wantOnce(inspect(t, limiter, "ip:192.0.2.7").String(), ", until "+until+"\n")
 	})
 }

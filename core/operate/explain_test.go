@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,16 +33,6 @@ func inspect(t *testing.T, limiter *core.Limiter, subject string) operate.Explan
 		t.Fatal(err)
 	}
 	return x
-}
-
-// ruleOf returns what an Explanation says of a rule, which it has once.
-func ruleOf(t *testing.T, x operate.Explanation, name string) operate.ExplainedRule {
-	t.Helper()
-	at := slices.IndexFunc(x.Rules, func(r operate.ExplainedRule) bool { return r.Name == name })
-	if at < 0 || slices.ContainsFunc(x.Rules[at+1:], func(r operate.ExplainedRule) bool { return r.Name == name }) {
-		t.Fatalf("%q is not there once: %v", name, x)
-	}
-	return x.Rules[at]
 }
 
 // limitsText returns the limits of a rule as "5/m rule 2+3": 2 are used and 3 left.

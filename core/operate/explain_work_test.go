@@ -52,9 +52,7 @@ func TestExplainWithFewCommands(t *testing.T) {
 	if last := x.Rules[len(x.Rules)-1]; x.Reason != "" || len(x.Rules) != 200 || x.Rules[0].Reason != core.Allowed || last.Reason != "" || len(last.Errors) != 1 {
 		t.Errorf("of %d rules: %q, the last %+v", len(x.Rules), x.Reason, last)
 	}
-	if _, err := operate.New(limiter).Ban(background, "rule-000", "ip:192.0.2.7", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, limiter, "rule-000", "ip:192.0.2.7", time.Hour)
 	if x := explained(); x.Reason != core.Banned || x.Rule != "rule-000" {
 		t.Errorf("of a banned address: %q by %q", x.Reason, x.Rule)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
-	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -32,19 +30,16 @@ var (
 	isRefused         = limitertest.IsRefused
 	noMax             = limitertest.NoMax
 	overridable       = limitertest.Overridable
+	newGuard          = limitertest.Guard
+	attach            = limitertest.Attach
+	ban               = limitertest.Ban
+	setOverride       = limitertest.SetOverride
+	errorOf           = limitertest.ErrorOf
+	ruleOf            = limitertest.RuleOf
 )
 
 // byHand bans the subjects that operators name.
 var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
-
-func newGuard(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard, err := limiter.Guard(rules...)
-	if err != nil {
-		t.Fatalf("Guard: %v", err)
-	}
-	return guard
-}
 
 // bySubject is a key function that takes the subject from the header of the call.
 func bySubject(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
@@ -72,29 +67,6 @@ func partsOf(l *core.Limiter) *limiter.Parts { return (*limiter.Limiter[core.Rul
 
 // flushTop adds to the lists of Top what was noted so far.
 func flushTop(l *core.Limiter) { partsOf(l).Tops.Flush() }
-
-// errorOf returns the error of a call that also reports whether it changed anything.
-func errorOf(_ bool, err error) error { return err }
-
-// attach makes a guard that the service holds, as a router would, until the test ends.
-func attach(t *testing.T, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard := newGuard(t, limiter, rules...)
-	t.Cleanup(func() { runtime.KeepAlive(guard) })
-	return guard
-}
-
-// block blocks a subject of a rule with overrides.
-func block(t *testing.T, l *core.Limiter, name, subject string) {
-	t.Helper()
-	overrides, err := operate.New(l).Overrides(name)
-	if err == nil {
-		err = overrides.Set(background, subject, operate.Override{Blocked: true})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // putOverride writes an override as it stands in the store, which need not suit the rule.
 func putOverride(l *core.Limiter, name, subject string, o algorithm.Override) error {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // A ban holds for all rules of its name that have one, also if a rule without comes first.
@@ -16,9 +15,7 @@ func TestInspectShowsTheBanOfAnotherRule(t *testing.T) {
 	attach(t, limiter, rule)
 	rule.Ban = core.Ban{ByHand: true}
 	attach(t, limiter, rule)
-	if _, err := operate.New(limiter).Ban(background, "api", "user:alice", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, limiter, "api", "user:alice", time.Hour)
 	if r := ruleOf(t, inspect(t, limiter, "user:alice"), "api"); r.Reason != core.Banned || r.BannedUntil.IsZero() {
 		t.Errorf("%+v", r)
 	}

@@ -117,9 +117,7 @@ func operated(t *testing.T, limiter *core.Limiter, guard *core.Guard) {
 	if limitsText(r) != "5/24h burst 5 rule 1+4" || r.Reason != core.Allowed || !strings.Contains(r.Override.Ignored, "another window") {
 		t.Errorf("%s; %s, %+v", limitsText(r), r.Reason, r.Override)
 	}
-	if _, err := operate.New(limiter).Ban(background, "overridden", "user:alice", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	ban(t, limiter, "overridden", "user:alice", time.Hour)
 	r = ruleOf(t, inspect(t, limiter, "user:alice"), "overridden")
 	if left := time.Until(r.BannedUntil); left <= 59*time.Minute || left > time.Hour || r.Reason != core.Banned || r.RetryAfter <= 59*time.Minute {
 		t.Errorf("%+v", r)

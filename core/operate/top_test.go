@@ -109,13 +109,7 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 		for i, r := range rules {
 			guards[i] = newGuard(t, limiter, r)
 		}
-		overrides, err := operate.New(limiter).Overrides("blocked")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := overrides.Set(background, "a", operate.Override{Blocked: true}); err != nil {
-			t.Fatal(err)
-		}
+		setOverride(t, limiter, "blocked", "a", operate.Override{Blocked: true})
 		for range 11 { // in Redis, most refusals are remembered
 			for _, guard := range guards {
 				guard.Check(about("a"))
