@@ -74,7 +74,7 @@ func decided(e core.Event) string {
 
 func drawTarget(random *rand.Rand) operate.Call {
 	info := operate.Call{Method: pick(random, methods...), Host: pick(random, "a.example", "A.example:80", "b.example."), Header: make(http.Header)}
-	info.Path = pick(random, "", "", "", "/", "//x", "http://c.example") + pick(random, "/users/1", "/a/b", "/a%2Fb", "/a/b%20c", "/a%20b", "/café/1", "/x%25",
+	info.Path = pick(random, "", "", "", "/", "//x", "http://c.example", "http://u@c.example", "http://") + pick(random, "/users/1", "/a/b", "/a%2Fb", "/a/b%20c", "/a%20b", "/café/1", "/x%25",
 		"/a/../users/1", "//a/b", "/a/./b", "/A/b", "/a;b/c", "/a/b%3F", "/a\"b", `/a\b`, "/a#b", "/a/b%00") + pick(random, "", "?q=1", "?q=a;b", "??")
 	if random.IntN(3) > 0 {
 		info.Header.Set("X-Forwarded-For", pick(random, "192.0.2.1", "192.0.2.2, 10.0.0.1", "junk", "2001:db8::1, 127.0.0.1", "192.0.2.1,"))

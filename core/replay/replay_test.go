@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 		{"header", core.Rule{Limit: core.PerHour(1), Key: core.ByHeader("X-Key")}, []call{{key: "a"}, {key: "b"}, {key: "a"}, {}, {}}, "yynyn"},
 		{"user", core.Rule{Limit: core.PerHour(1), NeedLogin: true}, []call{{user: "a"}, {}, {user: "a"}, {user: "b"}}, "yny"},
 		{"the host of a target", core.Rule{Limit: core.PerHour(1), Key: core.ByHost},
-			[]call{{target: "GET http://a.test/"}, {target: "GET http://u@b.test/"}, {target: "GET http://b.test"}}, "yyn"},
+			[]call{{target: "GET http://a.test/"}, {target: "GET http://u@b.test/"}, {target: "GET http://b.test"}, {target: "GET http:///"}, {}}, "yynyn"},
 		{"warn", core.Rule{Limit: core.PerHour(1), Warn: []float64{1}}, every(call{}, 0), "y"},
 		{"paths and methods", core.Rule{Limit: core.PerHour(1), Methods: []string{"POST"}, Paths: []string{"/a?b/**"}},
 			[]call{{target: "POST /a%20b/c"}, {target: "GET /a%20b/c"}, {target: "POST /x"}, {target: "POST http://h/a%20b/d"}}, "yn"},

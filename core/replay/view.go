@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -27,6 +28,7 @@ func (v *view) show(c *accesslog.Call) {
 	host := c.Host
 	if _, absolute, ok := strings.Cut(sent, "://"); ok && !strings.HasPrefix(sent, "/") {
 		host, sent = splitURL(absolute)
+		host = cmp.Or(host, c.Host)
 	}
 	*v = view{call: c, host: host, sent: sent, path: route.Path(c.Method, sent), query: query}
 }
