@@ -2,7 +2,6 @@ package connectlimit_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -146,12 +145,7 @@ func (h *handling) OwnLimits(guard *core.Guard) {
 	if h.err = err; err != nil {
 		return
 	}
-	var shown struct{ Limits []any }
-	for _, d := range limits {
-		shown.Limits = append(shown.Limits, map[string]any{"name": d.Rule, "limit": d.Limit.Max, "remaining": d.Remaining})
-	}
-	text, _ := json.Marshal(shown)
-	h.Text(string(text))
+	h.Text(adaptertest.OwnLimitsText(limits))
 }
 func (h *handling) Header(name string) string {
 	info, _ := connect.CallInfoForHandlerContext(h.ctx)

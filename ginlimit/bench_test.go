@@ -1,7 +1,6 @@
 package ginlimit_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -18,8 +17,11 @@ func BenchmarkMiddleware(b *testing.B) {
 	handlercost.Benchmark(b, measured(b), "/bare", "/limited", "/checked")
 }
 
+// The values of headers are allocated for several calls at once.
+func TestAllocations(t *testing.T) { handlercost.WantAllocs(t, measured(t), 0) }
+
 // measured returns a router with handlers that do nothing else.
-func measured(t testing.TB) http.Handler {
+func measured(t testing.TB) handlercost.Caller {
 	limiter := limitertest.New(t, core.Options{})
 	gin.SetMode(gin.TestMode)
 	router := gin.New()
@@ -27,5 +29,5 @@ func measured(t testing.TB) http.Handler {
 	router.GET("/limited", ginlimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)}), func(*gin.Context) {})
 	check := limiter.MustCheck(core.Rule{Name: "check", Limit: core.PerSecond(1e9).Bucket(0)})
 	router.GET("/checked", func(c *gin.Context) { ginlimit.Allow(c, check, "account:carol") })
-	return router
+	return handlercost.Of(router)
 }

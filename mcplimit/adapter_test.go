@@ -136,12 +136,7 @@ func (h *handling) OwnLimits(guard *core.Guard) {
 	if h.err = err; err != nil {
 		return
 	}
-	var shown struct{ Limits []any }
-	for _, d := range own {
-		shown.Limits = append(shown.Limits, map[string]any{"name": d.Rule, "limit": d.Limit.Max, "remaining": d.Remaining})
-	}
-	text, _ := json.Marshal(shown)
-	h.text = string(text)
+	h.text = adaptertest.OwnLimitsText(own)
 }
 func (h *handling) Header(name string) string { return h.req.GetExtra().Header.Get(name) }
 func (h *handling) Cookie(string) string      { return "" }

@@ -14,12 +14,15 @@ import (
 // its headers.
 func BenchmarkMiddleware(b *testing.B) { handlercost.Benchmark(b, measured(b), "/bare", "/limited") }
 
+// The values of headers are allocated for several calls at once.
+func TestAllocations(t *testing.T) { handlercost.WantAllocs(t, measured(t), 0) }
+
 // measured returns handlers that do nothing.
-func measured(t testing.TB) http.Handler {
+func measured(t testing.TB) handlercost.Caller {
 	limiter := limitertest.New(t, core.Options{})
 	bare := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	mux := http.NewServeMux()
 	mux.Handle("/bare", bare)
 	mux.Handle("/limited", nethttplimit.New(limiter, core.Rule{Name: "api", Limit: core.PerSecond(1e9).Bucket(0)})(bare))
-	return mux
+	return handlercost.Of(mux)
 }

@@ -88,8 +88,7 @@ type Handling interface {
 	// Allow calls the adapter's Allow with a check of the app's limiter. After false the handler
 	// writes nothing.
 	Allow(check *core.Check, subject string) bool
-	// OwnLimits replies with the adapter's OwnLimits. An RPC sends the name of each limit, its Max
-	// and what remains of it as JSON, in the form of core.OwnLimits.Reply.
+	// OwnLimits replies with the adapter's OwnLimits. An RPC sends the OwnLimitsText of them.
 	OwnLimits(guard *core.Guard)
 	// Header, Cookie and Query return the first value of a header, a cookie and a query parameter,
 	// as the framework's own getters do. An RPC is asked only for headers.

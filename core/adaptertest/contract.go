@@ -205,6 +205,16 @@ type ownLimit struct {
 	Limit, Remaining int
 }
 
+// OwnLimitsText returns what the Handling.OwnLimits of an RPC sends.
+func OwnLimitsText(limits []core.Decision) string {
+	var shown struct{ Limits []ownLimit }
+	for _, d := range limits {
+		shown.Limits = append(shown.Limits, ownLimit{d.Rule, d.Limit.Max, d.Remaining})
+	}
+	text, _ := json.Marshal(shown) // names and numbers cannot fail
+	return string(text)
+}
+
 // ownLimits returns the limits that a reply shows.
 func (r Reply) ownLimits() []ownLimit {
 	var shown struct{ Limits []ownLimit }

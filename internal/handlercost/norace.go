@@ -1,0 +1,5 @@
+//go:build !race
+
+package handlercost
+
+const raceDetector = false
