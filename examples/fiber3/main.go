@@ -41,16 +41,7 @@ func routes(limiter *core.Limiter) *fiber.App {
 		IdleTimeout:    time.Minute,
 	})
 
-	app.Use(func(c fiber.Ctx) error {
-		if example.Draining() {
-			c.RequestCtx().SetConnectionClose()
-			if c.Path() == "/healthz" {
-				return c.Status(fiber.StatusServiceUnavailable).SendString("draining\n")
-			}
-		}
-		return c.Next()
-	})
-
+	app.Use(drain)
 	// In Use fiber does not know the route yet, so these rules need a Name or Paths.
 	app.Use("*", fiber3limit.New(limiter,
 		core.Rule{
@@ -80,6 +71,17 @@ func routes(limiter *core.Limiter) *fiber.App {
 	app.All("/operator/*", wrap(example.Operator(limiter)))
 	app.All("/console/*", adaptor.HTTPHandler(example.Console(limiter)))
 	return app
+}
+
+// drain closes connections after their call, and fails health checks, while the service ends.
+func drain(c fiber.Ctx) error {
+	if example.Draining() {
+		c.RequestCtx().SetConnectionClose()
+		if c.Path() == "/healthz" {
+			return c.Status(fiber.StatusServiceUnavailable).SendString("draining\n")
+		}
+	}
+	return c.Next()
 }
 
 // wrap returns a handler of net/http as one of fiber. Its context never ends: that of fasthttp, which
