@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // viewIn returns a call with a context.
@@ -91,4 +92,26 @@ func TestSettleInAContextThatIsUsedAgain(t *testing.T) {
 		return nil
 	})
 	wantLeft(t, limiter, "outer", me, hour, 90)
+}
+
+// An estimate that was counted here while Redis was away is given back here, and not in the Redis that is back
+// and never charged it.
+func TestSettlingWhenRedisIsBack(t *testing.T) {
+	server := redistest.Start(t)
+	rule := estimating("n", core.PerHour(10), 4)
+	rule.OnStoreError = core.CountLocally(1)
+	guard := newGuard(t, newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient}), rule)
+	wantSettled(t, guard, "n", 3, nil)
+	server.Kill()
+	err := handled(t, guard, func(ctx context.Context) error {
+		server.Restart()
+		if _, err := newLimiter(t, core.Options{Redis: server.Client(t)}).MustCounter("n", core.PerHour(10)).AllowN(background, me, 5); err != nil {
+			t.Fatal(err)
+		}
+		return core.Settle(ctx, "n", 1)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, newLimiter(t, core.Options{Redis: server.Client(t)}), "n", me, core.PerHour(10), 5)
 }

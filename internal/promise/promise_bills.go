@@ -23,6 +23,11 @@ func BillsAreExact(t *testing.T, e Engine) {
 			t.Errorf("%v, want a RuleError", err)
 		}
 	})
+	l.eachLimit(t, "in a handler", func(c counter, f facts) {
+		if f.debts {
+			c.settledLate(f)
+		}
+	})
 	l.eachLimit(t, "move no window", func(c counter, f facts) {
 		if f.Algorithm == core.FixedWindow {
 			c.billsMoveNoWindow()
