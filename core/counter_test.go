@@ -188,9 +188,13 @@ func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
 	if err != nil || granted != 10 {
 		t.Fatal(granted, d, err)
 	}
-	for _, refund := range []struct{ n, left int }{{4, 4}, {7, 4}, {6, 10}, {1, 10}} {
-		var wrong *core.RuleError
-		if err := limiter.Refund(background, d, refund.n); err != nil && !errors.As(err, &wrong) {
+	for _, refund := range []struct {
+		n, left int
+		tooMuch bool
+	}{{4, 4, false}, {7, 4, true}, {6, 10, false}, {1, 10, true}} {
+		if refund.tooMuch {
+			wantNoRefund(t, limiter, d, refund.n, fmt.Sprint(refund.n))
+		} else if err := limiter.Refund(background, d, refund.n); err != nil {
 			t.Fatal(err)
 		}
 		if d, err := c.Peek(background, "s"); err != nil || d.Remaining != refund.left {

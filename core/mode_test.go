@@ -82,13 +82,12 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 func TestDryRunOfALogin(t *testing.T) {
 	for name, test := range map[string]struct {
 		user    string
-		err     error
 		counted int
-	}{"nobody": {"", nil, 0}, "somebody": {"alice", nil, 1}, "not to be asked": {"", errVerify, 0}} {
+	}{"nobody": {"", 0}, "somebody": {"alice", 1}} {
 		t.Run(name, func(t *testing.T) {
 			var heard decisions
 			limiter := newLimiter(t, core.Options{
-				OnDecision: heard.note, Identify: func(core.Request) (string, error) { return test.user, test.err },
+				OnDecision: heard.note, Identify: func(core.Request) (string, error) { return test.user, nil },
 			})
 			rule := tried
 			rule.NeedLogin = true
@@ -101,31 +100,6 @@ func TestDryRunOfALogin(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Nothing that makes a rule refuse a call makes a rule in DryRun refuse it.
-func TestDryRunWithErrorsRefusesNobody(t *testing.T) {
-	failing, heavy := tried, tried
-	failing.Key = func(core.Request) (string, error) { return "", errVerify }
-	heavy.Cost = cost(2)
-	for name, rule := range map[string]core.Rule{"key": failing, "cost": heavy} {
-		t.Run(name, func(t *testing.T) {
-			limiter := newLimiter(t, core.Options{})
-			wantServed(t, newGuard(t, limiter, rule), newView("GET", "/"), ok, 200)
-			guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 60, MaxCount: 1})
-			wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
-		})
-	}
-	closed := tried
-	closed.OnStoreError = core.FailClosed
-	var heard decisions
-	options := deadRedis(t)
-	options.OnDecision = heard.note
-	wantServed(t, newGuard(t, newLimiter(t, options), closed), newView("GET", "/"), ok, 200)
-	heard.last(t, 2)
-	if d := heard.heard[0]; d.Reason != core.StoreFailOpen || !d.Allowed {
-		t.Errorf("the tried rule without a store: %+v", d)
 	}
 }
 

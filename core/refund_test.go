@@ -19,21 +19,6 @@ func wantNoRefund(t testing.TB, limiter *core.Limiter, d core.Decision, n int, v
 	wantRuleError(t, limiter.Refund(background, d, n), d.Rule, "n", value)
 }
 
-func TestRefundGivesBackWhatWasCharged(t *testing.T) {
-	eachLasting(t, 6, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
-		charge(t, limiter, "n", "s", limit, 2)
-		d := charge(t, limiter, "n", "s", limit, 3)
-		refund(t, limiter, d, 1)
-		wantLeft(t, limiter, "n", "s", limit, 2)
-		wantNoRefund(t, limiter, d, 3, "3")
-		wantLeft(t, limiter, "n", "s", limit, 2)
-		refund(t, limiter, d, 2)
-		wantLeft(t, limiter, "n", "s", limit, 4)
-		wantNoRefund(t, limiter, d, 1, "1")
-		wantLeft(t, limiter, "n", "s", limit, 4)
-	})
-}
-
 // A bucket that is in debt cannot tell who waits behind a charge, so what a refund does not give back is
 // counted as lost. A turn that others wait behind is not lost: their waits already include it.
 func TestARefundInDebtIsCountedAsLost(t *testing.T) {

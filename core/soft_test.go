@@ -58,25 +58,48 @@ func TestSoftTellsTheHandler(t *testing.T) {
 	})
 }
 
-// A soft rule whose subject cannot be determined does not count the call, and logs that.
-func TestSoftWithErrorsRefusesNobody(t *testing.T) {
-	failing, login := gentle, gentle
-	failing.Key = func(core.Request) (string, error) { return "", errVerify }
-	login.NeedLogin = true
-	for name, rule := range map[string]core.Rule{"key": failing, "login": login} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(core.Request) (string, error) { return "", errVerify }})
-			guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 2})
-			for range 2 {
-				wantSoft(t, guard, newView("GET", "/"), "")
-			}
-			wantStatus(t, guard, newView("GET", "/"), 429)
-			wantSoft(t, newGuard(t, limiter, rule), newView("GET", "/"), "")
-			if log.Count("soft", errVerify.Error()) == 0 {
-				t.Errorf("nothing is logged: %s", log.String())
-			}
-		})
+// Nothing that makes a rule refuse a call makes a rule in Soft or DryRun refuse it. A soft rule whose subject
+// cannot be determined does not count the call, and logs that.
+func TestLenientRulesWithErrorsRefuseNobody(t *testing.T) {
+	for _, lenient := range []core.Rule{gentle, tried} {
+		for what, change := range map[string]func(*core.Rule){
+			"a key":   func(r *core.Rule) { r.Key = func(core.Request) (string, error) { return "", errVerify } },
+			"a login": func(r *core.Rule) { r.NeedLogin = true },
+			"a cost":  func(r *core.Rule) { r.Cost = cost(3) },
+		} {
+			t.Run(what+" of "+lenient.Name, func(t *testing.T) {
+				var log logtest.Log
+				rule, reason := lenient, core.Reason("")
+				change(&rule)
+				if rule.Mode == core.Soft && rule.Cost != nil {
+					reason = core.SoftExceeded
+				}
+				limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: func(core.Request) (string, error) { return "", errVerify }})
+				wantSoft(t, newGuard(t, limiter, rule), newView("GET", "/"), reason)
+				guard := newGuard(t, limiter, rule, core.Rule{Name: "hard", Seconds: 3600, MaxCount: 2})
+				for range 2 {
+					wantSoft(t, guard, newView("GET", "/"), reason)
+				}
+				wantStatus(t, guard, newView("GET", "/"), 429)
+				if uncounted := rule.Mode == core.Soft && rule.Cost == nil; uncounted != (log.Count("soft", errVerify.Error()) > 0) {
+					t.Errorf("the log is %s", log.String())
+				}
+			})
+		}
+	}
+}
+
+// A rule in DryRun refuses nobody while the store is away, whatever its policy.
+func TestDryRunWithoutAStore(t *testing.T) {
+	closed := tried
+	closed.OnStoreError = core.FailClosed
+	var heard decisions
+	options := deadRedis(t)
+	options.OnDecision = heard.note
+	wantServed(t, newGuard(t, newLimiter(t, options), closed), newView("GET", "/"), ok, 200)
+	heard.last(t, 2)
+	if d := heard.heard[0]; d.Reason != core.StoreFailOpen || !d.Allowed {
+		t.Errorf("the tried rule without a store: %+v", d)
 	}
 }
 
