@@ -13,42 +13,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
-// TestUseHasNoRoute checks that the prefix that Use was given is not taken for a route. A rule in
-// Use and the same rule on the route "/" have two counters, and all calls of Use have one.
-func TestUseHasNoRoute(t *testing.T) {
-	limiter := limitertest.New(t, core.Options{})
-	text := func(c *fiber.Ctx) error { return c.SendString("ok") }
-	pass := func(c *fiber.Ctx) error { return c.Next() }
-	app := fiber.New()
-	app.Use(pass, fiberlimit.New(limiter, core.Rule{Seconds: 600, MaxCount: 3}), pass)
-	app.Get("/", fiberlimit.New(limiter, core.Rule{Seconds: 601, MaxCount: 9}), text)
-	group := app.Group("/group")
-	group.Get("/:id", fiberlimit.New(limiter, core.Rule{Seconds: 601, MaxCount: 9}), text)
-
-	for _, call := range []struct {
-		path    string
-		status  int
-		entries []string
-	}{
-		{"/", 200, []string{`"(no route)";r=2`, `"GET /";r=8`}},
-		{"/group/7", 200, []string{`"(no route)";r=1`, `"GET /group/:id";r=8`}},
-		{"/unknown", 404, []string{`"(no route)";r=0`}},
-		{"/group/8", 429, []string{`"(no route)";r=0`}},
-	} {
-		response, err := app.Test(httptest.NewRequest("GET", call.path, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response.StatusCode != call.status {
-			t.Errorf("GET %s: status %d, want %d", call.path, response.StatusCode, call.status)
-		}
-		if got := withoutWaits(response.Header["Ratelimit"]); !slices.Equal(got, call.entries) {
-			t.Errorf("GET %s: RateLimit %q, want %q", call.path, got, call.entries)
-		}
-		_ = response.Body.Close()
-	}
-}
-
 func withoutWaits(entries []string) (without []string) {
 	for _, entry := range entries {
 		start, _, _ := strings.Cut(entry, ";t=")

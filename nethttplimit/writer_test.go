@@ -1,7 +1,6 @@
 package nethttplimit_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -107,53 +106,6 @@ type closeNotifier interface{ CloseNotify() <-chan bool }
 
 // onlyReader hides the other methods of a reader.
 type onlyReader struct{ io.Reader }
-
-// TestEventsAreSentAtOnce checks that events of a stream are sent one by one, under a rule with
-// Count and a slot, which the stream holds to its end.
-func TestEventsAreSentAtOnce(t *testing.T) {
-	limiter, next := limitertest.New(t, core.Options{}), make(chan struct{})
-	one := slots
-	one.Limit.Max = 1
-	server := httptest.NewServer(nethttplimit.New(limiter, counted, one)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i := range 3 {
-			fmt.Fprintf(w, "data: %d\n", i)
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-next:
-			case <-r.Context().Done():
-			}
-		}
-	})))
-	defer server.Close()
-	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	events := bufio.NewScanner(response.Body)
-	for i := range 3 { // each is read before the handler may go on
-		if want := fmt.Sprintf("data: %d", i); !events.Scan() || events.Text() != want {
-			t.Fatalf("read %q, want %q: %v", events.Text(), want, events.Err())
-		}
-		refused, err := http.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = refused.Body.Close()
-		if refused.StatusCode != 429 {
-			t.Fatalf("a second stream beside the first: status %d", refused.StatusCode)
-		}
-		next <- struct{}{}
-	}
-	if events.Scan() {
-		t.Errorf("read %q, want the end", events.Text())
-	}
-	d, err := limiter.MustCounter("counted", core.Limit{Max: 1000, Window: 10 * time.Minute}).Peek(t.Context(), "ip:127.0.0.1")
-	if err != nil || d.Remaining != 1000 {
-		t.Errorf("%d are left: %v; a stream that ended well does not count", d.Remaining, err)
-	}
-}
 
 var (
 	long = bytes.Repeat([]byte("0123456789"), 1000)
