@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"context"
 	"runtime"
 	"testing"
 
@@ -10,13 +11,15 @@ import (
 )
 
 // BenchmarkFreeTurn measures a turn that is free beside a call of a Counter with the same bucket, alone
-// and with 256 goroutines, whose calls share pipelines.
+// and with 256 goroutines, whose calls share pipelines. Callers of turns may leave, as those of clients do.
 func BenchmarkFreeTurn(b *testing.B) {
 	limiter := newLimiter(b, core.Options{Redis: redistest.Start(b).Client(b)})
 	huge := core.PerSecond(10_000_000).Bucket(10_000_000)
 	turns, counter := newTurns(b, limiter, outgoing.Rule{Limit: huge}), limiter.MustCounter("counter", huge)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
 	for name, do := range map[string]func() error{
-		"turn": func() error { _, err := turns.Take(background, alice); return err },
+		"turn": func() error { _, err := turns.Take(ctx, alice); return err },
 		"call": func() error { _, err := counter.Allow(background, alice); return err },
 	} {
 		b.Run("alone/"+name, func(b *testing.B) {

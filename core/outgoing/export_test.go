@@ -32,6 +32,9 @@ func Lines(t *Turns) (n int) {
 // SawAPause reports whether a call with a key, or one that waits, saw a pause.
 func SawAPause(t *Turns, key string) bool { return t.paces.find(key) != nil }
 
+// Unrecorded returns the number of pauses that are to be recorded.
+func Unrecorded(t *Turns) int { return int(t.unrecorded.count.Load()) }
+
 // late is a store of which one answer comes late.
 type late struct {
 	limiter.Store

@@ -91,6 +91,21 @@ func TestCallsDoNotForgetAPauseThatIsNotRecordedYet(t *testing.T) {
 	})
 }
 
+// Once a limiter is closed, it tries once more to record a pause, however long that would last.
+func TestAClosedLimiterRecordsNoPause(t *testing.T) {
+	server := redistest.Start(t)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
+	turns := newTurns(t, limiter, outgoing.Rule{MaxPause: time.Hour})
+	turn := take(t, turns, alice)
+	server.Kill()
+	turn.Answered(refused(time.Hour))
+	if n := outgoing.Unrecorded(turns); n != 1 {
+		t.Errorf("%d pauses are to be recorded", n)
+	}
+	limiter.Close()
+	eventually(t, "no pause is to be recorded", func() bool { return outgoing.Unrecorded(turns) == 0 })
+}
+
 // A Redis that answers, but cannot write, is not asked over and over until a turn is free.
 func TestARedisThatCannotWriteIsNotAskedOverAndOver(t *testing.T) {
 	for name, policy := range map[string]core.StorePolicy{"open": core.FailOpen, "closed": core.FailClosed} {

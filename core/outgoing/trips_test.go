@@ -26,6 +26,24 @@ func TestAFreeTurnIsOneRoundTrip(t *testing.T) {
 	turn.Release()
 }
 
+// Turns with slots share round trips with other calls. Each needs a script of its own, as any slot does: it
+// has a holder of its own.
+func TestTurnsWithSlotsShareTrips(t *testing.T) {
+	const calls = 200
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t)})
+	turns := newTurns(t, limiter, outgoing.Rule{Limit: core.PerSecond(1_000_000).Bucket(1_000_000), InFlight: calls})
+	eventually(t, "turns share trips", func() bool {
+		before, held := limiter.Stats().Trips, make(chan *outgoing.Turn, calls)
+		for range calls {
+			go func() { held <- take(t, turns, alice) }()
+		}
+		for range calls {
+			defer (<-held).Release()
+		}
+		return limiter.Stats().Trips-before < calls/2
+	})
+}
+
 // Turns of one key that are asked for together share scripts, as other calls do.
 func TestTurnsOfAKeyShareScripts(t *testing.T) {
 	server := redistest.Start(t)
