@@ -27,6 +27,8 @@ type storeFault struct {
 	inject, end func(s *service, operator *redis.Client)
 	// forgets is set if the server loses its counts.
 	forgets bool
+	// timeout is the limiter's: longer than usual if a machine under load causes errors of the same class.
+	timeout time.Duration
 	// rare is set if it may cause no error at all.
 	rare bool
 }
@@ -82,7 +84,8 @@ var storeFaults = []storeFault{
 	{
 		fault:   "a pool of one connection, which somebody else holds",
 		classes: []core.StoreErrorClass{core.StoreNoConnection}, tells: "raise PoolSize", change: func(o *redis.Options) { o.PoolSize = 1 },
-		inject: hold, end: do([]any{"rpush", "held", "go on"}),
+		timeout: shortOr(700*time.Millisecond, timeout),
+		inject:  hold, end: do([]any{"rpush", "held", "go on"}),
 	},
 	{
 		fault: "OOM", classes: []core.StoreErrorClass{core.StoreRefused}, tells: "more maxmemory",
@@ -167,7 +170,7 @@ func (a storeFault) test(t *testing.T) {
 	server, limit := redistest.Start(t, append(operatorUser, a.args...)...), core.PerDay(10_000_000)
 	operator := server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 })
 	var told journal
-	s := limited(t, server, core.Options{Logger: slog.New(slog.NewJSONHandler(&told, nil))}, func(o *redis.Options) {
+	s := limited(t, server, core.Options{Timeout: a.timeout, Logger: slog.New(slog.NewJSONHandler(&told, nil))}, func(o *redis.Options) {
 		if a.change != nil {
 			a.change(o)
 		}
