@@ -98,7 +98,7 @@ func unban(t testing.TB, limiter *core.Limiter, subject string) {
 	}
 }
 
-// What an operator does to the subject of an address concerns its calls.
+// Bans and resets of an address's subject apply to the calls of that address.
 func TestActsOnTheSubjectOfAnAddress(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter := newLimiter(t, options)

@@ -224,7 +224,7 @@ func TestACallIsSettledOnce(t *testing.T) {
 	})
 }
 
-// Rules that share a counter charge it once, and settle it once. What a rule charges that is no estimate
+// Rules that share a counter charge it once, and settle it once. The charge of a rule without an estimate
 // stays.
 func TestSettleOfRulesThatShareACounter(t *testing.T) {
 	plain, estimate := estimating("n", core.PerHour(20), 3), estimating("n", core.PerHour(20), 6)
