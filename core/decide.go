@@ -1,5 +1,10 @@
 package core
 
+import (
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/engine"
+)
+
 // decide decides the call by these rules, and answers it. subject replaces the key of every rule; ""
 // keeps each rule's own.
 func (c *call) decide(rules []*boundRule, subject string) Answer {
@@ -26,6 +31,31 @@ func (c *call) answerSettleable(r *ruling) Answer {
 	return answer
 }
 
+// applyRules finds the rules that apply to the call.
+func (c *call) applyRules(rules []*boundRule) {
+	for _, rule := range rules {
+		if !rule.inScope(c.View, &c.readings, c.log) || rule.Skip != nil && c.skips(rule) {
+			continue
+		}
+		c.apply(rule, rule.namedFor(c.View, c.log))
+	}
+}
+
+// skips reports whether the rule's Skip ignores the call.
+func (c *call) skips(rule *boundRule) bool {
+	c.deciding = rule.namedFor(c.View, c.log)
+	defer func() { c.deciding = nil }()
+	return rule.Skip(c)
+}
+
+// apply adds a rule that applies to the call, under the name that it counts by.
+func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
+	at := len(c.rules)
+	c.settles = c.settles || rule.terms != nil
+	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted, At: at}})
+	return &c.rules[at]
+}
+
 // judge decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
 // counters, the store. The ruling is nil if the limits decide, by the store's verdicts.
 func (c *call) judge(subject string) *ruling {
@@ -50,6 +80,103 @@ func (c *call) judge(subject string) *ruling {
 		return c.ruleBy(Allowed, &c.rules[0], nil)
 	}
 	return c.ruleByVerdicts()
+}
+
+// addRules adds the counters of the rules that apply. It identifies the caller if a rule needs that.
+// If nobody is logged in, it leaves out the rules that need a login, and returns the first of them. It
+// stops at a rule whose subject cannot be found, and returns that.
+func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err error) {
+	if needsLogin = c.needLogin(); needsLogin != nil {
+		switch user, err := c.User(); {
+		case err != nil:
+			return nil, needsLogin, err
+		case user != "":
+			needsLogin = nil
+		}
+	}
+	for i := range c.rules {
+		a := &c.rules[i]
+		if needsLogin != nil && a.rule.NeedLogin {
+			continue
+		}
+		c.deciding = a.named
+		switch err := c.addRule(a, subject); {
+		case err == nil:
+		case a.rule.Mode == DryRun:
+			c.uncounted = append(c.uncounted, a)
+		case a.rule.Mode == Soft:
+			c.goOnUncounted(a, err)
+		default:
+			c.deciding = nil
+			return needsLogin, a, err
+		}
+	}
+	c.deciding = nil
+	return needsLogin, nil, nil
+}
+
+// needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
+// to log in.
+func (c *call) needLogin() *appliedRule {
+	for i := range c.rules {
+		if rule := c.rules[i].rule; rule.NeedLogin && rule.Mode == Enforce {
+			return &c.rules[i]
+		}
+	}
+	return nil
+}
+
+// addRule adds the counters of a rule, or returns why its subject cannot be found.
+func (c *call) addRule(a *appliedRule, subject string) error {
+	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
+		switch user, err := c.User(); {
+		case err != nil && a.rule.Mode == Soft:
+			return err
+		case user == "": // as also with an error, which a rule in DryRun does not report
+			return nil
+		}
+	}
+	if !a.known {
+		a.err, a.known = c.prepare(a, c.cost(a), subject), true
+	}
+	if a.err != nil {
+		return a.err
+	}
+	if in := &a.counted; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
+		in.Note = algorithm.CutNote(a.rule.Note(c))
+	}
+	c.Add(&a.counted)
+	return nil
+}
+
+// goOnUncounted logs that the subject of a soft rule could not be determined, unless it is because
+// the caller left.
+func (c *call) goOnUncounted(a *appliedRule, cause error) {
+	if c.Context().Err() == nil {
+		c.logUnidentified(a.named.name, "passed the rule, which refuses nobody, uncounted", cause)
+	}
+}
+
+// consult asks the store for verdicts on the counters, and charges them if charge is set. It reports
+// whether the cost fits: if not, nothing was charged.
+func (c *call) consult(charge bool) (fits bool) {
+	if charge {
+		fits = c.Decide(c.Context())
+	} else {
+		fits = c.Look(c.Context())
+	}
+	if c.MayBeOverridden() {
+		c.useOverrides()
+	}
+	c.noteUntried()
+	return fits
+}
+
+// noteUntried notes the rules in DryRun whose cost never fits.
+func (c *call) noteUntried() {
+	for _, untried := range c.Untried() {
+		c.uncounted = append(c.uncounted, &c.rules[untried.At])
+	}
 }
 
 // ruleCostly returns the ruling on a call whose cost never fits.
@@ -81,19 +208,4 @@ func (c *call) ruleByVerdicts() *ruling {
 	}
 	c.ReportBans()
 	return nil
-}
-
-// consult asks the store for verdicts on the counters, and charges them if charge is set. It reports
-// whether the cost fits: if not, nothing was charged.
-func (c *call) consult(charge bool) (fits bool) {
-	if charge {
-		fits = c.Decide(c.Context())
-	} else {
-		fits = c.Look(c.Context())
-	}
-	if c.MayBeOverridden() {
-		c.useOverrides()
-	}
-	c.noteUntried()
-	return fits
 }

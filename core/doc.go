@@ -106,10 +106,10 @@
 //	view                         ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check                  guard.go                    takes a call from the pool (call.go)
 //	call.decide                  decide.go                   all steps, in order:
-//	  applyRules                 decide_rules.go             by internal/pathmatch and Rule.Skip
+//	  applyRules                 decide.go                   by internal/pathmatch and Rule.Skip
 //	  judge                      decide.go                   decides, and answers nobody
 //	    refusedForEveryone       decide_shared.go            repeats a refusal that is the same for all
-//	    addRules                 decide_rules.go             subject; Cost, Plan: rule_functions.go
+//	    addRules                 decide.go                   subject, Cost, Plan: rule_functions.go
 //	      User                   call.go                     runs Identify, first if a rule needs a login
 //	      Call.Add               internal/engine/add.go      limits and bans become counters
 //	    consult                  decide.go                   asks for a verdict on each counter

@@ -7,6 +7,72 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
+// prepare calls the functions of a rule, except Cost and Note, for what the engine has to know of a
+// call that takes so many permits.
+func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
+	in := &a.counted
+	in.Cost, in.Free, a.own = cost, cost == 0, a.named.limits[0]
+	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
+		return nil
+	}
+	if in.Subject, err = c.findSubject(a, subject); err != nil {
+		return err
+	}
+	if !in.Free {
+		own := a.own
+		if a.rule.Plan != nil || a.rule.LimitFor != nil {
+			own = c.planned(a)
+		}
+		if own != nil {
+			a.own, in.Own = own, &own.counted
+		}
+		if terms := a.rule.terms; terms != nil && in.Own != nil {
+			in.Cost = terms.cut(in.Cost, in.Rule.LargestCost(in.Own))
+		}
+	}
+	in.Personal = a.perUser()
+	return nil
+}
+
+// findSubject returns the rule's subject, in memory that the call keeps.
+func (c *call) findSubject(a *appliedRule, subject string) ([]byte, error) {
+	from := len(c.subjects)
+	switch {
+	case subject != "":
+		c.subjects = append(c.subjects, subject...)
+	case a.rule.Key != nil:
+		key, err := a.rule.Key(c)
+		if err != nil {
+			return nil, err
+		}
+		c.subjects = append(c.subjects, key...)
+	case a.rule.NeedLogin:
+		c.subjects = append(append(c.subjects, "user:"...), c.user...)
+	}
+	if len(c.subjects) == from {
+		c.subjects = c.parts.clientIPs.AppendSubject(c.subjects, c.addressToCount())
+	}
+	return c.subjects[from:len(c.subjects):len(c.subjects)], nil
+}
+
+// cost returns what the call costs by the rule.
+func (c *call) cost(a *appliedRule) int64 {
+	if a.rule.Cost == nil {
+		return 1
+	}
+	c.unit = 0
+	cost := a.rule.Cost(c)
+	a.unit = c.unit
+	if a.rule.terms != nil && a.rule.inHandler {
+		cost = estimateFor(c.Context(), c.check, a.named.name, cost)
+	}
+	if cost < 0 {
+		c.log.NegativeCost(a.named.name, cost)
+		return 1
+	}
+	return c.permits(cost)
+}
+
 // planned returns the limit that holds for this caller in place of the rule's own, by Plan or
 // LimitFor; nil if the caller is Unlimited. If the rule's function fails, the rule's own limit
 // holds.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // limitOf returns a limit as the owner of a rule would write it.
@@ -29,5 +28,3 @@ func limitOf(l *engine.Limit) core.Limit {
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
-
-func isForeign(err error) bool { return err != nil && failure.ClassOf(err) == failure.Foreign }

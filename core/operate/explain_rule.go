@@ -7,6 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/route"
@@ -231,7 +232,7 @@ func (e *explained) findFailure() error {
 	if e.failed == nil {
 		e.failed = e.banned.Err()
 	}
-	if isForeign(e.failed) {
+	if failure.ClassOf(e.failed) == failure.Foreign {
 		e.Errors = append(e.Errors, "Redis: "+e.failed.Error())
 		return nil
 	}

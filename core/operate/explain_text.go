@@ -70,10 +70,10 @@ func (x *Explanation) writeHead(w *strings.Builder) {
 		w.WriteString(": not known")
 	case x.Rule == "":
 		fmt.Fprintf(w, ": %s", x.Reason)
-	case x.Reason == core.SoftExceeded || x.Reason == core.StoreFailOpen:
-		fmt.Fprintf(w, ": allowed by %q: %s", x.Rule, x.Reason)
-	default:
+	case refuses(x.Reason):
 		fmt.Fprintf(w, ": refused by %q: %s", x.Rule, x.Reason)
+	default:
+		fmt.Fprintf(w, ": allowed by %q: %s", x.Rule, x.Reason)
 	}
 	if other := x.refusingElsewhere(); x.Reason == core.Allowed && other != "" {
 		fmt.Fprintf(w, ", unless %q is attached to this route", other)

@@ -28,11 +28,8 @@ func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
 // Open is like Decide, and records a bill if the call is charged. The call must have a single rule,
 // which has no bans.
 func (c *Call) Open(ctx context.Context, b algorithm.OpenBill) (fits bool) {
-	switch {
-	case c.costly.By != nil:
-		return c.askForBlock(ctx)
-	case len(c.counters) == 0:
-		return true
+	if c.chargesNothing() {
+		return c.fitsUncharged(ctx)
 	}
 	c.engine.Store.Open(ctx, c.counters, b, c.verdicts)
 	return c.conclude(true)

@@ -9,12 +9,10 @@ import (
 // Decide asks the store for verdicts on all counters, and charges all of them or none. It reports
 // whether the cost fits: if not, nothing was charged, and Costly returns the rule.
 func (c *Call) Decide(ctx context.Context) (fits bool) {
-	switch {
-	case c.costly.By != nil:
-		return c.askForBlock(ctx)
-	case len(c.counters) == 0:
-		return true
-	case len(c.counters) == 1: // leased permits cannot be taken back from a call that another counter refuses
+	if c.chargesNothing() {
+		return c.fitsUncharged(ctx)
+	}
+	if len(c.counters) == 1 { // leased permits cannot be taken back from a call that another counter refuses
 		c.counters[0].Lease = c.limits[0].Rule.Lease
 	}
 	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
@@ -23,26 +21,20 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 
 // Look is like Decide, but charges nothing. It may repeat a remembered refusal.
 func (c *Call) Look(ctx context.Context) (fits bool) {
-	switch {
-	case c.costly.By != nil:
-		return c.askForBlock(ctx)
-	case len(c.counters) == 0:
-		return true
-	case c.engine.Refusals == nil:
-		c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
-	default:
-		c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
+	if c.engine.Refusals == nil {
+		return c.Ask(ctx)
 	}
+	if c.chargesNothing() {
+		return c.fitsUncharged(ctx)
+	}
+	c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
 	return c.conclude(false)
 }
 
 // Ask is like Look, but always asks the store.
 func (c *Call) Ask(ctx context.Context) (fits bool) {
-	switch {
-	case c.costly.By != nil:
-		return c.askForBlock(ctx)
-	case len(c.counters) == 0:
-		return true
+	if c.chargesNothing() {
+		return c.fitsUncharged(ctx)
 	}
 	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
 	return c.conclude(false)
@@ -61,8 +53,8 @@ func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 // Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
 // patience, in microseconds. The call must have one limit.
 func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
-	if c.costly.By != nil || len(c.counters) == 0 {
-		return c.costly.By == nil
+	if c.chargesNothing() {
+		return c.fitsUncharged(ctx)
 	}
 	c.verdicts[0] = c.engine.Store.Reserve(ctx, &c.counters[0], patience)
 	return c.conclude(true)
@@ -83,6 +75,14 @@ func (c *Call) Recall() bool {
 
 // Costly returns the first limit into which the cost of the call can never fit, or the zero Costly.
 func (c *Call) Costly() Costly { return c.costly }
+
+// chargesNothing reports whether the call has no counters, or a cost that can never fit.
+func (c *Call) chargesNothing() bool { return c.costly.By != nil || len(c.counters) == 0 }
+
+// fitsUncharged decides a call that chargesNothing. It reports whether the cost fits.
+func (c *Call) fitsUncharged(ctx context.Context) bool {
+	return c.costly.By == nil || c.askForBlock(ctx)
+}
 
 // askForBlock asks the store whether a block refuses a call whose cost can never fit. It drops the
 // counters of rules that cannot have blocks, and charges nothing. It returns true if the call is not

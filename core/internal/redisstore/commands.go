@@ -12,7 +12,7 @@ import (
 )
 
 // Operate runs commands that decide nothing. Together they take no longer than Timeout. The context
-// that do receives is for the methods Script, Command, CommandEach, ReadEach and GetAll. The error
+// that do receives is for the methods Script, Command, ScriptEach, ReadEach and GetAll. The error
 // is the context's own if the context has ended, and otherwise a *failure.Error.
 func (s *Store) Operate(ctx context.Context, do func(ctx context.Context) error) error {
 	return s.withTimeout(ctx, do)
@@ -74,11 +74,11 @@ type CommandReply struct {
 	Err   error
 }
 
-// CommandEach runs commands, each once and on a key, which is its second word. The keys may be on
+// commandEach runs commands, each once and on a key, which is its second word. The keys may be on
 // several shards. There is one trip to each shard, in which its commands run in order; commands of
 // others may run in between. It is called within Operate. The errors of single replies are
 // classified like those of Operate.
-func (s *Store) CommandEach(ctx context.Context, commands [][]any) []CommandReply {
+func (s *Store) commandEach(ctx context.Context, commands [][]any) []CommandReply {
 	all := make([]keyed, len(commands))
 	for i, command := range commands {
 		all[i] = keyed{command[1].(string), command}
@@ -92,7 +92,7 @@ type KeyScript struct {
 	Args []any
 }
 
-// ScriptEach is CommandEach for calls of a script. A server that does not know it gets its text in a
+// ScriptEach is commandEach for calls of a script. A server that does not know it gets its text in a
 // second trip.
 func (s *Store) ScriptEach(ctx context.Context, script *algorithm.Script, calls []KeyScript) []CommandReply {
 	all := make([]keyed, len(calls))

@@ -24,13 +24,13 @@ func (s *Store) Turn(ctx context.Context) (end func()) {
 	}
 }
 
-// ReadEach is CommandEach for commands that read something for an operator. It takes turns.
+// ReadEach is commandEach for commands that read something for an operator. It takes turns.
 func (s *Store) ReadEach(ctx context.Context, commands [][]any) []CommandReply {
 	parts := slices.Collect(slices.Chunk(commands, readTogether))
 	replies := make([][]CommandReply, len(parts))
 	failed := s.sideBySide(len(parts), func(i int) error {
 		defer s.Turn(ctx)()
-		replies[i] = s.CommandEach(ctx, parts[i])
+		replies[i] = s.commandEach(ctx, parts[i])
 		return nil
 	})
 	for i, err := range failed {

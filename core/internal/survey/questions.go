@@ -109,7 +109,7 @@ func (s *Survey) askPart(ctx context.Context, part []*Question) {
 			q.verdict = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, s.parts.Timeout, q.verdict.Ended)}
 		}
 	}
-	if len(part) > 1 && slices.ContainsFunc(verdicts, func(v algorithm.Verdict) bool { return isForeign(v.Err) }) {
+	if len(part) > 1 && slices.ContainsFunc(verdicts, func(v algorithm.Verdict) bool { return failure.ClassOf(v.Err) == failure.Foreign }) {
 		for i := range part {
 			s.askPart(ctx, part[i:i+1])
 		}

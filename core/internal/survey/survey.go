@@ -54,10 +54,8 @@ func (s *Survey) Read(ctx context.Context, keys []string) {
 // Override returns an override that was read, in its stored form. ok is false if there is none.
 func (s *Survey) Override(key string) (text string, ok bool) {
 	v := s.values[key]
-	return v.Text, v.Ok || isForeign(v.Err)
+	return v.Text, v.Ok || failure.ClassOf(v.Err) == failure.Foreign
 }
-
-func isForeign(err error) bool { return err != nil && failure.ClassOf(err) == failure.Foreign }
 
 // Found returns what a store finds when it looks for an override of a rule with the limit own. If
 // the store did not answer, that may be a block that this process knows.

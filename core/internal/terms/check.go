@@ -52,7 +52,7 @@ func hasBurst(p *algorithm.Properties) bool { return p.Burst }
 // equal.
 func (t Terms) Filled() Terms {
 	if t.Unit != 0 && t.Kind == 0 {
-		t.Kind = OfCalendars
+		t.Kind = ofCalendars
 	}
 	if t.Kind.OfLimit().Burst {
 		t.Burst = t.AtOnce()
@@ -97,7 +97,7 @@ func (t Terms) Span() time.Duration {
 	if t.Unit == 0 {
 		return t.Window
 	}
-	return t.Unit.Nominal()
+	return t.Unit.nominal()
 }
 
 // FullAgainAfter returns the longest time until all permits of a used-up limit are back,

@@ -74,7 +74,7 @@ func (t Terms) inCalendar(unit, zone string, rest []string) (Terms, error) {
 		return t, errors.New("only days and months have a zone: day@UTC, month@Europe/Berlin")
 	}
 	t.Zone = zone
-	t.Kind = OfCalendars
+	t.Kind = ofCalendars
 	return t, nil
 }
 

@@ -45,12 +45,12 @@ var units = [...]struct {
 // String returns the unit in the singular.
 func (u Unit) String() string { return units[u].name }
 
-// Nominal returns the length of a day or of a long month, disregarding days on which the clocks are
+// nominal returns the length of a day or of a long month, disregarding days on which the clocks are
 // changed.
-func (u Unit) Nominal() time.Duration { return units[u].nominal }
+func (u Unit) nominal() time.Duration { return units[u].nominal }
 
-// OfCalendars is the algorithm that counts in the units.
-var OfCalendars = kindsThat(func(p *algorithm.Properties) bool { return p.Calendar })[0]
+// ofCalendars is the algorithm that counts in the units.
+var ofCalendars = kindsThat(func(p *algorithm.Properties) bool { return p.Calendar })[0]
 
 // kindsThat returns the algorithms of limits with a property.
 func kindsThat(has func(*algorithm.Properties) bool) (all []algorithm.Kind) {

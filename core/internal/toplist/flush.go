@@ -100,7 +100,7 @@ func (t *Table) failed(err error) {
 	switch {
 	case t.feature.TurnOff(err):
 		t.log.TopOff(err)
-	case errors.Is(err, ErrOdd), errors.Is(err, ErrTooManyRules), failure.ClassOf(err).Lasting():
+	case errors.Is(err, errOdd), errors.Is(err, ErrTooManyRules), failure.ClassOf(err).Lasting():
 		t.log.TopFailed(err)
 	}
 }

@@ -38,8 +38,8 @@ var (
 	// ErrTooManyRules is the error if a rule can have no list because too many other rules have
 	// one.
 	ErrTooManyRules = errors.New("too many rules have lists of refused subjects")
-	// ErrOdd is reported if a list, or a part of one, was not written by this library.
-	ErrOdd = errors.New("a list of refused subjects has an entry that this library does not write")
+	// errOdd is reported if a list, or a part of one, was not written by this library.
+	errOdd = errors.New("a list of refused subjects has an entry that this library does not write")
 )
 
 // Redis holds the slots of all processes with a prefix, in Redis.

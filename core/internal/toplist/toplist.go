@@ -190,7 +190,7 @@ func Read(ctx context.Context, t *Table, list string, minutes int) (Lists, error
 	lists.Refused = named(list, merge(m.Slots[Refused], Refused), &m.Odd)
 	lists.Near = named(list, merge(m.Slots[Near], Near), &m.Odd)
 	if m.Odd {
-		t.failed(ErrOdd)
+		t.failed(errOdd)
 	}
 	return lists, nil
 }
