@@ -108,7 +108,6 @@ type view struct {
 }
 
 func (v *view) Context() context.Context             { return v.r.Context() }
-func (v *view) Method() string                       { return v.r.Method }
 func (v *view) Path() string                         { return v.r.URL.EscapedPath() }
 func (v *view) Route() string                        { return pattern(v.route()) }
 func (v *view) Routed() bool                         { return chi.RouteContext(v.r.Context()) != nil }
@@ -121,6 +120,16 @@ func (v *view) Param(name string) string             { return v.route().URLParam
 func (v *view) Value(key any) any                    { return v.r.Context().Value(key) }
 func (v *view) Size() int64                          { return v.r.ContentLength }
 func (v *view) ResponseHeader() adapter.HeaderWriter { return v.w.Header() }
+
+// Method returns the method that chi routes, which a middleware may have changed: otherwise its callers
+// would choose between two counters of a route. A HEAD that is routed as a GET is still one.
+func (v *view) Method() string {
+	now := chi.RouteContext(v.r.Context())
+	if now == nil || now.RouteMethod == "" || now.RouteMethod == http.MethodGet && v.r.Method == http.MethodHead {
+		return v.r.Method
+	}
+	return now.RouteMethod
+}
 
 // Cookie implements adapter.View.
 func (v *view) Cookie(name string) string {

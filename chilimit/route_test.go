@@ -168,6 +168,46 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// A rule counts a call by the method that chi routes, whichever the client sent, so that no call has a
+// second counter or none. A HEAD that is routed as a GET is still one.
+func TestAMethodThatAMiddlewareChanges(t *testing.T) {
+	for name, test := range map[string]struct {
+		methods []string
+		call    string
+		want    int // of the second call, beyond the limit if the rule applies
+	}{
+		"a rule for the method that is routed": {[]string{"GET"}, "BREW", http.StatusTooManyRequests},
+		"a rule for the method that was sent":  {[]string{"BREW"}, "BREW", http.StatusOK},
+		"a counter for each route":             {nil, "BREW", http.StatusTooManyRequests},
+		"a rule for HEAD":                      {[]string{"HEAD"}, "HEAD", http.StatusTooManyRequests},
+	} {
+		for where, place := range map[string]func(chi.Router, func(http.Handler) http.Handler) chi.Router{
+			"in Use":     func(r chi.Router, limit func(http.Handler) http.Handler) chi.Router { r.Use(limit); return r },
+			"at a route": func(r chi.Router, limit func(http.Handler) http.Handler) chi.Router { return r.With(limit) },
+		} {
+			router := chi.NewRouter()
+			router.Use(brewGets, middleware.GetHead)
+			limit := chilimit.New(newShown(t).limiter, core.Rule{Methods: test.methods, Seconds: 60, MaxCount: 1})
+			place(router, limit).Get("/x", func(http.ResponseWriter, *http.Request) {})
+			first := "GET"
+			if test.call == "HEAD" {
+				first = test.call
+			}
+			serveStatus(router, first)
+			if got := serveStatus(router, test.call); got != test.want {
+				t.Errorf("%s, %s: status %d, want %d", name, where, got, test.want)
+			}
+		}
+	}
+}
+
+// serveStatus returns the status of a call of /x.
+func serveStatus(router http.Handler, method string) int {
+	w := httptest.NewRecorder()
+	router.ServeHTTP(w, httptest.NewRequest(method, "/x", nil))
+	return w.Code
+}
+
 // A middleware in two routers sees the routes of both, and around a router it sees none.
 func TestRoutesOfTwoRouters(t *testing.T) {
 	s := newShown(t)
