@@ -42,12 +42,14 @@ func TestSlotsAreFreedWithTheBody(t *testing.T) {
 	}
 }
 
-// A call that fails frees its slot at once, and so does a response without a body, and a panic.
+// A call that fails frees its slot at once, and so does a response without a body, a panic, and a RoundTripper
+// that breaks its contract.
 func TestSlotsAreFreedWithoutABody(t *testing.T) {
 	broken := errors.New("the connection is broken")
 	for name, next := range map[string]sender{
 		"error": func(*http.Request) (*http.Response, error) { return nil, broken },
 		"panic": func(*http.Request) (*http.Response, error) { panic("of the transport") },
+		"none":  func(*http.Request) (*http.Response, error) { return nil, nil }, // which http.Client reports
 		"empty": func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
 		},
@@ -55,7 +57,11 @@ func TestSlotsAreFreedWithoutABody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
 				func() {
-					defer func() { _ = recover() }()
+					defer func() {
+						if panicked := recover(); (panicked != nil) != (name == "panic") {
+							t.Errorf("recovered %v", panicked)
+						}
+					}()
 					if _, err := get(t, turns.Transport(next), url); name == "error" && !errors.Is(err, broken) {
 						t.Errorf("the error is %v", err)
 					}

@@ -40,8 +40,8 @@ func configured(parameter, broken, repaired string) func(*testing.T, *redistest.
 	}
 }
 
-// Whatever happens to Redis, and in whatever step calls are, the policy decides, a pause is obeyed and
-// recorded in the end, and all slots are free again.
+// Whatever happens to Redis, and in whatever step calls are, the policy decides. A pause is obeyed, whether it
+// began before or during the fault, and recorded in the end. All slots are free again then.
 func TestEachStepUnderEachFault(t *testing.T) {
 	for name, fault := range faults {
 		for of, policy := range policies {
@@ -87,6 +87,7 @@ type steps struct {
 func begin(t *testing.T, turns *outgoing.Turns) steps {
 	s := steps{take(t, turns, "in flight"), take(t, turns, "refused"), make(chan error)}
 	call(t, turns, "probe", refused(time.Millisecond))
+	call(t, turns, "paused", refused(time.Hour))
 	for range 2 {
 		call(t, turns, "waiting", outgoing.Answer{})
 	}
@@ -115,8 +116,10 @@ func (s *steps) finish(t *testing.T, turns *outgoing.Turns, policy core.StorePol
 	}
 	s.refused.Answered(refused(time.Hour))
 	s.refused.Release()
-	if wait := wantWait(t, turns, "refused", 0); !wait.Paused {
-		t.Errorf("during the pause: %v", wait)
+	for _, key := range []string{"refused", "paused"} {
+		if wait := wantWait(t, turns, key, 0); !wait.Paused || wait.Wait < 10*time.Minute {
+			t.Errorf("%s, during the pause: %v", key, wait)
+		}
 	}
 	s.inFlight.Release()
 	if err := <-s.waiting; err != nil && (policy != core.FailClosed || !errors.Is(err, core.ErrStore)) {

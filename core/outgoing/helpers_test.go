@@ -3,12 +3,14 @@ package outgoing_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -92,3 +94,25 @@ func wantTook(t testing.TB, want time.Duration, do func()) {
 }
 
 func refused(wait time.Duration) outgoing.Answer { return outgoing.Answer{Refused: true, Wait: wait} }
+
+// send sends a request through a transport, and closes the body of the response.
+func send(t testing.TB, through http.RoundTripper, url string) (status int) {
+	t.Helper()
+	response, err := get(t, through, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func get(t testing.TB, through http.RoundTripper, url string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequest("GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return through.RoundTrip(r)
+}
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -1,7 +1,6 @@
 package outgoing_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -26,6 +25,17 @@ func clientOf(t *testing.T, rule outgoing.Rule, through *http.Transport) (*http.
 	turns := newTurns(t, newLimiter(t, core.Options{}), rule)
 	t.Cleanup(through.CloseIdleConnections)
 	return &http.Client{Transport: turns.Transport(through)}, turns
+}
+
+// clientOfHTTP2 returns a client of a server that speaks HTTP/2, and the server's URL.
+func clientOfHTTP2(t *testing.T, handler http.HandlerFunc) (*http.Client, *outgoing.Turns, string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	client, turns := clientOf(t, oneSlot, server.Client().Transport.(*http.Transport))
+	return client, turns, server.URL
 }
 
 // A proxy that refuses to open a tunnel is not the server: nothing pauses, and the slot is free.
@@ -55,18 +65,13 @@ func TestARefusedTunnelIsNoRefusalOfTheServer(t *testing.T) {
 
 // A stream that the server resets frees its slot when the caller notices it.
 func TestAStreamThatIsResetFreesItsSlot(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	client, _, url := clientOfHTTP2(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "the beginning")
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	through := server.Client().Transport.(*http.Transport)
-	client, _ := clientOf(t, oneSlot, through)
+	})
 	for range 3 {
-		response, err := client.Get(server.URL)
+		response, err := client.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,16 +84,12 @@ func TestAStreamThatIsResetFreesItsSlot(t *testing.T) {
 // A server that ends its connection after each response, by GOAWAY, loses no slot, and no call twice.
 func TestConnectionsThatAreSentAway(t *testing.T) {
 	var calls atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	client, turns, url := clientOfHTTP2(t, func(w http.ResponseWriter, _ *http.Request) {
 		calls.Add(1)
 		w.Header().Set("Connection", "close")
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	client, turns := clientOf(t, oneSlot, server.Client().Transport.(*http.Transport))
+	})
 	for range 5 {
-		response, err := client.Post(server.URL, "text/plain", strings.NewReader("text"))
+		response, err := client.Post(url, "text/plain", strings.NewReader("text"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,17 +166,6 @@ func TestARedirectToAnotherHost(t *testing.T) {
 	}
 }
 
-// A RoundTripper that breaks its contract costs no slot, and http.Client says what is wrong.
-func TestAResponseThatIsMissing(t *testing.T) {
-	turns := newTurns(t, newLimiter(t, core.Options{}), oneSlot)
-	client := &http.Client{Transport: turns.Transport(sender(func(*http.Request) (*http.Response, error) { return nil, nil }))}
-	for range 2 {
-		if _, err := client.Get(url); err == nil || !strings.Contains(err.Error(), "nil *Response") {
-			t.Errorf("the error is %v", err)
-		}
-	}
-}
-
 // dripping is a body that never ends, until it is closed.
 type dripping struct {
 	once sync.Once
@@ -215,32 +205,6 @@ func TestARefusalWithABodyWithoutEnd(t *testing.T) {
 	})
 }
 
-// Calls that are refused, and whose callers leave at any moment, leave nothing behind, not even the
-// place of a probe.
-func TestNothingIsLostAfterRefusals(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		turns := newTurns(t, newLimiter(t, options), outgoing.Rule{InFlight: 3, MaxWait: patient})
-		var callers sync.WaitGroup
-		for i := range 30 {
-			callers.Go(func() {
-				for j := range 20 {
-					ctx, cancel := context.WithTimeout(background, time.Duration(1+(i*j)%40)*100*time.Microsecond)
-					if turn, err := turns.Take(ctx, alice); err == nil {
-						if j%3 > 0 {
-							turn.Answered(outgoing.Answer{Refused: j%3 == 1, Wait: time.Millisecond})
-						}
-						turn.Release()
-					}
-					cancel()
-				}
-			})
-		}
-		callers.Wait()
-		call(t, turns, alice, outgoing.Answer{})
-		call(t, turns, alice, outgoing.Answer{})
-	})
-}
-
 // A server that refuses calls with status 200 is understood if a RoundTripper below the turns gives the
 // response the status that it means.
 func TestARefusalInABody(t *testing.T) {
@@ -252,10 +216,7 @@ func TestARefusalInABody(t *testing.T) {
 			}
 			return response, err
 		})
-		response, err := get(t, turns.Transport(meant), url)
-		if err != nil || response.Body.Close() != nil {
-			t.Fatal(err)
-		}
+		send(t, turns.Transport(meant), url)
 		if wait := wantWait(t, turns, "api.example.com", time.Minute); !wait.Paused || turns.Stats().Refused != 1 {
 			t.Errorf("%+v; the counts are %+v", wait, turns.Stats())
 		}
@@ -279,12 +240,7 @@ func TestAWaitThatIsRoundedDown(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			go func() {
-				response, err := get(t, through, url)
-				if err != nil {
-					t.Error(err)
-				}
-				done <- response.StatusCode
-				_ = response.Body.Close()
+				done <- send(t, through, url)
 			}()
 		}
 		for range 20 {

@@ -15,34 +15,56 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Whenever callers leave, also while Redis is asked, only the calls that were sent are charged in the end.
-func TestNoTurnIsLostWhenCallersLeave(t *testing.T) {
+// Whenever callers leave, also while Redis is asked, all slots are free in the end, and nobody waits in a
+// line. Only the calls that were sent are charged. After pauses, the place of a probe is free.
+func TestNothingIsLostWhenCallersLeave(t *testing.T) {
 	const most = 10_000
-	limit := core.PerHour(most).Bucket(most)
+	hourly := core.PerHour(most).Bucket(most)
 	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		turns := newTurns(t, limiter, outgoing.Rule{Limit: limit, InFlight: 10})
-		var callers sync.WaitGroup
-		var sent atomic.Int64
-		for i := range 40 {
-			callers.Go(func() {
-				for j := range 20 {
-					ctx, cancel := context.WithTimeout(background, time.Duration(i*j)*50*time.Microsecond)
-					if turn, err := turns.Take(ctx, alice); err == nil {
-						sent.Add(1)
-						turn.Release()
-					}
-					cancel()
-				}
+		for name, limit := range map[string]core.Limit{"free": hourly, "paused": plenty} {
+			limiter := newLimiter(t, options)
+			turns := newTurns(t, limiter, outgoing.Rule{Name: name, Limit: limit, InFlight: 3, MaxWait: patient})
+			sent := takeAndLeave(turns, name == "paused")
+			bucket, slots := limiter.MustPacer(name, limit), limiter.MustSlots(name, 3)
+			eventually(t, "only calls that were sent are charged", func() bool {
+				d, err := bucket.Peek(background, alice)
+				return err == nil && (limit == plenty || d.Remaining >= most-sent)
 			})
+			eventually(t, "all slots are free", func() bool {
+				d, err := slots.Peek(background, alice)
+				return err == nil && d.Remaining == 3
+			})
+			for range 2 { // the probe, if there is one, and another call
+				call(t, turns, alice, outgoing.Answer{})
+			}
+			if s := turns.Stats(); s.Waiting != 0 || outgoing.Lines(turns) != 0 {
+				t.Errorf("%s: the counts are %+v, and there are %d lines", name, s, outgoing.Lines(turns))
+			}
 		}
-		callers.Wait()
-		bucket := limiter.MustPacer("api", limit)
-		eventually(t, "only calls that were sent are charged", func() bool {
-			d, err := bucket.Peek(background, alice)
-			return err == nil && int64(d.Remaining) >= most-sent.Load()
-		})
 	})
+}
+
+// takeAndLeave makes calls whose callers leave at any moment, and returns how many were sent.
+func takeAndLeave(turns *outgoing.Turns, paused bool) int {
+	var callers sync.WaitGroup
+	var sent atomic.Int64
+	for i := range 40 {
+		callers.Go(func() {
+			for j := range 20 {
+				ctx, cancel := context.WithTimeout(background, time.Duration(i*j%40)*500*time.Microsecond)
+				if turn, err := turns.Take(ctx, alice); err == nil {
+					sent.Add(1)
+					if paused && j%3 > 0 {
+						turn.Answered(outgoing.Answer{Refused: j%3 == 1, Wait: time.Millisecond})
+					}
+					turn.Release()
+				}
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
+	return int(sent.Load())
 }
 
 // A caller who leaves while it waits for an answer of Redis gets its error at once. What Redis has granted,

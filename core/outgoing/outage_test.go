@@ -11,63 +11,18 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// While Redis is away, the rule's policy decides.
-func TestThePolicyDecidesWhileRedisIsAway(t *testing.T) {
-	limiter := newLimiter(t, limitertest.DeadRedis(t))
-	local := newTurns(t, limiter, outgoing.Rule{Name: "local", Limit: core.PerHour(4).Bucket(4), OnStoreError: core.CountLocally(0.5), MaxWait: time.Second})
-	call(t, local, alice, outgoing.Answer{})
-	call(t, local, alice, outgoing.Answer{})
-	wantWait(t, local, alice, 0)
-
-	open := newTurns(t, limiter, outgoing.Rule{Name: "open", Limit: core.PerHour(1).Bucket(1), InFlight: 1, OnStoreError: core.FailOpen, MaxWait: time.Second})
-	for range 3 {
-		call(t, open, alice, outgoing.Answer{})
-	}
-	closed := newTurns(t, limiter, outgoing.Rule{Name: "closed", OnStoreError: core.FailClosed})
-	if _, err := closed.Take(background, alice); !errors.Is(err, core.ErrStore) {
-		t.Errorf("Take: %v", err)
-	}
-}
-
-// A pause that a process knows still holds, whatever the policy: one that it saw in Redis, and one that
-// began while Redis was away.
-func TestAPauseThatTheProcessKnowsHoldsWithoutRedis(t *testing.T) {
-	for name, policy := range policies {
-		t.Run(name, func(t *testing.T) {
-			server := redistest.Start(t)
-			turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{InFlight: 5, OnStoreError: policy, MaxWait: time.Second})
-			late := take(t, turns, bob)
-			call(t, turns, alice, refused(time.Hour))
-			server.Kill()
-			late.Answered(refused(time.Hour))
-			for _, key := range []string{alice, bob} {
-				if wait := wantWait(t, turns, key, 0); !wait.Paused || wait.Wait < 10*time.Minute {
-					t.Errorf("%s: the error is %+v", key, wait)
-				}
-			}
-		})
-	}
-}
-
-// A pause that began while Redis was away is recorded when it is back, for all processes.
-func TestAPauseIsRecordedWhenRedisIsBack(t *testing.T) {
-	server := redistest.Start(t)
-	var processes []*outgoing.Turns
+// While Redis is away, a process counts turns by its share of the rate.
+func TestTurnsAreCountedLocally(t *testing.T) {
+	rule := outgoing.Rule{Limit: core.PerHour(4).Bucket(4), OnStoreError: core.CountLocally(0.5), MaxWait: time.Second}
+	turns := newTurns(t, newLimiter(t, limitertest.DeadRedis(t)), rule)
 	for range 2 {
-		processes = append(processes, newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{MaxWait: time.Second}))
+		call(t, turns, alice, outgoing.Answer{})
 	}
-	turn := take(t, processes[0], alice)
-	server.Kill()
-	turn.Answered(refused(time.Hour))
-	server.Restart()
-	eventually(t, "the other process sees the pause", func() bool {
-		var wait *outgoing.WaitError
-		_, err := processes[1].Take(background, alice)
-		return errors.As(err, &wait) && wait.Paused
-	})
+	wantWait(t, turns, alice, 0)
 }
 
-// A process whose calls go on when Redis is back does not forget the pause before it is recorded.
+// A pause that began while Redis was away is recorded when it is back, for all processes. One whose calls go
+// on meanwhile does not forget it before.
 func TestCallsDoNotForgetAPauseThatIsNotRecordedYet(t *testing.T) {
 	server := redistest.Start(t)
 	var processes []*outgoing.Turns

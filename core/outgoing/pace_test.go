@@ -33,11 +33,7 @@ func TestTheServerLowersThePace(t *testing.T) {
 			virtually(t, outgoing.Rule{Limit: core.PerSecond(100).Bucket(4)}, func(t *testing.T, turns *outgoing.Turns) {
 				through, sent := turns.Transport(replies(200, test.header...)), 0
 				for began := time.Now(); time.Since(began) < 10*time.Second; sent++ {
-					response, err := get(t, through, url)
-					if err != nil {
-						t.Fatal(err)
-					}
-					_ = response.Body.Close()
+					send(t, through, url)
 				}
 				if sent < test.calls || sent > test.calls+6 {
 					t.Errorf("%d calls were sent, want about %d", sent, test.calls)
@@ -59,11 +55,7 @@ func TestThePaceRecovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, outgoing.Rule{Limit: core.PerSecond(10).Bucket(10)}, func(t *testing.T, turns *outgoing.Turns) {
 				for _, next := range []sender{replies(200, "RateLimit-Policy", `"a";q=1;w=1`), test.then} {
-					response, err := get(t, turns.Transport(next), url)
-					if err != nil {
-						t.Fatal(err)
-					}
-					_ = response.Body.Close()
+					send(t, turns.Transport(next), url)
 				}
 				time.Sleep(test.wait + 2*time.Second)
 				wantTook(t, 0, func() {
@@ -88,11 +80,7 @@ func TestFewCallsInAShortWindow(t *testing.T) {
 				through := turns.Transport(replies(200, "RateLimit-Policy", header))
 				wantTook(t, took, func() {
 					for range 4 {
-						response, err := get(t, through, url)
-						if err != nil {
-							t.Fatal(err)
-						}
-						_ = response.Body.Close()
+						send(t, through, url)
 					}
 				})
 			})

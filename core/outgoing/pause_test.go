@@ -78,25 +78,20 @@ func TestNoCallIsSentAfterAPauseWasRecorded(t *testing.T) {
 	}
 }
 
-// A shorter wait never replaces a longer one.
+// A shorter wait never replaces a longer one, and none is above MaxPause.
 func TestTheLaterEndWins(t *testing.T) {
-	virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
+	virtually(t, outgoing.Rule{MaxWait: time.Second, MaxPause: time.Hour}, func(t *testing.T, turns *outgoing.Turns) {
 		first, second, third := take(t, turns, alice), take(t, turns, alice), take(t, turns, alice)
 		first.Answered(refused(time.Minute))
 		second.Answered(refused(10 * time.Second))
 		wantWait(t, turns, alice, time.Minute)
 		third.Answered(outgoing.Answer{Wait: 2 * time.Minute})
 		wantWait(t, turns, alice, 2*time.Minute)
-		if s := turns.Stats(); s.Refused != 2 || s.Pauses != 2 || s.GaveUp != 2 {
+		take(t, turns, bob).Answered(refused(365 * 24 * time.Hour))
+		wantWait(t, turns, bob, time.Hour)
+		if s := turns.Stats(); s.Refused != 3 || s.Pauses != 3 || s.GaveUp != 3 {
 			t.Errorf("the counts are %+v", s)
 		}
-	})
-}
-
-func TestAPauseIsCapped(t *testing.T) {
-	virtually(t, outgoing.Rule{MaxWait: time.Second, MaxPause: time.Hour}, func(t *testing.T, turns *outgoing.Turns) {
-		call(t, turns, alice, refused(365*24*time.Hour))
-		wantWait(t, turns, alice, time.Hour)
 	})
 }
 
@@ -191,23 +186,6 @@ func TestAProbeThatIsRefused(t *testing.T) {
 		probe := take(t, turns, alice)
 		wantWait(t, turns, alice, 0)
 		probe.Release()
-	})
-}
-
-// A caller whose context has ended loses no pause for the others.
-func TestACancelledCallerLosesNoPauseForOthers(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		turns := newTurns(t, newLimiter(t, options), outgoing.Rule{MaxWait: time.Second})
-		ctx, cancel := context.WithCancel(background)
-		turn, err := turns.Take(ctx, alice)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		turn.Answered(refused(time.Hour))
-		if !wantWait(t, turns, alice, 0).Paused {
-			t.Error("there is no pause")
-		}
 	})
 }
 

@@ -3,8 +3,6 @@ package outgoing_test
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -247,38 +245,5 @@ func TestATurnThatComesDuringAPauseIsGivenBack(t *testing.T) {
 		})
 		time.Sleep(5 * time.Minute)
 		wantTook(t, 0, func() { take(t, turns, alice).Release() })
-	})
-}
-
-// Whenever callers leave, all slots are free in the end, and nobody waits in a line.
-func TestNothingIsLostWhenCallersLeave(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		turns := newTurns(t, limiter, outgoing.Rule{InFlight: 3})
-		var callers sync.WaitGroup
-		for i := range 40 {
-			callers.Go(func() {
-				for range 20 {
-					ctx, cancel := context.WithTimeout(background, time.Duration(rand.N(2000)+i)*time.Microsecond)
-					if turn, err := turns.Take(ctx, alice); err == nil {
-						if i%2 == 0 {
-							turn.Answered(outgoing.Answer{Wait: time.Millisecond})
-						}
-						turn.Release()
-					}
-					cancel()
-				}
-			})
-		}
-		callers.Wait()
-		slots := limiter.MustSlots("api", 3)
-		eventually(t, "all slots are free", func() bool {
-			d, err := slots.Peek(background, alice)
-			return err == nil && d.Remaining == 3
-		})
-		take(t, turns, alice).Release()
-		if s := turns.Stats(); s.Waiting != 0 || outgoing.Lines(turns) != 0 {
-			t.Errorf("the counts are %+v, and there are %d lines", s, outgoing.Lines(turns))
-		}
 	})
 }

@@ -35,15 +35,6 @@ func replies(status int, header ...string) sender {
 	}
 }
 
-func get(t testing.TB, through http.RoundTripper, url string) (*http.Response, error) {
-	t.Helper()
-	r, err := http.NewRequest("GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return through.RoundTrip(r)
-}
-
 const url = "http://api.example.com/a"
 
 // closed is a body that notes that it was closed.
@@ -55,24 +46,6 @@ type closed struct {
 func (c *closed) Close() error {
 	c.is = true
 	return nil
-}
-
-// A call that may not be sent is not: next is not asked, and the body is closed.
-func TestACallThatMustWaitTooLongIsNotSent(t *testing.T) {
-	virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
-		call(t, turns, "api.example.com", refused(time.Minute))
-		body := &closed{Reader: strings.NewReader("text")}
-		r, _ := http.NewRequest("POST", url, body)
-		client := http.Client{Transport: turns.Transport(sender(func(*http.Request) (*http.Response, error) {
-			t.Error("the call was sent")
-			return nil, errors.ErrUnsupported
-		}))}
-		_, err := client.Do(r)
-		var wait *outgoing.WaitError
-		if !errors.As(err, &wait) || !wait.Paused || !body.is {
-			t.Errorf("%v; the body is closed: %v", err, body.is)
-		}
-	})
 }
 
 // The body of a request is closed, and next is not asked, whatever the reason for which it is not sent.
@@ -88,6 +61,7 @@ func TestTheBodyOfACallThatIsNotSentIsClosed(t *testing.T) {
 		"the caller left":     {ended, core.Options{}, outgoing.Rule{}},
 		"nobody is counted":   {background, core.Options{}, outgoing.Rule{Key: func(*http.Request) string { return "" }}},
 		"Redis is away":       {background, dead, outgoing.Rule{OnStoreError: core.FailClosed}},
+		"a pause":             {background, core.Options{}, outgoing.Rule{}},
 		"no slot is free":     {background, core.Options{}, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}},
 		"the turn comes late": {background, core.Options{}, outgoing.Rule{Limit: onePerSecond, MaxWait: time.Millisecond}},
 	} {
@@ -95,6 +69,9 @@ func TestTheBodyOfACallThatIsNotSentIsClosed(t *testing.T) {
 			turns := newTurns(t, newLimiter(t, test.options), test.rule)
 			if test.rule.MaxWait > 0 {
 				take(t, turns, "api.example.com")
+			}
+			if name == "a pause" {
+				call(t, turns, "api.example.com", refused(time.Hour))
 			}
 			body := &closed{Reader: strings.NewReader("text")}
 			r, _ := http.NewRequestWithContext(test.ctx, "POST", url, body)
@@ -125,40 +102,55 @@ func TestTheRequestIsNotChanged(t *testing.T) {
 	})
 }
 
-// Hints are read in every response, whatever its status, even if the caller's context ends with it.
-func TestHintsAreReadInEveryResponse(t *testing.T) {
-	for _, status := range []int{200, 404, 429, 503} {
-		virtually(t, outgoing.Rule{MaxWait: time.Second}, func(t *testing.T, turns *outgoing.Turns) {
-			ctx, cancel := context.WithCancel(background)
-			r, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
-			response, err := turns.Transport(sender(func(r *http.Request) (*http.Response, error) {
-				cancel()
-				return replies(status, "Retry-After", "60")(r)
-			})).RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
+// Hints are read in every response, whatever its status, even if the caller's context ends with it. They
+// stop the calls that the server names. A rule may name a quota differently than the server does: then a refusal
+// stops the calls of both names. A text that is too long for the name of a quota is none, because it would be kept.
+func TestTheCallsThatAResponseIsAbout(t *testing.T) {
+	const noResource, host = "none", "api.example.com"
+	for name, test := range map[string]struct {
+		resource     string // that the rule names
+		says         string // the resource that the server names
+		status       int
+		paused, free []string
+	}{
+		"any resource, 200":     {noResource, "", 200, []string{host}, nil},
+		"any resource, 404":     {noResource, "core", 404, []string{host}, []string{host + "/core"}},
+		"any resource, 429":     {noResource, "", 429, []string{host}, nil},
+		"any resource, 503":     {noResource, "", 503, []string{host}, nil},
+		"one resource":          {"search", "search", 200, []string{host + "/search"}, []string{host, host + "/core"}},
+		"another resource":      {"core", "search", 200, []string{host + "/search"}, []string{host + "/core"}},
+		"refused, by no name":   {"", "core", 429, []string{host, host + "/core"}, nil},
+		"refused, by two names": {"first", "core", 429, []string{host + "/first", host + "/core"}, nil},
+		"refused, too long":     {"core", strings.Repeat("a", 1000), 429, []string{host + "/core"}, []string{host + "/" + strings.Repeat("a", 1000)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := outgoing.Rule{MaxWait: time.Second, Resource: func(*http.Request) string { return test.resource }}
+			if test.resource == noResource {
+				rule.Resource = nil
 			}
-			_ = response.Body.Close()
-			wantWait(t, turns, "api.example.com", time.Minute)
+			virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
+				ctx, cancel := context.WithCancel(background)
+				r, _ := http.NewRequestWithContext(ctx, "GET", url, nil)
+				response, err := turns.Transport(sender(func(r *http.Request) (*http.Response, error) {
+					cancel()
+					return replies(test.status, "X-RateLimit-Resource", test.says, "Retry-After", "60")(r)
+				})).RoundTrip(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = response.Body.Close()
+				for _, key := range test.paused {
+					wantWait(t, turns, key, time.Minute)
+				}
+				for _, key := range test.free {
+					take(t, turns, key).Release()
+				}
+				if s := turns.Stats(); s.Refused > 1 {
+					t.Errorf("the counts are %+v", s)
+				}
+			})
 		})
 	}
-}
-
-// A quota of the server that is used up stops only the calls that use it.
-func TestResourcesHaveQuotasOfTheirOwn(t *testing.T) {
-	rule := outgoing.Rule{MaxWait: time.Second, Resource: func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }}
-	virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
-		through := turns.Transport(replies(200, "X-RateLimit-Resource", "search", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"))
-		for path, sent := range map[string]bool{"core": true, "search": false} {
-			response, err := get(t, through, "http://api.example.com/core")
-			if path == "search" {
-				_, err = get(t, through, "http://api.example.com/search")
-			}
-			if (err == nil) != sent {
-				t.Errorf("%s: %v, %v", path, response, err)
-			}
-		}
-	})
 }
 
 // With a real client and a real server, a 429 of one process stops the others, and nobody else.
@@ -218,40 +210,5 @@ func TestRedirectsNeedOneSlot(t *testing.T) {
 	_ = response.Body.Close()
 	if s := turns.Stats(); s.Sent != 3 || s.Waited != 0 {
 		t.Errorf("the counts are %+v", s)
-	}
-}
-
-// A text that is too long for the name of a quota is none: it would be kept for each response.
-func TestALongTextNamesNoResource(t *testing.T) {
-	rule := outgoing.Rule{MaxWait: time.Second, Resource: func(*http.Request) string { return "core" }}
-	virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
-		response, err := get(t, turns.Transport(replies(429, "X-RateLimit-Resource", strings.Repeat("a", 1000), "Retry-After", "60")), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = response.Body.Close()
-		wantWait(t, turns, "api.example.com/core", time.Minute)
-	})
-}
-
-// A rule may name a quota differently than the server does. Then a refusal pauses the calls of both names.
-func TestQuotasOfOtherNames(t *testing.T) {
-	for _, name := range []string{"", "first"} {
-		rule := outgoing.Rule{MaxWait: time.Second, Resource: func(*http.Request) string { return name }}
-		virtually(t, rule, func(t *testing.T, turns *outgoing.Turns) {
-			through, key := turns.Transport(replies(429, "X-RateLimit-Resource", "core", "Retry-After", "60")), "api.example.com"
-			response, err := get(t, through, url)
-			if err != nil || response.Body.Close() != nil {
-				t.Fatal(err)
-			}
-			if name != "" {
-				key += "/" + name
-			}
-			wantWait(t, turns, key, time.Minute)
-			wantWait(t, turns, "api.example.com/core", time.Minute)
-			if s := turns.Stats(); s.Refused != 1 {
-				t.Errorf("the counts are %+v", s)
-			}
-		})
 	}
 }
