@@ -19,7 +19,6 @@ import (
 // gateway forwards calls to a model.
 type gateway struct {
 	meters   []meter
-	journal  *journal
 	model    string // its URL
 	settling sync.WaitGroup
 }
@@ -54,7 +53,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // call is what a call has been charged, with a bill for each meter.
 type call struct {
 	*gateway
-	bills    []*bill
+	bills    []*core.Bill
 	charged  usage
 	streamed int // tokens
 }
@@ -63,7 +62,7 @@ type call struct {
 func (g *gateway) open(ctx context.Context, user string, estimate usage) (*call, core.Decision, error) {
 	c := &call{gateway: g, charged: estimate}
 	for _, m := range g.meters {
-		b, d, err := g.journal.open(ctx, m, m.subject(user), m.permits(estimate))
+		b, d, err := m.counter.Open(ctx, m.subject(user), m.permits(estimate))
 		if err != nil || !d.Allowed {
 			c.settle(usage{})
 			return nil, d, err
@@ -112,7 +111,7 @@ func (c *call) charge(tokens int) {
 		more := usage{Output: 50}
 		c.charged.Output += more.Output
 		for i, b := range c.bills {
-			b.add(c.meters[i].permits(more))
+			add(b, c.meters[i].permits(more))
 		}
 	}
 }
@@ -121,7 +120,7 @@ func (c *call) charge(tokens int) {
 func (c *call) settle(used usage) {
 	c.settling.Go(func() {
 		for i, b := range c.bills {
-			b.settle(c.meters[i].permits(used))
+			settle(b, c.meters[i].permits(used))
 		}
 	})
 }
