@@ -3,7 +3,6 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,61 +48,6 @@ func (s store) takeInTime(t *testing.T, hurried bool, c algorithm.Counter) {
 		t.Errorf("%s: %+v, want the caller's deadline", c.Key, v)
 	case !hurried && (v.Err == nil || isContextError(v.Err) || v.Ended != nil):
 		t.Errorf("%s: %+v, want a failure of the store", c.Key, v)
-	}
-}
-
-// Stopped servers delay no call past its deadline, whether the caller's or Timeout. Calls that they
-// execute once they continue are charged at most once.
-func (d deployment) stopped(t *testing.T) {
-	limit := daily(t, 100)
-	keys := make([]algorithm.Counter, callers)
-	for i := range keys {
-		keys[i] = counter(fmt.Sprint(t.Name(), i), limit)
-	}
-	client := d.connect(t, options{})
-	s, warm := newStore(t, client, timeout), newStore(t, client, patient)
-	together(callers, func(i int) { warm.mustTake(t, keys[i]) })
-
-	d.stop()
-	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, keys[i]) })
-	s.wantTimed(t, callers)
-	d.proceed(t, client)
-
-	after := newStore(t, d.connect(t, options{}), patient)
-	for _, c := range keys {
-		if left := after.left(t, c); left < 98 {
-			t.Errorf("%s: charged %d times by two calls", c.Key, 100-left)
-		}
-	}
-}
-
-// A client that has not connected yet gives up as fast, while it connects and while it loads a
-// cluster's slots.
-func (d deployment) stoppedBeforeTheFirstCall(t *testing.T) {
-	s := newStore(t, d.connect(t, options{}), timeout)
-	c := counter(t.Name(), daily(t, 100))
-	d.stop()
-	together(callers, func(i int) { s.takeInTime(t, i%2 == 0, c) })
-	for _, server := range d.servers {
-		server.Continue()
-	}
-	wantSoon(t, "the store decides again", func() bool { return passes(s.take(context.Background(), c)[0]) })
-}
-
-// A caller that leaves while the servers are stopped returns by the timeout at the latest, with its
-// own context's error.
-func (d deployment) callerLeaves(t *testing.T) {
-	client := d.connect(t, options{})
-	s, c := newStore(t, client, timeout), counter(t.Name(), daily(t, 100))
-	s.mustTake(t, c)
-	ctx, leave := context.WithCancel(context.Background())
-	d.stop()
-	defer d.proceed(t, client)
-	due := newAlarm(timeout)
-	time.AfterFunc(hurry, leave)
-	v := s.take(ctx, c)[0]
-	if late := due.late(); late > 0 || !errors.Is(v.Ended, context.Canceled) || v.Err != nil {
-		t.Errorf("%v late: %+v, want Ended: %v", late, v, context.Canceled)
 	}
 }
 

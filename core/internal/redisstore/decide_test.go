@@ -28,12 +28,8 @@ func TestEveryDeployment(t *testing.T) {
 
 func (d deployment) keepsPromises(t *testing.T) {
 	d.holds(t, "a lost reply is charged once", d.lostReply)
-	d.holds(t, "stopped servers delay no call", d.stopped)
-	d.holds(t, "stopped servers do not delay the first call", d.stoppedBeforeTheFirstCall)
-	d.holds(t, "a caller leaves while servers are stopped", d.callerLeaves)
 	if d.slot != nil {
 		d.holds(t, "an unhealthy server does not slow down the others", d.oneUnhealthy)
-		d.holds(t, "if one refuses, the other is given back", d.givenBack)
 		d.holds(t, "a server that will probably refuse is asked first", d.askedFirst)
 		d.holds(t, "a server that is asked first may be unhealthy", d.askedFirstIsUnhealthy)
 		d.holds(t, "if a required one fails, the other is given back", d.givenBackForTheRequired)

@@ -104,12 +104,6 @@ func (d deployment) on(t testing.TB, server int, limit *algorithm.Limit) algorit
 	return algorithm.Counter{}
 }
 
-func (d deployment) stop() {
-	for _, server := range d.servers {
-		server.Stop()
-	}
-}
-
 // proceed continues stopped servers, and returns when they have read everything that a client had
 // sent. It closes the client only then, because go-redis's Close waits for a connection that is
 // being read from, and removes its deadline.

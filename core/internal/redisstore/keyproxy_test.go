@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -24,8 +23,6 @@ type keyProxy struct {
 	t        testing.TB
 	listener net.Listener
 	serving  sync.WaitGroup
-
-	fault atomic.Pointer[fault] // loses the reply to a script with the keys of several calls
 
 	mu    sync.Mutex
 	route route // of new connections
@@ -182,7 +179,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 		if err != nil {
 			return
 		}
-		keys, joined := p.note(conn, words(raw))
+		keys := p.note(conn, words(raw))
 		addr, refusal := r(keys)
 		switch {
 		case refusal == hangUp:
@@ -206,12 +203,6 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 			if err != nil {
 				return
 			}
-			if f := p.fault.Load(); f != nil && joined && p.fault.CompareAndSwap(f, nil) {
-				if !f.cut {
-					_, _ = io.Copy(io.Discard, conn)
-				}
-				return
-			}
 			_, _ = out.Write(reply)
 		}
 		if in.Buffered() == 0 && out.Flush() != nil {
@@ -220,16 +211,16 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 	}
 }
 
-// note records a command, and returns its keys, and whether they are those of several calls.
-func (p *keyProxy) note(conn net.Conn, command []string) (keys []string, joined bool) {
+// note records a command, and returns its keys.
+func (p *keyProxy) note(conn net.Conn, command []string) (keys []string) {
 	switch name := strings.ToLower(command[0]); {
 	case strings.HasPrefix(name, "eval"):
 		n, _ := strconv.Atoi(command[2])
 		keys = command[3 : 3+n]
 	case slices.Contains([]string{"get", "set", "del"}, name):
-		return command[1:2], false
+		return command[1:2]
 	default:
-		return nil, false
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,7 +229,6 @@ func (p *keyProxy) note(conn net.Conn, command []string) (keys []string, joined 
 	case len(keys) > 0 && strings.Contains(keys[0], "}:probe"):
 		p.sent.probes++
 	case len(tagsOf(keys)) > 1:
-		joined = true
 		p.sent.joined++
 		if p.sent.probes == 0 {
 			p.sent.unproved++
@@ -246,5 +236,5 @@ func (p *keyProxy) note(conn net.Conn, command []string) (keys []string, joined 
 	case len(command) == 3+len(keys):
 		p.sent.blank++
 	}
-	return keys, joined
+	return keys
 }

@@ -55,37 +55,6 @@ func joining(t *testing.T, within time.Duration) (*redistest.Server, *keyProxy, 
 	return server, p, client, s
 }
 
-// If the reply to a script is lost, its calls fail. Nothing is sent again.
-func TestALostReplyToSeveralCalls(t *testing.T) {
-	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			server, p, _, s := joining(t, timeout)
-			limit, round := daily(t, 1000), 0
-			key := func(i int) algorithm.Counter { return counter(fmt.Sprint(t.Name(), round, " ", i), limit) }
-			var passed [callers]bool
-			p.fault.Store(f)
-			wantSoon(t, "a reply is lost", func() bool {
-				round++
-				together(callers, func(i int) { passed[i] = passes(s.take(context.Background(), key(i))[0]) })
-				return p.fault.Load() == nil
-			})
-			after, lost := newStore(t, server.Client(t), patient), 0
-			for i := range callers {
-				charged := 1000 - after.left(t, key(i))
-				if charged > 1 || passed[i] && charged == 0 {
-					t.Errorf("call %d, passed: %t, was charged %d times", i, passed[i], charged)
-				}
-				if !passed[i] && charged == 1 {
-					lost++
-				}
-			}
-			if lost < 2 {
-				t.Errorf("%d calls were charged without a reply, want those of a script", lost)
-			}
-		})
-	}
-}
-
 // A server that hangs delays no call past its deadline, whether that is the caller's or Timeout.
 // The breaker opens. The calls that the server executes when it continues are charged at most once.
 func TestSeveralCallsOfAScriptReturnInTime(t *testing.T) {

@@ -37,25 +37,6 @@ func (p pair) wantLeft(t *testing.T, here, there int64) {
 	}
 }
 
-// The charges of a refused call are given back in the background, and its verdicts are as if it had
-// charged nothing. Close waits for that.
-func (d deployment) givenBack(t *testing.T) {
-	for _, limit := range limits(t, 5) {
-		full := d.on(t, 1, daily(t, 1))
-		full.Key = append(full.Key, limit.Kind.Tag()...)
-		newStore(t, d.connect(t, options{}), patient).mustTake(t, full)
-		for range 3 {
-			p := d.pair(t, limit, full.Limit)
-			p.here.Cost, p.there = 3, full
-			v := p.take(context.Background(), p.here, p.there)
-			if !passes(v[0]) || v[0].Remaining != 5 || v[1].RetryAfter == 0 {
-				t.Errorf("%+v, want the second refused and nothing charged of the first", v)
-			}
-			p.wantLeft(t, 5, 0)
-		}
-	}
-}
-
 // unhealthy stops the second server of a pair, and returns the verdicts for a caller with so much
 // time.
 func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool) (pair, []algorithm.Verdict) {
