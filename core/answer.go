@@ -124,9 +124,9 @@ func (c *call) plainCost(i int) (cost int64) {
 // is part of runs already, so its context is to be settleable, and nothing carries out a completion.
 func (c *call) letSettle(answer Answer) Answer {
 	estimates := answer.completion.Estimates()
-	if c.rules[0].rule.inHandler {
+	if c.check != nil {
 		if s := settleableFor(c.Context(), c.check); s != nil {
-			s.add(estimates)
+			s.add(estimates, c.skipped)
 		}
 		answer.completion = nil
 		return answer
@@ -135,7 +135,7 @@ func (c *call) letSettle(answer Answer) Answer {
 		answer.Context = c.Context()
 	}
 	s := &settleable{Context: answer.Context, outer: settleableIn(answer.Context), parts: c.parts}
-	s.add(estimates)
+	s.add(estimates, c.skipped)
 	answer.Context = s
 	return answer
 }

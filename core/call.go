@@ -21,6 +21,7 @@ type call struct {
 	decider
 
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
+	skipped   []string       // names of rules whose Skip ignored the call, and whose calls are settled
 	check     *attachment    // that of the Check that asks, or nil
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
@@ -72,7 +73,7 @@ func (c *call) ruleBy(reason Reason, a *appliedRule, cause error) *ruling {
 // clear empties what was decided of the call.
 func (c *call) clear() {
 	c.decider.clear()
-	c.uncounted = c.uncounted[:0]
+	c.uncounted, c.skipped = c.uncounted[:0], c.skipped[:0]
 	if c.ruling.by != nil {
 		c.ruling = ruling{}
 	}

@@ -10,19 +10,19 @@ import (
 func (c *call) decide(rules []*boundRule, subject string) Answer {
 	c.applyRules(rules)
 	if len(c.rules) == 0 {
-		return Answer{}
+		return c.passSkipped()
 	}
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
 	r := c.judge(subject)
-	if c.settles {
+	if c.settles || len(c.skipped) > 0 {
 		return c.answerSettleable(r)
 	}
 	return c.answerTo(r)
 }
 
-// answerSettleable is answerTo for a call that has an estimate, which its handler can settle.
+// answerSettleable is answerTo for a call that its handler can settle.
 func (c *call) answerSettleable(r *ruling) Answer {
 	answer := c.answerTo(r)
 	if answer.Refusal == nil {
@@ -31,13 +31,24 @@ func (c *call) answerSettleable(r *ruling) Answer {
 	return answer
 }
 
+// passSkipped answers a call to which no rule applies.
+func (c *call) passSkipped() Answer {
+	if len(c.skipped) > 0 {
+		return c.letSettle(Answer{})
+	}
+	return Answer{}
+}
+
 // applyRules finds the rules that apply to the call.
 func (c *call) applyRules(rules []*boundRule) {
 	for _, rule := range rules {
-		if !rule.inScope(c.View, &c.readings, c.log) || rule.Skip != nil && c.skips(rule) {
-			continue
+		switch {
+		case !rule.inScope(c.View, &c.readings, c.log):
+		case rule.Skip == nil || !c.skips(rule):
+			c.apply(rule, rule.namedFor(c.View, c.log))
+		case rule.terms != nil:
+			c.skipped = append(c.skipped, rule.namedFor(c.View, c.log).name)
 		}
-		c.apply(rule, rule.namedFor(c.View, c.log))
 	}
 }
 

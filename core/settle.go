@@ -30,7 +30,7 @@ import (
 // counters are those that were charged, whatever plan or override the caller has by now. A call that
 // nobody settles stays at its estimate. One that does not count by [Rule].Count is given back as a
 // whole. There is nothing to settle, and no error, if the rule did not count the call, for example
-// because its cost was 0, the caller is [Unlimited], or Redis did not answer.
+// because of its Skip, its cost was 0, the caller is [Unlimited], or Redis did not answer.
 //
 // The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
@@ -40,15 +40,22 @@ func Settle(ctx context.Context, rule string, used int) error {
 		return &RuleError{Rule: rule, Field: "used", Value: used, Why: "must not be negative"}
 	}
 	var others []string
+	skipped := false
 	for s := settleableIn(ctx); s != nil; s = s.outer {
 		e, names := s.find(rule)
+		skipped = skipped || s.skips(rule)
 		switch {
 		case e != nil:
 			return s.settle(e, rule, used)
+		case skipped && s.check.settles(rule):
+			return nil
 		case s.check.settles(rule):
 			return &RuleError{Field: "rule", Value: rule, Why: "has charged nothing in this context: its Check has let no call pass"}
 		}
 		others = append(others, names...)
+	}
+	if skipped {
+		return nil
 	}
 	why := "is not settled in this context: pass that of a call with a rule of this name whose Cost is one of BillTerms.Estimate"
 	if len(others) > 0 {
@@ -67,6 +74,7 @@ type settleable struct {
 
 	mu      sync.Mutex
 	charged []*inflight.Estimates // of a middleware, then of checks that let the call pass
+	skipped []string              // names of rules whose Skip ignored the call
 }
 
 type settleableKey struct{}
@@ -85,10 +93,19 @@ func settleableIn(ctx context.Context) *settleable {
 	return s
 }
 
-// add adds what a middleware or a check charged, in place of what the same rules charged before.
-func (s *settleable) add(e *inflight.Estimates) {
+// add adds what a middleware or a check charged, in place of what the same rules charged before, and the
+// names of rules that ignored the call. e is nil if all did.
+func (s *settleable) add(e *inflight.Estimates, skipped []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, rule := range skipped {
+		if !slices.Contains(s.skipped, rule) {
+			s.skipped = append(s.skipped, rule)
+		}
+	}
+	if e == nil {
+		return
+	}
 	s.charged = slices.DeleteFunc(s.charged, func(former *inflight.Estimates) bool { return slices.Equal(former.Rules(), e.Rules()) })
 	s.charged = append(s.charged, e)
 }
@@ -105,6 +122,13 @@ func (s *settleable) find(rule string) (e *inflight.Estimates, others []string) 
 		others = append(others, names...)
 	}
 	return nil, others
+}
+
+// skips reports whether a rule of this name ignored the call.
+func (s *settleable) skips(rule string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.skipped, rule)
 }
 
 // settleableFor returns the innermost settleable of a context that was made for a check, or else the

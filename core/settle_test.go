@@ -21,9 +21,13 @@ func estimating(name string, limit core.Limit, estimate int) core.Rule {
 // returned.
 func handled(t testing.TB, guard *core.Guard, handle func(ctx context.Context) error) (err error) {
 	t.Helper()
-	answer := wantStatus(t, guard, newView("GET", "/"), ok)
+	v := newView("GET", "/")
+	answer := wantStatus(t, guard, v, ok)
+	if answer.Context != nil {
+		v.ctx = answer.Context
+	}
 	answer.Run(func() int {
-		err = handle(answer.Context)
+		err = handle(v.ctx)
 		return ok
 	})
 	return err
@@ -141,6 +145,7 @@ func TestNothingToSettle(t *testing.T) {
 	hour, plan := core.PerHour(5), func(core.Request) (string, error) { return "free", nil }
 	for name, change := range map[string]func(*core.Rule){
 		"costs nothing":    func(r *core.Rule) { r.Cost = core.BillTerms{}.Estimate(cost(0)) },
+		"skipped":          func(r *core.Rule) { r.Skip = always },
 		"unlimited":        func(r *core.Rule) { r.Plan, r.Plans = plan, map[string]core.Limit{"free": core.Unlimited} },
 		"too much for now": func(r *core.Rule) { r.Mode, r.Cost = core.Soft, core.BillTerms{}.Estimate(cost(6)) },
 		"only tried":       func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(6)) },
@@ -162,6 +167,32 @@ func TestNothingToSettle(t *testing.T) {
 	wantSettled(t, guard, "n", 1, nil)
 	wantSettled(t, guard, "n", 4, nil)
 	wantStatus(t, guard, newView("GET", "/"), 429)
+}
+
+func always(core.Request) bool { return true }
+
+// A rule that ignores a call leaves nothing to settle either beside other rules, or in a Check. The rule
+// of this name in a middleware around keeps its estimate then.
+func TestNothingToSettleOfASkippedRule(t *testing.T) {
+	hour, limiter := core.PerHour(5), newLimiter(t, core.Options{})
+	skipped := estimating("n", hour, 2)
+	skipped.Skip = always
+	for _, others := range [][]core.Rule{{{Name: "plain", Limit: hour}}, {estimating("other", hour, 1)}, {estimating("n", hour, 1)}} {
+		wantSettled(t, newGuard(t, limiter, append(others, skipped)...), "n", 4, nil)
+	}
+	wantLeft(t, limiter, "n", me, hour, 1) // the last one was not skipped
+	outer, check := newGuard(t, limiter, estimating("n", hour, 1)), limiter.MustCheck(skipped)
+	err := handled(t, outer, func(ctx context.Context) error {
+		ctx, _ = check.WithEstimates(ctx, map[string]int{"n": 3})
+		if got := status(check.Allow(viewIn(ctx), me)); got != ok {
+			t.Errorf("status %d", got)
+		}
+		return core.Settle(ctx, "n", 3)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	wantLeft(t, limiter, "n", me, hour, 0)
 }
 
 // A call stays on the counters that it was charged to, whatever plan or override holds later.
