@@ -20,7 +20,12 @@ import (
 )
 
 func TestGRPC(t *testing.T) {
-	connection := start(t, "grpc", "REDIS_URL=redis://"+redistest.Start(t).Addr()).connect()
+	t.Run("in process", func(t *testing.T) { testGRPC(t) })
+	t.Run("on Redis", func(t *testing.T) { testGRPC(t, "REDIS_URL=redis://"+redistest.Start(t).Addr()) })
+}
+
+func testGRPC(t *testing.T, env ...string) {
+	connection := start(t, "grpc", env...).connect()
 	for i := range 5 {
 		trailer, err := check(t, connection)
 		if err != nil {
@@ -41,6 +46,19 @@ func TestGRPC(t *testing.T) {
 		if services := reflect(t, connection); !strings.Contains(services, "grpc.health.v1.Health") {
 			t.Errorf("reflection %d: services are %q", i+1, services)
 		}
+	}
+}
+
+func TestGRPCInstancesShareTheirCounts(t *testing.T) {
+	url := "REDIS_URL=redis://" + redistest.Start(t).Addr()
+	one, other := start(t, "grpc", url).connect(), start(t, "grpc", url).connect()
+	for i, connection := range []*grpc.ClientConn{one, other, one, other, one} {
+		if _, err := check(t, connection); err != nil {
+			t.Fatalf("Check %d: %v", i+1, err)
+		}
+	}
+	if _, err := check(t, other); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("Check 6: %v", err)
 	}
 }
 

@@ -22,8 +22,6 @@ import (
 var (
 	httpExamples = []string{"quickstart", "gin", "echo", "echo5", "fiber", "fiber3", "nethttp", "chi"}
 	allExamples  = append(httpExamples, "grpc", "connect")
-	// ownWays read the environment and serve in their own ways. The others share package example with nethttp.
-	ownWays = []string{"quickstart", "nethttp"}
 )
 
 // programs is where TestMain builds the examples.
@@ -216,6 +214,18 @@ func (s *service) wantFixed(status, times int, lines ...string) {
 			s.t.Fatalf("GET /fixed %v, call %d: status %d, want %d", lines, i+1, got.status, status)
 		}
 	}
+}
+
+// eventually asks as an operator until the answer matches a regular expression.
+func (s *service) eventually(call, want string) {
+	s.t.Helper()
+	var got answer
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if got = s.call(call, asOperator); regexp.MustCompile(want).MatchString(got.body) {
+			return
+		}
+	}
+	s.t.Fatalf("%s: status %d, %s, want %s", call, got.status, got.body, want)
 }
 
 // waitUntilCounted waits for the first call that the store answers again.

@@ -26,7 +26,7 @@ func TestBadEnvironment(t *testing.T) {
 		{"no duration", "DRAIN=soon", "DRAIN: "},
 		{"port taken", "ADDR=" + taken.Addr().String(), "address already in use"},
 	} {
-		for _, name := range ownWays {
+		for _, name := range allExamples {
 			t.Run(bad.name+"/"+name, func(t *testing.T) {
 				c := command(name, bad.env)
 				defer killAfterPatience(c).Stop()
@@ -46,7 +46,7 @@ func TestBadEnvironment(t *testing.T) {
 // A socket that a killed process left behind is replaced. A socket on which a process listens is
 // not.
 func TestSocketOfAKilledProcess(t *testing.T) {
-	for _, name := range ownWays {
+	for _, name := range allExamples {
 		t.Run(name, func(t *testing.T) {
 			path := socketPath(t)
 			killed := start(t, name, "ADDR=unix:"+path)
@@ -68,7 +68,7 @@ func TestSocketOfAKilledProcess(t *testing.T) {
 // While a service ends, it answers calls, each as the last of its connection, and fails health
 // checks.
 func TestDrain(t *testing.T) {
-	for _, name := range append(ownWays, "fiber", "fiber3") { // which drain by themselves
+	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			s := start(t, name, "DRAIN=30s")
@@ -99,7 +99,7 @@ func wantCurl(t *testing.T) {
 // The commands that the HTTP examples print are run, and their output is checked.
 func TestPrintedCommands(t *testing.T) {
 	wantCurl(t)
-	for _, name := range ownWays {
+	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, name)
 			shows := s.runPrinted("curl ")

@@ -19,6 +19,7 @@ import (
 // gateway forwards calls to a model.
 type gateway struct {
 	meters   []meter
+	journal  *journal
 	model    string // its URL
 	settling sync.WaitGroup
 }
@@ -53,7 +54,7 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // call is what a call has been charged, with a bill for each meter.
 type call struct {
 	*gateway
-	bills    []*core.Bill
+	bills    []*bill
 	charged  usage
 	streamed int // tokens
 }
@@ -62,7 +63,7 @@ type call struct {
 func (g *gateway) open(ctx context.Context, user string, estimate usage) (*call, core.Decision, error) {
 	c := &call{gateway: g, charged: estimate}
 	for _, m := range g.meters {
-		b, d, err := m.counter.Open(ctx, m.subject(user), m.permits(estimate))
+		b, d, err := g.journal.open(ctx, m, m.subject(user), m.permits(estimate))
 		if err != nil || !d.Allowed {
 			c.settle(usage{})
 			return nil, d, err
@@ -111,7 +112,7 @@ func (c *call) charge(tokens int) {
 		more := usage{Output: 50}
 		c.charged.Output += more.Output
 		for i, b := range c.bills {
-			add(b, c.meters[i].permits(more))
+			b.add(c.meters[i].permits(more))
 		}
 	}
 }
@@ -120,7 +121,7 @@ func (c *call) charge(tokens int) {
 func (c *call) settle(used usage) {
 	c.settling.Go(func() {
 		for i, b := range c.bills {
-			settle(b, c.meters[i].permits(used))
+			b.settle(c.meters[i].permits(used))
 		}
 	})
 }

@@ -2,6 +2,8 @@
 // and by team, and what a team may cost in a month. A call is charged an estimate before it is
 // forwarded, and settled when the model says what it has used. If the caller hangs up, or the model
 // breaks off, that is not known, and what was charged stays.
+//
+// If JOURNAL names a file, it notes there what it does with each bill.
 package main
 
 import (
@@ -9,6 +11,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -40,6 +43,10 @@ func run() error {
 		return err
 	}
 	defer limiter.Close()
+	journal, err := openJournal(os.Getenv("JOURNAL"))
+	if err != nil {
+		return err
+	}
 	model := httptest.NewServer(http.HandlerFunc(generate))
 	defer model.Close()
 	requests := nethttplimit.New(limiter,
@@ -49,7 +56,7 @@ func run() error {
 			return byTeam(user), err
 		}},
 	)
-	g := &gateway{meters: meters(limiter), model: model.URL}
+	g := &gateway{meters: meters(limiter), journal: journal, model: model.URL}
 	defer g.settling.Wait()
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthz", example.Health(limiter))

@@ -8,6 +8,7 @@ import (
 
 // meter counts one kind of usage of a user or a team.
 type meter struct {
+	name    string
 	counter core.Counter
 	subject func(user string) string
 	permits func(usage) int
@@ -15,7 +16,7 @@ type meter struct {
 
 func meters(limiter *core.Limiter) []meter {
 	counted := func(name string, limit core.Limit, subject func(string) string, permits func(usage) int) meter {
-		return meter{limiter.MustCounter(name, limit), subject, permits}
+		return meter{name, limiter.MustCounter(name, limit), subject, permits}
 	}
 	return []meter{
 		counted("input", core.PerDay(200_000), byUser, usage.input),
