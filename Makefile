@@ -20,7 +20,7 @@ export RAPID_CHECKS ?= 10
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -86,7 +86,7 @@ race: ## run the library's tests under the race detector with the oldest depende
 extensions: redis compiler ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
 	@$(RACE) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
 
-processes: redis compiler curl proxies prometheus ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
+processes: redis compiler curl proxies prometheus faketime ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
 	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
 
 web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew
@@ -107,7 +107,10 @@ long: ## run the longer proofs: many more traces, and 10 s of load from four pro
 fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after the other; what fails is left in testdata/fuzz, to be committed
 	sh .ci/fuzz $(FUZZTIME)
 
-chaos: redis ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
+faketime: ## install faketime unless it is there (tests set a server's clock)
+	@sh .ci/install faketime
+
+chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
 
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"

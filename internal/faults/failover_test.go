@@ -75,17 +75,6 @@ func follows(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// locally lets shareAtHome calls of a limit of atHomeOf pass in this process, and one call of a
-// limit that is much smaller.
-var locally = core.CountLocally(shareAtHome / float64(atHomeOf))
-
-const (
-	shareAtHome = 4
-	atHomeOf    = 1 << 20
-)
-
-var policies = [...]core.StorePolicy{core.FailOpen, core.FailClosed, locally}
-
 // outage is a group of callers of one subject, each with another policy. They call from before a
 // fault until after it.
 type outage struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/algorithms"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -45,16 +44,6 @@ func TestEverythingForgotten(t *testing.T) {
 		}
 	})
 	report(t, flushAllFault, "%d calls during %d flushes, no error, at most the limit for each flush", made, flushes)
-}
-
-// lasting returns a limit of most permits in a window by every algorithm, by the names of their
-// counters.
-func lasting(most int, window time.Duration) map[string]core.Limit {
-	limits := make(map[string]core.Limit)
-	for _, a := range algorithms.Charged() {
-		limits[a.String()] = core.Limit{Max: most, Window: window, Algorithm: a}
-	}
-	return limits
 }
 
 // forget makes callers use up hot keys by every algorithm, and call with other keys, while flush

@@ -58,7 +58,7 @@ func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change stri
 		if !strings.Contains(c.Change, change) {
 			t.Errorf("%+v, want it to say %q", c, change)
 		}
-		if somebodyHasTo := class == core.StoreRefused; somebodyHasTo != (c.Level == "ERROR") {
+		if somebodyHasTo := class == core.StoreRefused || class == core.StoreForeignValue; somebodyHasTo != (c.Level == "ERROR") {
 			t.Errorf("%+v is at the wrong level", c)
 		}
 	}

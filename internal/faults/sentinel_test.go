@@ -1,17 +1,20 @@
 package faults_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
 	sentinelKilled  = "Sentinel: the master killed, its replica takes over"
 	sentinelPlanned = "Sentinel: a planned failover (SENTINEL FAILOVER)"
+	demotedMaster   = "a master demoted while connections stay open (READONLY), and promoted again"
 )
 
 // TestSentinelFailsOver kills the master. In a long run, once the old master has become a replica,
@@ -65,4 +68,36 @@ func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica
 		}
 	}
 	return took, times
+}
+
+// TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master
+// again, while the client's connections stay open and nothing notifies it.
+func TestMasterIsDemoted(t *testing.T) {
+	t.Parallel()
+	const timeout = sturdy
+	server := redistest.Start(t)
+	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
+	ctx, limit := context.Background(), core.PerDay(1000)
+	kept := limiter.MustCounter("kept", limit)
+	for range 7 {
+		if _, err := kept.Allow(ctx, "subject"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := beginOutage(t, limiter, "subject", timeout)
+	if err := admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // no master is there
+		t.Fatal(err)
+	}
+	o.wantPolicies()
+	o.mark()
+	if err := admin.ReplicaOf(ctx, "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	o.repaired(server)
+	took := o.over()
+	wantExact(t, limiter, "subject")
+	if n := used(t, limiter, "kept", "subject", limit); n != 7 {
+		t.Errorf("%d are charged, want the 7 from before", n)
+	}
+	report(t, demotedMaster, "right limits again %.2f s after it was promoted", took.Seconds())
 }

@@ -152,6 +152,11 @@ func (k result) wantPolicy(t *testing.T, policy core.StorePolicy, timeout time.D
 	}
 }
 
+// alwaysOf is a Key for a rule that counts all callers as one subject.
+func alwaysOf(subject string) core.KeyFunc {
+	return func(core.Request) (string, error) { return subject, nil }
+}
+
 // eachAlgorithm returns a limit of each algorithm whose permits do not come back while a test runs:
 // a bucket of 10,000 gets one back in an hour.
 func eachAlgorithm(most int) (limits []core.Limit) {
