@@ -99,9 +99,13 @@ var storeFaults = []storeFault{
 	},
 	{
 		fault:   "WRONGPASS",
-		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password", change: func(o *redis.Options) { o.Password = "old" },
-		inject: do([]any{"acl", "setuser", "default", "resetpass", ">new"}, []any{"client", "kill", "user", "default"}),
-		end:    do([]any{"acl", "setuser", "default", "nopass"}),
+		classes: []core.StoreErrorClass{core.StoreRefused}, tells: "set Username and Password",
+		// A user of its own. If the default user lost its password between HELLO and AUTH of one connection, Redis would refuse AUTH
+		// with another error.
+		args:   []string{"--user", "service", "on", ">old", "~*", "&*", "+@all"},
+		change: func(o *redis.Options) { o.Username, o.Password = "service", "old" },
+		inject: do([]any{"acl", "setuser", "service", "resetpass", ">new"}, []any{"client", "kill", "user", "service"}),
+		end:    do([]any{"acl", "setuser", "service", "resetpass", ">old"}),
 	},
 	{
 		fault:   "NOPERM for scripts",
