@@ -20,49 +20,107 @@ func warned(t *testing.T, log *logtest.Log, lines int, words ...string) {
 	}
 }
 
-func TestWarnsOfAProxyThatIsNotTrusted(t *testing.T) {
-	byIP := core.Rule{Name: "api", Seconds: 60, MaxCount: 10_000}
-	byUser, byRoute, own := byIP, byIP, byIP
-	byUser.NeedLogin, byRoute.Key = true, core.ByRoute
-	own.Key = func(r core.Request) (string, error) { return "client:" + r.ClientIP().String(), nil }
-	forwarded := func(peer string) *fakeView {
-		return newView("GET", "/").as("alice").from(peer).with("X-Forwarded-For", "203.0.113.9")
-	}
-	warning := []string{"level=WARN", "Options.ClientIP.TrustedProxies", "peer=10.9.9.9", "header=X-Forwarded-For"}
-	for name, test := range map[string]struct {
-		rule  core.Rule
-		ips   core.ClientIP
-		view  *fakeView
-		lines int
-		words []string
-	}{
-		"a private peer":      {byIP, core.ClientIP{}, forwarded("10.9.9.9"), 1, warning},
-		"a link-local peer":   {byIP, core.ClientIP{}, forwarded("169.254.1.1"), 1, []string{"level=WARN", "peer=169.254.1.1"}},
-		"a provider's own":    {byIP, core.ClientIP{}, forwarded("100.64.0.1"), 1, []string{"level=WARN", "peer=100.64.0.1"}},
-		"a key of one's own":  {own, core.ClientIP{}, forwarded("10.9.9.9"), 1, warning},
-		"beside a trusted":    {byIP, proxies, forwarded("172.16.0.1"), 1, []string{"level=WARN", "peer=172.16.0.1"}},
-		"Forwarded":           {byIP, core.ClientIP{}, newView("GET", "/").from("127.0.0.1").with("Forwarded", "for=1.2.3.4"), 1, []string{"level=WARN", "header=Forwarded", `\"Forwarded\" in Options.ClientIP.Header`}},
-		"a public peer":       {byIP, core.ClientIP{}, forwarded("198.51.100.7"), 1, []string{"level=INFO", "if the peer is your own proxy", "any caller can send"}},
-		"a trusted peer":      {byIP, proxies, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
-		"no header":           {byIP, core.ClientIP{}, newView("GET", "/").from("10.9.9.9"), 0, []string{"TrustedProxies"}},
-		"counted by user":     {byUser, core.ClientIP{}, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
-		"counted by route":    {byRoute, core.ClientIP{}, forwarded("10.9.9.9"), 0, []string{"TrustedProxies"}},
-		"another header read": {byIP, core.ClientIP{TrustedProxies: []string{"10.0.0.7"}, Header: "X-Real-IP"}, newView("GET", "/").from("10.9.9.9").with("X-Real-Ip", "1.2.3.4"), 1, []string{"level=WARN", "header=X-Real-Ip"}},
-	} {
+// setups are setups of a service, and what the log says of many equal calls there, once: words of a
+// line, or nothing if there is no mistake.
+var setups = map[string]struct {
+	rule         core.Rule
+	view         adapter.View
+	says         []string
+	ips          core.ClientIP
+	unidentified bool // Identify is unset
+}{
+	"a private peer":      {rule: ofIP, view: forwardedBy("10.9.9.9"), says: []string{"WARN", "Options.ClientIP.TrustedProxies", "peer=10.9.9.9", "header=X-Forwarded-For"}},
+	"a link-local peer":   {rule: ofIP, view: forwardedBy("169.254.1.1"), says: []string{"WARN", "peer=169.254.1.1"}},
+	"a provider's own":    {rule: ofIP, view: forwardedBy("100.64.0.1"), says: []string{"WARN", "peer=100.64.0.1"}},
+	"a key of one's own":  {rule: keyedBy(ownKeyOfIP), view: forwardedBy("10.9.9.9"), says: []string{"WARN", "TrustedProxies", "peer=10.9.9.9"}},
+	"beside a trusted":    {rule: ofIP, view: forwardedBy("172.16.0.1"), ips: proxies, says: []string{"WARN", "peer=172.16.0.1"}},
+	"Forwarded":           {rule: ofIP, view: newView("GET", "/").from("127.0.0.1").with("Forwarded", "for=1.2.3.4"), says: []string{"WARN", `\"Forwarded\" in Options.ClientIP.Header`}},
+	"a public peer":       {rule: ofIP, view: forwardedBy("198.51.100.7"), says: []string{"INFO", "if the peer is your own proxy", "any caller can send"}},
+	"a trusted peer":      {rule: ofIP, view: forwardedBy("10.9.9.9"), ips: proxies},
+	"no header":           {rule: ofIP, view: newView("GET", "/").from("10.9.9.9")},
+	"counted by user":     {rule: change(ofIP, func(r *core.Rule) { r.NeedLogin = true }), view: forwardedBy("10.9.9.9")},
+	"counted by route":    {rule: keyedBy(core.ByRoute), view: forwardedBy("10.9.9.9")},
+	"another header read": {rule: ofIP, view: newView("GET", "/").from("10.9.9.9").with("X-Real-Ip", "1.2.3.4"), ips: byRealIP, says: []string{"WARN", "header=X-Real-Ip"}},
+
+	"no address":           {rule: unnamed, view: newView("GET", "/").from(""), says: []string{"WARN", `rule="GET /"`, "ip:unknown", `add \"unix\" to`, "RemoteAddr"}},
+	"no address, by ByIP":  {rule: keyedBy(core.Join(core.ByRoute, core.ByIP)), view: newView("GET", "/").from(""), says: []string{"WARN", "rule=api"}},
+	"a trusted socket":     {rule: ofIP, view: newView("GET", "/").from(""), ips: byUnix, says: []string{"WARN", "let the proxy on the unix socket set X-Forwarded-For"}},
+	"no address, by route": {rule: keyedBy(core.ByRoute), view: newView("GET", "/").from("")},
+
+	"by user":       {rule: keyedBy(core.ByUser), view: newView("GET", "/"), unidentified: true, says: []string{"WARN", "asks who calls", "rule=api", "set Options.Identify"}},
+	"by its Skip":   {rule: change(ofIP, func(r *core.Rule) { r.Skip = skipsRoot }), view: newView("GET", "/"), unidentified: true, says: []string{"WARN", "asks who calls"}},
+	"by IP":         {rule: ofIP, view: newView("GET", "/"), unidentified: true},
+	"with Identify": {rule: keyedBy(core.ByUser), view: newView("GET", "/")},
+
+	"a misspelled method": {rule: change(ofIP, func(r *core.Rule) { r.Methods = []string{"GET", "GETT"} }), view: newView("GET", "/"), says: []string{"WARN", "may be misspelled", "methods=GETT"}},
+
+	"no route yet":         {rule: unnamed, view: unroutedView{newView("GET", "")}, says: []string{"WARN", "300 per minute", "give the rule a Name or Paths"}},
+	"no route is found":    {rule: unnamed, view: newView("GET", "")},
+	"no route yet, named":  {rule: ofIP, view: unroutedView{newView("GET", "")}},
+	"no route yet, a path": {rule: onPath("/**"), view: unroutedView{newView("GET", "")}},
+	"a route is known":     {rule: unnamed, view: unroutedView{newView("GET", "/x")}},
+
+	"another spelling":     {rule: onPath("/users/:id"), view: at("/users/{id}", "/users/7"), says: []string{"WARN", "other names than in its path pattern", "rule=api", "pattern=/users/:id"}},
+	"another name":         {rule: onPath("/users/:id"), view: at("/users/:user", "/users/7"), says: []string{"WARN", "other names"}},
+	"the rest of a path":   {rule: onPath("/users/:id/**"), view: at("/users/{id}/orders/{order...}", "/users/7/orders/8"), says: []string{"WARN", "other names"}},
+	"the same spelling":    {rule: onPath("/users/:id"), view: at("/users/:id", "/users/7")},
+	"a route of its own":   {rule: onPath("/users/:id"), view: at("/users/list", "/users/list")},
+	"another path":         {rule: onPath("/users/:id"), view: at("/orders/{id}", "/orders/7")},
+	"no route":             {rule: onPath("/users/:id"), view: at("", "/users/7")},
+	"one of the parameter": {rule: onPath("/users/7"), view: at("/users/{id}", "/users/8")},
+}
+
+var (
+	ofIP     = core.Rule{Name: "api", Seconds: 60, MaxCount: 300}
+	unnamed  = core.Rule{Seconds: 60, MaxCount: 300}
+	byRealIP = core.ClientIP{TrustedProxies: []string{"10.0.0.7"}, Header: "X-Real-IP"}
+	byUnix   = core.ClientIP{TrustedProxies: []string{"unix"}}
+)
+
+func keyedBy(key core.KeyFunc) core.Rule { return change(ofIP, func(r *core.Rule) { r.Key = key }) }
+
+func onPath(pattern string) core.Rule {
+	return change(ofIP, func(r *core.Rule) { r.Paths = []string{pattern} })
+}
+
+func ownKeyOfIP(r core.Request) (string, error) { return "client:" + r.ClientIP().String(), nil }
+
+func skipsRoot(r core.Request) bool {
+	user, err := r.User()
+	return err == nil && user == "root"
+}
+
+func forwardedBy(peer string) *fakeView {
+	return newView("GET", "/").as("alice").from(peer).with("X-Forwarded-For", "203.0.113.9")
+}
+
+// unroutedView is a call in a router that has not chosen a route.
+type unroutedView struct{ *fakeView }
+
+func (unroutedView) Routed() bool { return false }
+
+// A mistake in the setup of a service is logged once, and nothing else is. A stranger brings no warning
+// about.
+func TestWarningsOfSetups(t *testing.T) {
+	for name, test := range setups {
 		t.Run(name, func(t *testing.T) {
 			var log logtest.Log
-			identify := func(r core.Request) (string, error) {
-				r.ClientIP() // as a service does for its own log; nothing is counted by it
-				return whoSays(r)
+			options := core.Options{Logger: log.Logger(), ClientIP: test.ips}
+			if !test.unidentified {
+				options.Identify = func(r core.Request) (string, error) {
+					r.ClientIP() // as a service does for its own log; nothing is counted by it
+					return whoSays(r)
+				}
 			}
-			limiter := newLimiter(t, core.Options{Logger: log.Logger(), ClientIP: test.ips, Identify: identify})
-			guard := newGuard(t, limiter, test.rule)
+			guard := newGuard(t, newLimiter(t, options), test.rule)
 			for range 300 {
 				wantStatus(t, guard, test.view, 200)
 			}
-			warned(t, &log, test.lines, test.words...)
-			if test.words[0] == "level=INFO" && log.Count("level=WARN") > 0 {
-				t.Error("a stranger brought a warning about")
+			if len(test.says) == 0 || test.says[0] == "INFO" {
+				warned(t, &log, 0, "level=WARN")
+			}
+			if len(test.says) > 0 {
+				warned(t, &log, 1, append([]string{"level=" + test.says[0]}, test.says[1:]...)...)
 			}
 		})
 	}
@@ -83,59 +141,6 @@ func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 		}
 	}
 	warned(t, &log, 1, "level=WARN", "peer=10.9.9.9")
-}
-
-func TestWarnsOfCallsWithoutAnAddress(t *testing.T) {
-	for name, test := range map[string]struct {
-		rule  core.Rule
-		ips   core.ClientIP
-		peer  string
-		lines int
-		words []string
-	}{
-		"by IP":             {core.Rule{Seconds: 60}, core.ClientIP{}, "", 1, []string{"level=WARN", "rule=\"GET /\"", "ip:unknown", `add \"unix\" to Options.ClientIP.TrustedProxies`, "RemoteAddr"}},
-		"by ByIP":           {core.Rule{Name: "n", Seconds: 60, Key: core.Join(core.ByRoute, core.ByIP)}, core.ClientIP{}, "", 1, []string{"level=WARN", "rule=n"}},
-		"a trusted socket":  {core.Rule{Name: "n", Seconds: 60}, core.ClientIP{TrustedProxies: []string{"unix"}}, "", 1, []string{"level=WARN", "let the proxy on the unix socket set X-Forwarded-For"}},
-		"not counted by IP": {core.Rule{Name: "n", Seconds: 60, Key: core.ByRoute}, core.ClientIP{}, "", 0, []string{"level=WARN"}},
-		"an address":        {core.Rule{Name: "n", Seconds: 60}, core.ClientIP{}, "192.0.2.1", 0, []string{"level=WARN"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger(), ClientIP: test.ips}), test.rule)
-			for range 5 {
-				wantStatus(t, guard, newView("GET", "/").from(test.peer), 200)
-			}
-			warned(t, &log, test.lines, test.words...)
-		})
-	}
-}
-
-func TestWarnsOfARuleByUserWithoutIdentify(t *testing.T) {
-	byUser := core.Rule{Name: "mine", Seconds: 60, Key: core.ByUser}
-	skip := core.Rule{Name: "skip", Seconds: 60, Skip: func(r core.Request) bool {
-		user, err := r.User()
-		return err == nil && user == "root"
-	}}
-	nobody := func(core.Request) (string, error) { return "", nil }
-	for name, test := range map[string]struct {
-		rule     core.Rule
-		identify core.IdentifyFunc
-		lines    int
-	}{
-		"by user":       {byUser, nil, 1},
-		"by its Skip":   {skip, nil, 1},
-		"by IP":         {core.Rule{Name: "ip", Seconds: 60}, nil, 0},
-		"with Identify": {byUser, nobody, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger(), Identify: test.identify}), test.rule)
-			for range 5 {
-				wantStatus(t, guard, newView("GET", "/"), 200)
-			}
-			warned(t, &log, test.lines, "level=WARN", "asks who calls", "rule="+test.rule.Name, "set Options.Identify")
-		})
-	}
 }
 
 // A rule that no call can match is reported once, wherever it is attached.
@@ -175,68 +180,6 @@ func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 func keep(t *testing.T, guard *core.Guard) error {
 	t.Cleanup(func() { runtime.KeepAlive(guard) })
 	return nil
-}
-
-// A method that may be misspelled is reported, and not as a rule that limits nobody: the rule limits
-// the calls of its other methods.
-func TestWarnsOfUnknownMethods(t *testing.T) {
-	var log logtest.Log
-	newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, Methods: []string{"GET", "GETT"}})
-	warned(t, &log, 1, "level=WARN", "may be misspelled", "rule=api", "methods=GETT")
-	warned(t, &log, 0, "limits nobody")
-}
-
-// A rule that misses a route only because its pattern spells the parameters in another way is
-// reported once.
-func TestWarnsOfParametersInAnotherSpelling(t *testing.T) {
-	for _, test := range []struct {
-		pattern, route, path string
-		lines                int
-	}{
-		{"/users/:id", "/users/{id}", "/users/7", 1},
-		{"/users/:id", "/users/:user", "/users/7", 1},
-		{"/users/:id/**", "/users/{id}/orders/{order...}", "/users/7/orders/8", 1},
-		{"/users/:id", "/users/:id", "/users/7", 0},
-		{"/users/:id", "/users/list", "/users/list", 0}, // a route of its own
-		{"/users/:id", "/orders/{id}", "/orders/7", 0},
-		{"/users/:id", "", "/users/7", 0},
-		{"/users/7", "/users/{id}", "/users/8", 0}, // one value of the parameter
-	} {
-		var log logtest.Log
-		guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100, Paths: []string{test.pattern}})
-		for range 3 {
-			wantStatus(t, guard, at(test.route, test.path), 200)
-		}
-		warned(t, &log, test.lines, "level=WARN", "other names than in its path pattern", "rule=api", "pattern="+test.pattern)
-	}
-}
-
-// unroutedView is a call in a router that has not chosen a route.
-type unroutedView struct{ *fakeView }
-
-func (unroutedView) Routed() bool { return false }
-
-func TestWarnsOfARuleWithoutARoute(t *testing.T) {
-	for name, test := range map[string]struct {
-		rule  core.Rule
-		view  adapter.View
-		lines int
-	}{
-		"unnamed":           {core.Rule{Seconds: 60}, unroutedView{newView("GET", "")}, 1},
-		"no route is found": {core.Rule{Seconds: 60}, newView("GET", ""), 0},
-		"named":             {core.Rule{Name: "n", Seconds: 60}, unroutedView{newView("GET", "")}, 0},
-		"with paths":        {core.Rule{Paths: []string{"/**"}, Seconds: 60}, unroutedView{newView("GET", "")}, 0},
-		"a route is known":  {core.Rule{Seconds: 60}, unroutedView{newView("GET", "/x")}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log logtest.Log
-			guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), test.rule)
-			for range 5 {
-				wantStatus(t, guard, test.view, 200)
-			}
-			warned(t, &log, test.lines, "level=WARN", "5 per minute", "give the rule a Name or Paths")
-		})
-	}
 }
 
 // Callers cannot fill the log. The number of messages that are written once is bounded, too.

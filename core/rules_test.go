@@ -29,6 +29,12 @@ func is(outcomes ...int) func(int) bool {
 	}
 }
 
+// change returns a copy of a rule with a change.
+func change(rule core.Rule, do func(*core.Rule)) core.Rule {
+	do(&rule)
+	return rule
+}
+
 func named(name string, limit core.Limit) core.Rule { return core.Rule{Name: name, Limit: limit} }
 
 // atOnce returns a rule of so many calls in flight for each caller, whose slots count for a minute.
@@ -46,12 +52,4 @@ func atOnceAs(name string, n int) core.Rule {
 // byUser returns a rule of two calls an hour for each user, with overrides.
 func byUser(name string) core.Rule {
 	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
-}
-
-// stern bans a caller who is refused in three consecutive minutes for ten minutes, the next time
-// for 20, and then for 25.
-var stern = core.Rule{
-	Name:  "n",
-	Limit: core.PerMinute(1).Aligned(),
-	Ban:   core.Ban{After: 3, For: 10 * time.Minute, Max: 25 * time.Minute},
 }
