@@ -3,7 +3,6 @@ package core_test
 import (
 	"encoding/base64"
 	"errors"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +18,8 @@ func TestABillStaysWhereItWasOpened(t *testing.T) {
 		limiter := newLimiter(t, options)
 		tokens := limiter.MustCounter("tokens", core.PerHour(10), core.PerDay(100))
 		pro := limiter.MustCounter("tokens", core.PerMinute(50).Bucket(50))
+		options.Prefix += "other:"
+		elsewhere := newLimiter(t, options).MustCounter("tokens", core.PerHour(10))
 		for _, subject := range []string{"s", "}{: \x00\xff%", "2001:db8::1"} {
 			bill, _, err := tokens.With(core.PerHour(20)).Open(background, subject, 15)
 			if err != nil {
@@ -40,35 +41,11 @@ func TestABillStaysWhereItWasOpened(t *testing.T) {
 			if err := bill.Cancel(background); !errors.Is(err, core.ErrBillSettled) {
 				t.Errorf("settled elsewhere: %v", err)
 			}
+			resumed, err = elsewhere.Resume(bill.Token())
+			if err := errors.Join(err, resumed.Settle(background, 2)); !errors.Is(err, core.ErrBillUnknown) {
+				t.Errorf("with another prefix: %v", err)
+			}
 		}
-	})
-}
-
-// Bills obey the overrides when they are opened, and no longer when they are settled.
-func TestBillsObeyOverrides(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		b := billing{t, limiter.MustCounter("tokens", core.PerHour(10), core.PerDay(100)).WithOverrides()}
-		o := operator{t, limiter, "tokens", core.PerHour(10)}
-		o.max("s", 20)
-		large := b.open(18)
-		b.left(2, 82)
-		o.block("s", time.Time{})
-		if bill, d, err := b.Open(background, "s", 1); bill != nil || err != nil || d.Reason != core.Blocked {
-			t.Errorf("blocked: %+v, %v", d, err)
-		}
-		large, err := b.Resume(large.Token())
-		b.is(err, nil)
-		b.is(large.Add(background, 2), nil)
-		o.lift("s")
-		b.is(large.Settle(background, 3), nil)
-		free := b.open(math.MaxInt)
-		b.is(free.Settle(background, math.MaxInt), nil)
-		resumed, err := b.Resume(free.Token())
-		b.is(err, nil)
-		b.is(resumed.Settle(background, 1), nil)
-		o.remove("s")
-		b.left(7, 97)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,48 +62,141 @@ func onBillings(t *testing.T, test func(b billing, limiter *core.Limiter)) {
 	})
 }
 
-// A bill ends once, at what was used in all. Ending it a second time changes nothing, and is no
-// error only if it is the same.
-func TestABillIsSettledOnce(t *testing.T) {
-	onBillings(t, func(b billing, _ *core.Limiter) {
-		bill := b.open(4)
-		b.is(bill.Add(background, 3), nil)
-		b.left(3, 93)
-		b.is(bill.Settle(background, 5), nil)
-		b.left(5, 95)
-		b.is(bill.Settle(background, 5), nil)
-		err := bill.Settle(background, 6)
-		b.is(err, core.ErrBillSettled)
-		if err == nil || !strings.HasSuffix(err.Error(), ", at 5") {
-			b.Errorf("the error does not tell at what: %v", err)
-		}
-		b.is(bill.Cancel(background), core.ErrBillSettled)
-		b.is(bill.Add(background, 1), core.ErrBillSettled)
-		b.left(5, 95)
-		over := b.open(1)
-		b.is(over.Settle(background, 12), nil)
-		b.left(0, 83)
-		b.is(bill.Settle(background, math.MaxInt), core.ErrBillSettled)
-	})
+// billStories are steps on a counter of 10 an hour and 100 a month. After a step may follow the error
+// that it gives, and part of its text.
+var billStories = map[string]struct {
+	terms     core.BillTerms
+	overrides bool
+	steps     string
+}{
+	"a bill ends once, at what was used in all": {
+		steps: "open 4; add 3; left 3 93; settle 5; left 5 95; settle 5; settle 6 = settled, at 5; settle 0 = settled; add 1 = settled; left 5 95",
+	},
+	"a refused Open charges nothing, and is not remembered": {steps: "open 6; refused 5; left 4 94; settle 0; open 5"},
+	"an estimate that never fits is an error":               {steps: "open 11 = costs; left 10 100"},
+	"an estimate is cut":                                    {core.BillTerms{MaxEstimate: 0.25}, false, "open max; left 8 98; settle 0; left 10 100"},
+	"an estimate is cut with overrides, too":                {core.BillTerms{MaxEstimate: 0.25}, true, "open max; left 8 98; settle 0; left 10 100"},
+	"what is above the debt is reported, also if the reply to the first settlement was lost": {
+		core.BillTerms{MaxDebt: 0.5}, false, "open 5; settle 18 = debt : 3 were; settle 18 = debt : 3 were; left 0 82; exceeded 3; charge 1 = debt",
+	},
+	"use above the debt is counted once, whether Add or Settle finds it": {
+		steps: "open 5; add 17 = debt; settle 23 = debt; exceeded 3",
+	},
+	"a negative number changes nothing": {steps: "open 1; add -1 = wrong; settle -1 = wrong; left 9 99"},
+	"what one limit was not charged is not given back": {
+		steps: "charge 10; charge 10; left 0 80; charge 7 = debt; exceeded 7; left 0 73; refund 7; left 0 80",
+	},
+	"the largest charge is bounded, and one of nothing is none": {
+		steps: "charge 0; left 10 100; charge max = debt; left 0 0; exceeded " + strconv.Itoa(min(1<<40, math.MaxInt-20)), // 2^40 is the most that a call adds
+	},
+	"bills obey the overrides when they are opened, and no longer when they are settled": {
+		core.BillTerms{}, true, "max 20; open 18; left 2 82; block; refused 1; add 2; lift; settle 3; open max; settle max; remove; left 7 97",
+	},
+	"charges obey overrides": {core.BillTerms{}, true, "max 20; charge 40; charge 1 = debt; lift; charge max; block; charge 1 = blocked; remove; left 0 59"},
 }
 
-// A refused Open charges nothing, and its bill has nothing to settle.
-func TestARefusedOpenChargesNothing(t *testing.T) {
-	onBillings(t, func(b billing, _ *core.Limiter) {
-		first := b.open(6)
-		bill, d, err := b.Open(background, "s", 5)
-		if bill != nil || d.Allowed || err != nil || d.RetryAfter <= 0 {
-			b.Fatalf("%v, %+v, %v", bill, d, err)
+func TestBills(t *testing.T) {
+	for name, story := range billStories {
+		t.Run(name, func(t *testing.T) {
+			onBillings(t, func(b billing, limiter *core.Limiter) {
+				if b.Counter = b.WithBills(story.terms); story.overrides {
+					b.Counter = b.WithOverrides()
+				}
+				s := storyteller{billing: b, operator: operator{b.T, limiter, "tokens", core.PerHour(10)}}
+				for step := range strings.SplitSeq(story.steps, "; ") {
+					s.play(step)
+				}
+			})
+		})
+	}
+}
+
+// storyteller plays the steps of a story.
+type storyteller struct {
+	billing
+	operator operator
+	bill     *core.Bill
+	charged  core.Decision
+}
+
+// billErrors are the errors of steps.
+var billErrors = map[string]error{
+	"": nil, "settled": core.ErrBillSettled, "costs": core.ErrCostExceedsLimit, "debt": core.ErrDebtExceeded, "wrong": new(core.RuleError),
+}
+
+func (s *storyteller) play(step string) {
+	s.Helper()
+	call, fails, _ := strings.Cut(step, " = ")
+	kind, text, _ := strings.Cut(fails, " ")
+	kind = strings.TrimSuffix(kind, ",")
+	verb, number, _ := strings.Cut(call, " ")
+	n := numberOf(number)
+	var err error
+	switch verb {
+	case "left":
+		hour, month, _ := strings.Cut(number, " ")
+		s.left(numberOf(hour), numberOf(month))
+	case "exceeded":
+		if got := s.operator.limiter.Stats().DebtExceeded; got != uint64(n) {
+			s.Errorf("%d permits exceed the debt, want %d", got, n)
 		}
-		b.left(4, 94)
-		b.is(bill.Settle(background, 1), core.ErrBillUnknown)
-		b.is(bill.Add(background, 0), core.ErrBillUnknown)
-		if bill.Token() != "" {
-			b.Error("the token of no bill")
+	case "max":
+		s.operator.max("s", n)
+	case "lift":
+		s.operator.lift("s")
+	case "block":
+		s.operator.block("s", time.Time{})
+	case "remove":
+		s.operator.remove("s")
+	case "refund":
+		err = s.operator.limiter.Refund(background, s.charged, n)
+	case "refused":
+		s.refused(n)
+	default:
+		err = s.change(verb, n, kind == "blocked")
+	}
+	wrong := kind == "wrong" && isWrong(err)
+	if !wrong && kind != "blocked" && !errors.Is(err, billErrors[kind]) || err != nil && !strings.Contains(err.Error(), text) {
+		s.Errorf("%s: %v", step, err)
+	}
+}
+
+func numberOf(text string) int {
+	if text == "max" {
+		return math.MaxInt
+	}
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// change makes a call that charges or settles.
+func (s *storyteller) change(verb string, n int, blocked bool) (err error) {
+	s.Helper()
+	switch verb {
+	case "open":
+		s.bill, s.charged, err = s.Open(background, "s", n)
+	case "charge":
+		s.charged, err = s.Charge(background, "s", n)
+		if blocked != (s.charged.Reason == core.Blocked) || s.charged.Allowed == blocked && !errors.Is(err, core.ErrCostExceedsLimit) {
+			s.Errorf("charge %d: %+v, blocked: %t", n, s.charged, blocked)
 		}
-		b.is(first.Settle(background, 0), nil)
-		b.open(5) // the refusal is no longer remembered
-	})
+	case "add":
+		err = s.bill.Add(background, n)
+	case "settle":
+		err = s.bill.Settle(background, n)
+	}
+	return err
+}
+
+// refused checks an Open that is refused. Its bill has nothing to settle.
+func (s *storyteller) refused(n int) {
+	s.Helper()
+	bill, d, err := s.Open(background, "s", n)
+	if bill != nil || d.Allowed || err != nil || d.RetryAfter <= 0 && d.Reason != core.Blocked || bill.Token() != "" {
+		s.Fatalf("%v, %+v, %v", bill, d, err)
+	}
+	s.is(bill.Settle(background, 1), core.ErrBillUnknown)
+	s.is(bill.Add(background, 0), core.ErrBillUnknown)
 }
 
 // A bill that is never settled stays at what it was charged: nothing is given back because the
@@ -120,7 +214,7 @@ func TestADisconnectDoesNotRefund(t *testing.T) {
 	})
 }
 
-// Of many additions, the newest 32 can be given back.
+// Of many additions, the newest 32 can be given back, also in debt.
 func TestABillWithManyAdditions(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		b := billing{t, newLimiter(t, options).MustCounter("tokens", core.PerDay(100), core.PerHour(1).Bucket(100))}
@@ -131,108 +225,42 @@ func TestABillWithManyAdditions(t *testing.T) {
 		b.left(50, 50)
 		b.is(bill.Settle(background, 3), nil)
 		b.left(92, 92)
-	})
-}
-
-// A bill gives back although its counter is in debt.
-func TestABillGivesBackInDebt(t *testing.T) {
-	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
-		if limit.Algorithm == core.SlidingLog {
-			return
-		}
-		b := billing{t, limiter.MustCounter("tokens", limit)}
-		bill := b.open(8)
-		_, err := b.Charge(background, "s", 5)
+		bill = b.open(80)
+		_, err := b.Charge(background, "s", 20) // a bucket in debt gives back, too
 		b.is(err, nil)
-		b.is(bill.Settle(background, 1), nil)
-		b.left(4)
+		b.is(bill.Settle(background, 0), nil)
+		b.left(72, 72)
 	})
 }
 
-// An estimate that can never fit is an error. With MaxEstimate it is cut, so that a wrong one does not
-// take the whole limit.
-func TestAnEstimateIsNeverRefusedForEver(t *testing.T) {
-	onBillings(t, func(b billing, _ *core.Limiter) {
-		_, _, err := b.Open(background, "s", 11)
-		b.is(err, core.ErrCostExceedsLimit)
-		for _, overrides := range []bool{false, true} {
-			if b.Counter = b.WithBills(core.BillTerms{MaxEstimate: 0.25}); overrides {
-				b.Counter = b.WithOverrides()
-			}
-			bill := b.open(math.MaxInt)
-			b.left(8, 98)
-			b.is(bill.Settle(background, 0), nil)
+func TestWrongTermsOfBills(t *testing.T) {
+	counter := newLimiter(t, core.Options{}).MustCounter("tokens", core.PerHour(10))
+	for _, terms := range []core.BillTerms{
+		{Expires: time.Millisecond}, {Expires: 367 * 24 * time.Hour}, {MaxDebt: -1}, {MaxDebt: 10.1}, {MaxDebt: math.NaN()},
+		{MaxEstimate: -0.1}, {MaxEstimate: 1.1}, {MaxEstimate: math.NaN()},
+	} {
+		if _, _, err := counter.WithBills(terms).Open(background, "s", 1); !isWrong(err) {
+			t.Errorf("%+v: %v", terms, err)
 		}
-	})
-}
-
-// The part of a settlement above the bound of the debt is reported and counted; the rest is charged.
-func TestABillExceedsTheDebt(t *testing.T) {
-	onBillings(t, func(b billing, limiter *core.Limiter) {
-		b.Counter = b.WithBills(core.BillTerms{MaxDebt: 0.5})
-		bill := b.open(5)
-		for range 2 { // also if the reply to the first was lost
-			err := bill.Settle(background, 18)
-			b.is(err, core.ErrDebtExceeded)
-			if err == nil || !strings.Contains(err.Error(), ": 3 were") {
-				b.Errorf("%v, want 3 that were not charged", err)
-			}
-		}
-		b.left(0, 82)
-		if n := limiter.Stats().DebtExceeded; n != 3 {
-			b.Errorf("%d exceeded, want 3", n)
-		}
-		_, err := b.Charge(background, "s", 1)
-		b.is(err, core.ErrDebtExceeded)
-	})
-}
-
-// A use above the bound is counted once, whether an Add or the settlement finds it.
-func TestAUseAboveTheDebtIsCountedOnce(t *testing.T) {
-	onBillings(t, func(b billing, limiter *core.Limiter) {
-		bill := b.open(5)
-		b.is(bill.Add(background, 17), core.ErrDebtExceeded) // 5 and 17 of 10 and a debt of 10
-		b.is(bill.Settle(background, 23), core.ErrDebtExceeded)
-		if n := limiter.Stats().DebtExceeded; n != 3 {
-			b.Errorf("%d exceeded, want 3", n)
-		}
-	})
-}
-
-// Wrong terms and numbers are errors, and change nothing.
-func TestWrongBills(t *testing.T) {
-	onBillings(t, func(b billing, _ *core.Limiter) {
-		for _, terms := range []core.BillTerms{
-			{Expires: time.Millisecond}, {Expires: 367 * 24 * time.Hour}, {MaxDebt: -1}, {MaxDebt: 10.1}, {MaxDebt: math.NaN()},
-			{MaxEstimate: -0.1}, {MaxEstimate: 1.1}, {MaxEstimate: math.NaN()},
-		} {
-			if _, _, err := b.WithBills(terms).Open(background, "s", 1); !isWrong(err) {
-				b.Errorf("%+v: %v", terms, err)
-			}
-		}
-		bill := b.open(1)
-		for _, err := range []error{bill.Add(background, -1), bill.Settle(background, -1)} {
-			if !isWrong(err) {
-				b.Errorf("a negative number: %v", err)
-			}
-		}
-		b.left(9, 99)
-	})
+	}
 }
 
 // A bill replaces the refund of its decision.
 func TestABillsDecisionCannotBeRefunded(t *testing.T) {
-	onBillings(t, func(b billing, limiter *core.Limiter) {
-		bill, d, err := b.Open(background, "s", 4)
-		b.is(err, nil)
-		_, single, err := limiter.MustCounter("single", core.PerHour(10)).Open(background, "s", 4)
-		b.is(err, nil)
-		for _, d := range append(d.All, d, single) {
-			if err := limiter.Refund(background, d, 1); !isWrong(err) {
-				b.Errorf("%v", err)
-			}
+	limiter := newLimiter(t, core.Options{})
+	_, several, err := limiter.MustCounter("tokens", core.PerHour(10), core.PerDay(100)).Open(background, "s", 4)
+	_, single, err2 := limiter.MustCounter("single", core.PerHour(10)).Open(background, "s", 4)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range append(several.All, several, single) {
+		if err := limiter.Refund(background, d, 1); !isWrong(err) {
+			t.Errorf("%v", err)
 		}
-		b.is(bill.Settle(background, 1), nil)
-		b.left(9, 99)
-	})
+	}
+}
+
+func isWrong(err error) bool {
+	var wrong *core.RuleError
+	return errors.As(err, &wrong)
 }
