@@ -156,31 +156,20 @@ func TestSkip(t *testing.T) {
 
 // An Event describes the call of its Decision. For a direct call, it has no description.
 func TestEvents(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var events []core.Event
-		options.OnDecision = func(_ context.Context, e core.Event) { events = append(events, e) }
-		options.ClientIP = proxies
-		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1}
-		call := func() *fakeView {
-			v := newView("POST", "/users/:id").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7")
-			v.path = "/users/7"
-			return v
+	var events []core.Event
+	limiter := newLimiter(t, core.Options{ClientIP: proxies, OnDecision: func(_ context.Context, e core.Event) { events = append(events, e) }})
+	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.Global}
+	v := at("/users/:id", "/users/7").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7")
+	wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 429)
+	limiter.MustCheck(rule).Allow(v, "s")
+	for i, e := range events {
+		if e.Method != "GET" || e.Route != "/users/:id" || e.Path != "/users/7" || e.ClientIP != netip.MustParseAddr("203.0.113.7") || e.Decision.Allowed != (i != 1) {
+			t.Errorf("event %d: %+v", i, e)
 		}
-		wantServed(t, newGuard(t, limiter, rule), call(), ok, 200, 429)
-		limiter.MustCheck(rule).Allow(call(), "s")
-		for i, e := range events {
-			if e.Method != "POST" || e.Route != "/users/:id" || e.Path != "/users/7" || e.ClientIP != netip.MustParseAddr("203.0.113.7") || e.Decision.Rule != "n" || e.Decision.Allowed != (i != 1) {
-				t.Errorf("event %d: %+v", i, e)
-			}
-		}
-		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "m", Seconds: 3600, Key: core.Global}), newView("GET", "/").from(""), 200)
-		if len(events) != 4 || events[3].ClientIP.IsValid() {
-			t.Fatalf("%+v", events)
-		}
-		charge(t, limiter, "n", "direct", core.PerHour(1), 1)
-		if e := events[4]; e.Method+e.Route+e.Path != "" || e.ClientIP.IsValid() || e.Decision.Key != "direct" {
-			t.Errorf("of a direct call: %+v", e)
-		}
-	})
+	}
+	wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/").from(""), 429)
+	charge(t, limiter, "n", "direct", core.PerHour(1), 1)
+	if len(events) != 5 || events[3].ClientIP.IsValid() || events[4].Method+events[4].Route+events[4].Path != "" || events[4].ClientIP.IsValid() {
+		t.Errorf("without an address, and of a direct call: %+v", events[3:])
+	}
 }
