@@ -146,59 +146,6 @@ func TestHandlesObeyBlocksInAnOutage(t *testing.T) {
 	})
 }
 
-// Explain says what the next call gets, and Inspect the same for its subject.
-func TestExplainKnowsBansInAnOutage(t *testing.T) {
-	o := oneServer(t)
-	limiter := newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient})
-	for _, name := range []string{"open", "local"} {
-		attach(t, limiter, banningRule(name))
-	}
-	ban(t, limiter, "open", "banned", time.Hour)
-	setOverride(t, limiter, "open", "blocked", operate.Override{Blocked: true, Until: time.Now().Add(time.Hour)})
-	setOverride(t, limiter, "open", "outcast", operate.Override{Blocked: true})
-	o.begin()
-	for subject, reason := range imposed {
-		x, err := operate.New(limiter).ExplainView(of(subject))
-		if !errors.Is(err, core.ErrStore) || x.Reason != reason || x.Rule != "open" || (subject != "outcast") != (x.RetryAfter > 59*time.Minute) {
-			t.Errorf("%s: %v\n%v", subject, err, x)
-		}
-		x, err = operate.New(limiter).Inspect(background, subject)
-		r := ruleOf(t, x, "open")
-		if !errors.Is(err, core.ErrStore) || r.Reason != reason || (subject == "banned") == r.BannedUntil.IsZero() || (subject == "banned") != (r.Override == nil) {
-			t.Errorf("%s: %v\n%v", subject, err, x)
-		}
-	}
-	costly := banningRule("open")
-	costly.Name, costly.Cost = "costly", func(core.Request) int { return 51 }
-	guard := attach(t, limiter, costly)
-	x, err := operate.New(limiter).ExplainView(of("somebody"))
-	if got := status(guard.Check(of("somebody"))); got != 200 || ruleOf(t, x, "costly").Reason != core.StoreFailOpen {
-		t.Errorf("a call is answered %d, but Explain says %v: %v", got, err, x)
-	}
-	if x, _ := operate.New(limiter).ExplainView(of("somebody")); x.Reason == core.Banned || x.Reason == core.Blocked {
-		t.Errorf("%v", x)
-	}
-}
-
-// OwnLimits shows a ban or a block that is known.
-func TestOwnLimitsShowBansInAnOutage(t *testing.T) {
-	o := oneServer(t)
-	p := newBanningProcess(t, o)
-	p.imposeAll(t)
-	o.begin()
-	for _, rule := range []string{"open", "closed", "local"} {
-		for subject, reason := range imposed {
-			own := p.guards[rule].OwnLimits(of(subject))
-			if own.Refusal != nil || len(own.Limits) != 1 || own.Limits[0].Reason != reason || own.Limits[0].Remaining != 0 {
-				t.Errorf("%s by %s: %+v", subject, rule, own)
-			}
-		}
-	}
-	if own := p.guards["open"].OwnLimits(of("somebody")); own.Refusal == nil || own.Refusal.Status != 503 {
-		t.Errorf("%+v", own)
-	}
-}
-
 // If one of several shards is down, the ban of a subject there holds, and what the others charged is
 // given back.
 func TestABanOnAShardThatIsDown(t *testing.T) {

@@ -13,30 +13,6 @@ import (
 // failedLogins lets three passwords be tried.
 var failedLogins = core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: is(http.StatusUnauthorized)}
 
-func TestAPanicIsAnInternalError(t *testing.T) {
-	for name, test := range map[string]struct {
-		method string
-		status int
-	}{"HTTP": {"POST", 500}, "gRPC": {"", 13}} {
-		t.Run(name, func(t *testing.T) {
-			limiter := newLimiter(t, core.Options{})
-			var ended []int
-			guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: func(status int) bool {
-				ended = append(ended, status)
-				return len(ended) > 1
-			}})
-			for want := range 2 { // the first does not count, the second does
-				answer := wantStatus(t, guard, newView(test.method, "/x"), 200)
-				wantPanic(t, "of the handler", func() { answer.Run(func() int { panic("of the handler") }) })
-				wantLeft(t, limiter, "n", me, core.PerHour(3), 3-want)
-			}
-			if len(ended) != 2 || ended[0] != test.status || ended[1] != test.status {
-				t.Errorf("the outcomes are %v, want %d", ended, test.status)
-			}
-		})
-	}
-}
-
 // A counter that several rules share keeps the charge if any of them counts the call, in whatever
 // order they are given.
 func TestCountOfRulesThatShareACounter(t *testing.T) {

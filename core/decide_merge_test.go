@@ -39,7 +39,13 @@ func TestCallerWhoseContextEndsIsNotAskedToLogIn(t *testing.T) {
 	v := newView("GET", "/")
 	v.ctx = &endsLater{Context: ctx, end: cancel, after: 1}
 	guard.Check(v)
-	if len(reasons) != 1 || reasons[0] != core.ContextEnded {
+	late, cancel := context.WithTimeout(background, -1)
+	defer cancel()
+	v.ctx = late
+	if answer := guard.Check(v); answer.Refusal == nil || answer.Refusal.Code != 4 { // DEADLINE_EXCEEDED
+		t.Errorf("after the deadline: %+v", answer.Refusal)
+	}
+	if len(reasons) != 2 || reasons[0] != core.ContextEnded || reasons[1] != core.ContextEnded {
 		t.Errorf("the reasons are %v, want %s", reasons, core.ContextEnded)
 	}
 }

@@ -115,29 +115,6 @@ func TestContextWithExpose(t *testing.T) {
 	}
 }
 
-func TestContextWithoutExpose(t *testing.T) {
-	rule := core.Rule{Name: "n", Seconds: 3600}
-	hidden := newGuard(t, newLimiter(t, core.Options{Identify: whoSays}), rule)
-	if answer := wantStatus(t, hidden, newView("GET", "/").as("alice"), 200); answer.Context != nil {
-		t.Error("the handler gets a context without Expose")
-	}
-	limiter := newLimiter(t, core.Options{Expose: true, Identify: whoSays})
-	answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/").as("alice"), 200)
-	if user, ok := core.UserFrom(answer.Context); ok {
-		t.Errorf("user %q, whom no rule asked for", user)
-	}
-	rule.Methods = []string{"POST"}
-	if answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200); answer.Context != nil {
-		t.Error("the handler gets a context, though no rule applied")
-	}
-	if _, ok := core.DecisionFrom(background); ok {
-		t.Error("DecisionFrom finds a decision in an empty context")
-	}
-	if _, ok := core.UserFrom(background); ok {
-		t.Error("UserFrom finds a user in an empty context")
-	}
-}
-
 // A handler behind NeedLogin finds its user even if the call cost nothing.
 func TestUserOfACallThatCostsNothing(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{Expose: true, Identify: whoSays}),

@@ -30,14 +30,3 @@ func (d *decisions) last(t testing.TB, n int) core.Decision {
 	}
 	return d.heard[n-1]
 }
-
-// bySource counts the decisions of each source.
-func (d *decisions) bySource() map[core.Source]int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	sources := make(map[core.Source]int)
-	for _, decision := range d.heard {
-		sources[decision.Source]++
-	}
-	return sources
-}

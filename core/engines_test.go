@@ -60,13 +60,3 @@ func lasting(n int) map[string]core.Limit {
 	}
 	return limits
 }
-
-// eachLasting runs a test for each of them on both engines.
-func eachLasting(t *testing.T, n int, test func(t *testing.T, limiter *core.Limiter, limit core.Limit)) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		for name, limit := range lasting(n) {
-			t.Run(name, func(t *testing.T) { test(t, limiter, limit) })
-		}
-	})
-}

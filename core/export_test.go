@@ -4,12 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -90,50 +88,6 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 func Kept(l *Limiter) []any {
 	f := l.front()
 	return []any{f.calls.Get(), f.directs.Get()}
-}
-
-// TakeLate makes the next decision of a limiter get no answer in time. The charge arrives late,
-// after something was given back. The channel is closed when that is done.
-func TakeLate(l *Limiter) (taken <-chan struct{}) {
-	f := l.front()
-	s := &lateStore{Store: f.Store, taken: make(chan struct{})}
-	useStore(f, s, f.Engine.Refusals)
-	return s.taken
-}
-
-type lateStore struct {
-	limiter.Store
-	mu      sync.Mutex
-	decided bool
-	onWay   []algorithm.Counter
-	taken   chan struct{}
-}
-
-func (s *lateStore) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.decided {
-		s.Store.Decide(ctx, counters, charge, verdicts)
-		return
-	}
-	s.decided = true
-	for i, c := range counters {
-		c.Key = slices.Clone(c.Key)
-		s.onWay = append(s.onWay, c)
-		verdicts[i] = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, time.Second, nil)}
-	}
-}
-
-func (s *lateStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.Store.GiveBack(ctx, charges)
-	if s.onWay != nil {
-		s.Store.Decide(ctx, s.onWay, true, make([]algorithm.Verdict, len(s.onWay)))
-		s.onWay = nil
-		close(s.taken)
-	}
-	return err
 }
 
 // KnownLimits returns how many prepared limits a limiter remembers.

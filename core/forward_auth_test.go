@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,37 +24,6 @@ func forwardAuth(t testing.TB, check *core.Check) (ask func(adapter.View) int) {
 		t.Fatal(err)
 	}
 	return func(v adapter.View) int { return status(decide(v)) }
-}
-
-// The rules see the call that the proxy asks about, and not its request.
-func TestForwardAuth(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var event core.Event
-		options.ClientIP, options.OnDecision = proxies, func(_ context.Context, e core.Event) { event = e }
-		limiter := newLimiter(t, options)
-		ask := forwardAuth(t, limiter.MustCheck(
-			core.Rule{Name: "posts", Seconds: 600, MaxCount: 1, Methods: []string{"POST"}, Paths: []string{"/posts/*"}, Except: []string{"/posts/free"}},
-			core.Rule{Name: "hosts", Seconds: 600, MaxCount: 100, Key: core.Join(core.ByHost, core.ByQuery("q"))},
-		))
-		for _, step := range []struct {
-			method, uri string
-			status      int
-		}{
-			{"POST", "/posts/1", 200}, {"POST", "/posts/1?x", 429}, {"POST", "/Posts/2/", 429}, {"POST", "/x/../posts/3", 429},
-			{"POST", "http://a.test/posts/4", 429}, {"POST", "//posts/5", 429}, {"GET", "/posts/1", 200}, {"POST", "/posts/free", 200},
-			{"POST", "/posts/FREE", 429}, {"POST", "/posts/%66ree", 429}, {"POST", "/posts/free/", 429}, {"POST", "/posts/free?x", 200}, {"POST", "/other", 200},
-		} {
-			if got := ask(asking(step.method, step.uri)); got != step.status {
-				t.Errorf("%s %s: %d, want %d", step.method, step.uri, got, step.status)
-			}
-		}
-		if got := ask(asking("GET", "/a?q=1")); got != 200 || event.Method != "GET" || event.Path != "/a" || event.ClientIP.String() != "203.0.113.7" {
-			t.Errorf("%d, and the event is %+v", got, event)
-		}
-		if want := "host:service.test|query:q:" + core.Digest("1"); event.Decision.Key != want {
-			t.Errorf("counted as %s, want %s", event.Decision.Key, want)
-		}
-	})
 }
 
 // A request that a peer without trust makes, or that does not say which call it is about, gets 403

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,35 +8,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// An anonymous caller over an IP limit gets 429, otherwise 401. Neither call is charged.
-func TestLimitByIPComesBeforeLogin(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Name: "user", Seconds: 3600, NeedLogin: true}, core.Rule{Name: "ip", Seconds: 3600, MaxCount: 2})
-		for range 3 {
-			wantStatus(t, guard, newView("GET", "/"), 401)
-		}
-		wantLeft(t, limiter, "ip", "ip:192.0.2.1", core.PerHour(2), 2)
-
-		wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
-		wantStatus(t, guard, newView("GET", "/").as("bob"), 200)
-		v := newView("GET", "/")
-		answer := wantStatus(t, guard, v, 429)
-		if told := parseList(t, v.response["Ratelimit"]); len(told) != 1 {
-			t.Errorf("an anonymous caller is shown a limit for users: %v", v.response)
-		}
-		if r := answer.Refusal; r.Decision.Rule != "ip" || r.RetryAfter <= 0 || len(r.Violated) != 1 || r.Violated[0] != "ip" {
-			t.Errorf("%+v", r)
-		}
-		if d := heard.last(t, 6); d.Reason != core.LimitExceeded || d.Key != "ip:192.0.2.1" {
-			t.Errorf("%+v", d)
-		}
-		wantLeft(t, limiter, "user", "user:alice", core.PerHour(5), 4)
-	})
-}
 
 // While a limit that is the same for all callers refuses, no caller is identified, and Redis is not
 // asked either, whether the caller is logged in or not.
@@ -133,36 +103,34 @@ func TestRefusalsThatWaitForIdentify(t *testing.T) {
 	}
 }
 
-// A caller who cannot be identified is refused first by a limit that is the same for all, as one
-// who is not logged in is.
-func TestLimitForAllComesBeforeIdentifyError(t *testing.T) {
+// A caller who is not known, because nobody is logged in or Identify fails, is refused first by a limit
+// that is the same for all. Otherwise the call is not charged.
+func TestLimitForAllComesBeforeIdentify(t *testing.T) {
+	login, byUser := core.Rule{Name: "login", Seconds: 3600, NeedLogin: true}, core.Rule{Name: "key", Seconds: 3600, Key: core.ByUser}
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		fails := false
-		options.Identify = func(core.Request) (string, error) {
-			if fails {
-				return "", errVerify
-			}
-			return "alice", nil
-		}
-		limiter := newLimiter(t, options)
-		ip := core.Rule{Name: "ip", Seconds: 3600, MaxCount: 1}
-		for name, own := range map[string]core.Rule{
-			"login": {Name: "login", Seconds: 3600, NeedLogin: true}, "key": {Name: "key", Seconds: 3600, Key: core.ByUser},
-		} {
-			guard := newGuard(t, limiter, own, ip)
-			subject := "ip:192.0.2.1"
-			fails = true
-			wantStatus(t, guard, newView("GET", "/"), 503)
-			wantLeft(t, limiter, "ip", subject, core.PerHour(1), 1)
-			fails = false
+		var user string
+		var fails error
+		options.Identify = func(core.Request) (string, error) { return user, fails }
+		limiter, ip := newLimiter(t, options), core.Rule{Name: "ip", Seconds: 3600, MaxCount: 1}
+		for name, test := range map[string]struct {
+			own    core.Rule
+			fails  error
+			status int
+		}{"nobody": {login, nil, 401}, "unknown": {login, errVerify, 503}, "unknown, by its key": {byUser, errVerify, 503}} {
+			guard := newGuard(t, limiter, test.own, ip)
+			user, fails = "", test.fails
+			wantStatus(t, guard, newView("GET", "/"), test.status)
+			wantLeft(t, limiter, "ip", me, core.PerHour(1), 1)
+			user, fails = "alice", nil
 			wantStatus(t, guard, newView("GET", "/"), 200)
-			fails = true
+			user, fails = "", test.fails
 			for range 3 {
-				if d := wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision; d.Rule != "ip" || d.All != nil {
-					t.Errorf("%s: %+v", name, d)
+				refusal := wantStatus(t, guard, newView("GET", "/"), 429).Refusal
+				if d := refusal.Decision; d.Rule != "ip" || d.All != nil || len(refusal.Violated) != 1 {
+					t.Errorf("%s: %+v", name, refusal)
 				}
 			}
-			if _, err := resetOf(limiter, context.Background(), "ip", subject, core.PerHour(1)); err != nil {
+			if _, err := resetOf(limiter, background, "ip", me, core.PerHour(1)); err != nil {
 				t.Fatal(err)
 			}
 		}

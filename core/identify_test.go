@@ -11,60 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
-func TestNeedLogin(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{Name: "reply", Seconds: 3600, MaxCount: 2, NeedLogin: true})
-
-		answer := wantStatus(t, guard, newView("POST", "/"), 401)
-		if d := heard.last(t, 1); d.Reason != core.NotLoggedIn || d.Allowed || d.Rule != "reply" || d.Source != core.FromNobody {
-			t.Errorf("the decision about an anonymous caller: %+v", d)
-		}
-		if answer.Refusal.Code != 16 || answer.Refusal.RetryAfter != 0 {
-			t.Errorf("%+v", answer.Refusal)
-		}
-		// Counted by user, from wherever the calls come.
-		wantStatus(t, guard, newView("POST", "/").as("alice"), 200)
-		wantStatus(t, guard, newView("POST", "/").as("alice").from("198.51.100.7"), 200)
-		wantStatus(t, guard, newView("POST", "/").as("alice"), 429)
-		if d := heard.last(t, 4); d.Key != "user:alice" {
-			t.Errorf("counted as %q", d.Key)
-		}
-		wantStatus(t, guard, newView("POST", "/").as("bob"), 200)
-		wantLeft(t, limiter, "reply", "user:alice", core.PerHour(2), 0)
-		wantLeft(t, limiter, "reply", "user:bob", core.PerHour(2), 1)
-		wantLeft(t, limiter, "reply", "ip:192.0.2.1", core.PerHour(2), 2)
-	})
-}
-
-func TestIdentifyRunsOnceACall(t *testing.T) {
-	asked := 0
-	limiter := newLimiter(t, core.Options{Expose: true, Identify: func(r core.Request) (string, error) {
-		asked++
-		_, _ = r.User() // calling User from within must not recurse
-		if name := r.Rule(); name != "" {
-			t.Errorf("Identify is asked for rule %q, and not for the whole call", name)
-		}
-		return "alice", nil
-	}})
-	guard := newGuard(t, limiter,
-		core.Rule{Name: "a", Seconds: 1, NeedLogin: true}, core.Rule{Name: "b", Seconds: 1, NeedLogin: true}, core.Rule{Name: "c", Seconds: 1, Key: core.ByUser})
-	for call := 1; call <= 2; call++ {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		if asked != call {
-			t.Fatalf("Identify ran %d times in %d calls", asked, call)
-		}
-	}
-	for _, rule := range []core.Rule{{Name: "d", Seconds: 1}, {Name: "e", Seconds: 1, NeedLogin: true, Methods: []string{"POST"}}} {
-		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200)
-	}
-	if asked != 2 {
-		t.Error("Identify ran for calls that need no user")
-	}
-}
-
 func TestIdentifyFails(t *testing.T) {
 	for name, rule := range map[string]core.Rule{
 		"NeedLogin": {Name: "n", Seconds: 3600, NeedLogin: true},

@@ -11,41 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// Two spellings of the same limit have one counter. Another span or zone is another counter.
-func TestACalendarRuleCountsByItsCalendar(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		v := newView("GET", "/")
-		rule := core.Rule{Name: "n", Limit: core.PerCalendarMonth(3, "America/Argentina/San_Juan")}
-		wantServed(t, newGuard(t, limiter, rule), v, ok, 200)
-		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Juan"), 2)
-		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Calendar: rule.Limit.Calendar}, 2)
-		wantLeft(t, limiter, "n", me, core.PerCalendarDay(3, "America/Argentina/San_Juan"), 3)
-		wantLeft(t, limiter, "n", me, core.PerCalendarMonth(3, "America/Argentina/San_Luis"), 3)
-		wantLeft(t, limiter, "n", me, core.Limit{Max: 3, Window: 31 * 24 * time.Hour, Algorithm: core.CalendarWindow}, 3)
-		if got := v.response["Ratelimit-Policy"]; got[0] != `"n";q=3;w=2678400` {
-			t.Errorf("RateLimit-Policy: %s", got)
-		}
-	})
-}
-
-func TestCalendarsInWords(t *testing.T) {
-	for text, want := range map[string]string{
-		core.PerCalendarDay(5, "Europe/Berlin").String():                                      "5/day@Europe/Berlin",
-		core.PerCalendarMonth(5, "UTC").String():                                              "5/month@UTC",
-		core.Calendar{}.String():                                                              "no calendar",
-		core.Limit{Max: 2, Window: 90 * time.Minute, Algorithm: core.CalendarWindow}.String(): "2/1h30m aligned",
-		core.InFlight(3).String():                                                             "3 at once",
-		core.Unlimited.String():                                                               "unlimited",
-		core.SlidingLog.String() + core.CalendarWindow.String() + core.Concurrency.String():   "SlidingLogCalendarWindowConcurrency",
-		core.PerCalendarDay(5, "UTC").Calendar.String() + core.PerCalendarMonth(5, "Asia/Tokyo").Calendar.String(): "day of UTCmonth of Asia/Tokyo",
-	} {
-		if text != want {
-			t.Errorf("%q, want %q", text, want)
-		}
-	}
-}
-
 // filledIn returns a limit with its unset fields filled in.
 func filledIn(l core.Limit) core.Limit {
 	if l.Calendar != (core.Calendar{}) {
@@ -132,32 +97,6 @@ func FuzzParseLimit(f *testing.F) {
 		}
 		if _, err := newLimiter(t, core.Options{}).Guard(core.Rule{Limit: limit}); err != nil && limit != core.Unlimited {
 			t.Errorf("%q is read as a limit that no rule can have: %v", text, err)
-		}
-	})
-}
-
-// Every valid policy has a text that parses to the same policy.
-func FuzzStorePolicyText(f *testing.F) {
-	for _, text := range []string{"", "fail_open", "fail_closed", "count_locally 0.25", "count_locally", "count_locally 0", "count_locally NaN", "count_locally 1e-320", "count_locally 0x1p-2", "FAIL_OPEN", "fail_open 1", " fail_closed\n", "count_locally 1.0000000000000002"} {
-		f.Add(text, 0.25)
-	}
-	for _, share := range []float64{0, 1, -1, 1. / 3, math.SmallestNonzeroFloat64, math.NaN(), math.Inf(1), math.Nextafter(1, 2)} {
-		f.Add("", share)
-	}
-	f.Fuzz(func(t *testing.T, text string, share float64) {
-		read := core.FailOpen
-		if err := read.UnmarshalText([]byte(text)); err != nil {
-			var wrong *core.RuleError
-			if !errors.As(err, &wrong) || wrong.Value != text || read != core.FailOpen {
-				t.Errorf("%q: %v, %v", text, read, err)
-			}
-		} else if again := core.FailClosed; again.UnmarshalText([]byte(read.String())) != nil || again != read {
-			t.Errorf("%q is read as %q, and that as %q", text, read, again)
-		}
-		policy := core.CountLocally(share)
-		_, err := newLimiter(t, core.Options{}).MustCounter("n", core.PerHour(1)).WithStorePolicy(policy).Allow(background, "s")
-		if wrong := read.UnmarshalText([]byte(policy.String())); (wrong == nil) != (err == nil) || err == nil && read != policy {
-			t.Errorf("%v is read as %v, %v; a counter says %v", policy, read, wrong, err)
 		}
 	})
 }

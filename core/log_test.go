@@ -71,26 +71,6 @@ func TestRecordsNameTheCallersOfTheWindow(t *testing.T) {
 	})
 }
 
-func TestNotesOfARule(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, core.Rule{
-			Name:  "n",
-			Limit: core.PerHour(2).Log(),
-			Also:  []core.Limit{{Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}, core.PerDay(9)},
-			Note:  func(r core.Request) string { return r.Method() + " " + r.Rule() },
-		})
-		wantServed(t, guard, newView("GET", "/"), ok, 200)
-		wantServed(t, guard, newView("POST", "/"), ok, 200)
-		wantServed(t, guard, newView("PUT", "/"), ok, 429)
-		for _, limit := range []core.Limit{{Max: 2, Window: time.Hour, Algorithm: core.SlidingLog}, {Max: 9, Window: 24 * time.Hour, Algorithm: core.SlidingLog}} {
-			if got := notes(t, limiter, me, limit); !slices.Equal(got, []string{"POST n", "GET n"}) {
-				t.Errorf("%v: %q", limit, got)
-			}
-		}
-	})
-}
-
 // Callers may send any note. It is kept short, in whole characters, and as valid UTF-8.
 func TestNotesAreCut(t *testing.T) {
 	full := strings.Repeat("x", 256)

@@ -10,36 +10,6 @@ import (
 // tried is a rule in DryRun that allows one call an hour.
 var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}
 
-func TestDryRunIsInvisibleToCallers(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		var heard decisions
-		options.OnDecision, options.Expose = heard.note, true
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, tried)
-		for i := range 3 {
-			v := newView("GET", "/")
-			answer := wantStatus(t, guard, v, 200)
-			if len(v.response) > 0 {
-				t.Errorf("headers of a rule that is only tried: %v", v.response)
-			}
-			if all := heard.last(t, 2*i+2); !all.Allowed || all.Reason != core.Allowed || all.Source != core.FromNobody || all.All != nil {
-				t.Errorf("the call as a whole: %+v", all)
-			}
-			if d, _ := core.DecisionFrom(answer.Context); !d.Allowed || d.Reason != core.Allowed {
-				t.Errorf("the handler sees %+v", d)
-			}
-			d := heard.heard[2*i]
-			reason := core.Allowed
-			if i > 0 {
-				reason = core.DryRunExceeded
-			}
-			if !d.Allowed || d.Reason != reason || d.RetryAfter != 0 || d.Remaining != 0 || d.Rule != "n" || d.Key != me || d.Source != source {
-				t.Errorf("call %d of the tried rule: %+v, want %s", i, d, reason)
-			}
-		}
-	})
-}
-
 // Beside a live rule, only that one is shown, decides and charges. Each rule in DryRun is reported
 // by itself.
 func TestDryRunBesideALiveRule(t *testing.T) {
@@ -54,7 +24,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 			t.Helper()
 			heard.last(t, 3*call)
 			for i, name := range []string{"n", "other", "live"} {
-				if d := heard.heard[3*call-3+i]; d.Rule != name || d.Reason != want[i] || d.All != nil {
+				if d := heard.heard[3*call-3+i]; d.Rule != name || d.Reason != want[i] || d.All != nil || d.Allowed != (d.RetryAfter == 0) {
 					t.Errorf("call %d: received %+v, want %s of %s", call, d, want[i], name)
 				}
 			}

@@ -68,82 +68,6 @@ func TestOverridesOfCounters(t *testing.T) {
 	})
 }
 
-// Other handles do, too. Overrides need a limit, and one span for each name.
-func TestOverridesOfOtherHandles(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		handlesObey(t, limiter)
-		limiter.MustCounter("reply", core.PerHour(2)).WithOverrides()
-		if _, err := limiter.MustCounter("free", core.Unlimited).WithOverrides().Allow(background, "s"); err == nil {
-			t.Error("no error for overrides of no limit")
-		}
-		if _, err := limiter.MustCounter("reply", core.PerDay(2)).WithOverrides().Allow(background, "s"); err == nil {
-			t.Error("no error for overrides of two spans under one name")
-		}
-	})
-}
-
-// handlesObey checks a pacer, slots and a log.
-func handlesObey(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	mails := limiter.MustPacer("mail", core.PerHour(1).Bucket(1)).WithOverrides()
-	o := operator{t, limiter, "mail", core.PerHour(1).Bucket(1)}
-	reserve := func(n int, allowed bool) core.Decision {
-		t.Helper()
-		d, err := mails.TryAcquire(background, "s", n, 0)
-		if err != nil || d.Allowed != allowed {
-			t.Errorf("a pacer: %+v, %v", d, err)
-		}
-		return d
-	}
-	reserve(1, true)
-	reserve(1, false)
-	if _, err := mails.Reserve(background, "s", 11); !errors.Is(err, core.ErrCostExceedsLimit) {
-		t.Errorf("a pacer: %v", err)
-	}
-	o.put("s", core.StoredOverride(core.PerHour(1).Bucket(1), 2, 3, false, false, time.Time{}))
-	if d := reserve(2, true); d.Limit != core.PerHour(2).Bucket(3) {
-		t.Errorf("a pacer: %+v", d)
-	}
-	o.block("s", time.Time{})
-	reserve(1, false)
-	o.lift("s")
-	reserve(1000, true)
-
-	slots := limiter.MustSlots("export", 1).WithOverrides()
-	o = operator{t, limiter, "export", core.InFlight(1)}
-	hold := func(allowed bool) (release func()) {
-		t.Helper()
-		release, d, err := slots.Hold(background, "s")
-		if err != nil || d.Allowed != allowed {
-			t.Errorf("slots: %+v, %v", d, err)
-		}
-		return release
-	}
-	first := hold(true)
-	hold(false)
-	o.max("s", 2)
-	second := hold(true)
-	hold(false)
-	first()
-	second()
-	o.lift("s")
-	hold(true)()
-	o.block("s", time.Time{})
-	hold(false)
-
-	log := limiter.MustLog("transfer", core.PerHour(1).Log()).WithOverrides()
-	operator{t, limiter, "transfer", core.PerHour(1).Log()}.max("s", 2)
-	for i, allowed := range []bool{true, true, false} {
-		if d, err := log.Allow(background, "s", "note"); err != nil || d.Allowed != allowed {
-			t.Errorf("a log, call %d: %+v, %v", i, d, err)
-		}
-	}
-	if records, err := log.Records(background, "s"); err != nil || len(records) != 2 {
-		t.Errorf("a log: %v, %v", records, err)
-	}
-}
-
 // An int of a process on 32 bits cannot hold all numbers that others store. It then shows the
 // largest int, and still counts by the number that is stored.
 func TestOverridesAboveAnInt(t *testing.T) {
@@ -169,6 +93,44 @@ func TestOverridesAboveAnInt(t *testing.T) {
 			if o, ok, err := overrides.Get(background, "user:a"); err != nil || !ok || o.Max != most || o.Ignored != "" {
 				t.Errorf("%+v, %v, %v, want a Max of %d", o, ok, err, most)
 			}
+		}
+	})
+}
+
+// Other handles do, too. Overrides need a limit, and one span for each name.
+func TestOverridesOfOtherHandles(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter, bucket, entries := newLimiter(t, options), core.PerHour(1).Bucket(1), core.PerHour(1).Log()
+		pacer, log := limiter.MustPacer("pacer", bucket).WithOverrides(), limiter.MustLog("log", entries).WithOverrides()
+		slots := limiter.MustSlots("slots", 1).WithOverrides()
+		for name, handle := range map[string]struct {
+			own  core.Limit
+			call func() (core.Decision, error)
+		}{
+			"pacer": {bucket, func() (core.Decision, error) { return pacer.TryAcquire(background, "s", 1, 0) }},
+			"log":   {entries, func() (core.Decision, error) { return log.Allow(background, "s", "note") }},
+			"slots": {core.InFlight(1), func() (d core.Decision, err error) { _, d, err = slots.Hold(background, "s"); return d, err }},
+		} {
+			want := func(when string, each ...bool) {
+				for i, allowed := range each {
+					if d, err := handle.call(); err != nil || d.Allowed != allowed {
+						t.Errorf("%s, %s, call %d: %+v, %v", name, when, i, d, err)
+					}
+				}
+			}
+			o := operator{t, limiter, name, handle.own}
+			want("own", true, false)
+			o.max("s", 2)
+			want("raised", true, false)
+			o.lift("s")
+			want("lifted", true)
+			o.block("s", time.Time{})
+			want("blocked", false)
+		}
+		limiter.MustCounter("reply", core.PerHour(2)).WithOverrides()
+		for name, limit := range map[string]core.Limit{"free": core.Unlimited, "reply": core.PerDay(2)} {
+			_, err := limiter.MustCounter(name, limit).WithOverrides().Allow(background, "s")
+			wantRuleError(t, err, name, "Limit", limit.String())
 		}
 	})
 }

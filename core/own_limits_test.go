@@ -3,7 +3,6 @@ package core_test
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,19 +249,5 @@ func TestOwnLimitsAfterAPanic(t *testing.T) {
 	wantOwn(t, guard, newView("GET", "/"), "n IIIII of 5/m")
 	if err := panicked(func() { new(core.Guard).OwnLimits(newView("GET", "/")) }); err == nil {
 		t.Error("the zero Guard shows limits")
-	}
-}
-
-// A call after a caller's look at their limits keeps notes, as any other.
-func TestNotesAfterOwnLimits(t *testing.T) {
-	limiter, limit := newLimiter(t, core.Options{}), core.PerHour(100).Log()
-	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: limit, Note: core.Request.Path})
-	for range 10 { // some use the objects of the look before
-		guard.OwnLimits(newView("GET", "/"))
-		guard.Check(newView("GET", "/"))
-	}
-	calls, err := limiter.MustLog("api", limit).Records(background, me)
-	if err != nil || len(calls) != 10 || slices.ContainsFunc(calls, func(r core.Record) bool { return r.Note != "/" }) {
-		t.Errorf("%v, %v; want 10 calls with the path as the note", calls, err)
 	}
 }

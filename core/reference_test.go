@@ -142,7 +142,10 @@ func TestReferenceText(t *testing.T) {
 func TestReferenceKeysRotate(t *testing.T) {
 	steps := [][]byte{{1}, {1, 2}, {2, 1}, {2}}
 	for i, makes := range steps {
-		text := core.ReferenceOf(newLimiter(t, keyed(makes...)), core.Decision{Reason: core.LimitExceeded, Rule: "n", Key: "s", Limit: core.PerMinute(5)})
+		options := keyed(makes...)
+		limiter := newLimiter(t, options)
+		clear(options.ReferenceKeys[0]) // as the owner of the key may do
+		text := core.ReferenceOf(limiter, core.Decision{Reason: core.LimitExceeded, Rule: "n", Key: "s", Limit: core.PerMinute(5)})
 		for j, reads := range steps {
 			got, err := operate.New(newLimiter(t, keyed(reads...))).ExplainReference(text)
 			if read := err == nil && got.About("s"); read != bytes.Contains(reads, makes[:1]) {
@@ -172,24 +175,6 @@ func TestWrongReferenceKeys(t *testing.T) {
 		wantRuleError(t, err, "", "Options.ReferenceKeys", test.value)
 		if strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("the error shows the key: %v", err)
-		}
-	}
-}
-
-// A key may be overwritten once the limiter is made, and a wrong text is an error.
-func TestWrongReferences(t *testing.T) {
-	options := keyed(1)
-	limiter := newLimiter(t, options)
-	clear(options.ReferenceKeys[0])
-	text := core.ReferenceOf(limiter, core.Decision{Reason: core.Banned, Rule: "n", Limit: core.PerMinute(5)})
-	if _, err := operate.New(newLimiter(t, keyed(1))).ExplainReference(text); err != nil {
-		t.Error(err)
-	}
-	for _, wrong := range []string{"", text[:20], text[1:], strings.Repeat("x", 1_000_000)} {
-		_, err := operate.New(limiter).ExplainReference(wrong)
-		wantRuleError(t, err, "", "reference", fmt.Sprintf("%.300s", wrong))
-		if len(err.Error()) > 500 {
-			t.Errorf("the error has %d bytes", len(err.Error()))
 		}
 	}
 }

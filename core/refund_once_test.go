@@ -34,17 +34,6 @@ func TestRefundAndCountGiveBackOnce(t *testing.T) {
 	})
 }
 
-// An adapter that runs a call twice gives back once.
-func TestRunTwiceGivesBackOnce(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 3, Count: func(int) bool { return false }})
-	wantStatus(t, guard, newView("GET", "/"), 200) // stays charged: nobody runs it
-	answer := wantStatus(t, guard, newView("GET", "/"), 200)
-	answer.Run(done)
-	answer.Run(done)
-	wantLeft(t, limiter, "n", me, core.PerHour(3), 2)
-}
-
 // A decision can be refunded by the limiter that made it, and by no other with the same counters.
 func TestRefundByAnotherLimiter(t *testing.T) {
 	one, two := newLimiter(t, core.Options{}), newLimiter(t, core.Options{})
@@ -59,26 +48,4 @@ func TestRefundByAnotherLimiter(t *testing.T) {
 	}
 	wantLeft(t, two, "n", "s", core.PerHour(2), 1)
 	refund(t, one, mine, 1)
-}
-
-// A short ban by hand does not help the subject: earlier bans are still remembered.
-func TestABanByHandForgetsNoEarlierBans(t *testing.T) {
-	clock := int64(3_000_000_000_000_000)
-	limiter := newLimiter(t, core.Options{})
-	core.UseClock(limiter, func() int64 { return clock })
-	rule := core.Rule{Name: "n", Seconds: 1, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Minute, Max: time.Hour}}
-	guard := newGuard(t, limiter, rule)
-	strike := func() time.Duration {
-		wantStatus(t, guard, newView("GET", "/"), 200)
-		return wantStatus(t, guard, newView("GET", "/"), 429).Refusal.Decision.RetryAfter
-	}
-	if wait := strike(); wait != time.Minute {
-		t.Fatalf("the first ban lasts %v", wait)
-	}
-	clock += (2 * time.Minute).Microseconds()
-	ban(t, limiter, "n", me, time.Millisecond)
-	clock += (10 * time.Minute).Microseconds()
-	if wait := strike(); wait != 2*time.Minute {
-		t.Errorf("the second ban lasts %v", wait)
-	}
 }

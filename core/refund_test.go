@@ -59,23 +59,6 @@ func TestARefundInDebtIsCountedAsLost(t *testing.T) {
 	})
 }
 
-// If the caller's context has ended, the refund can be repeated with another context, because the
-// first attempt recorded nothing.
-func TestRefundOfAnEndedCaller(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		d := charge(t, limiter, "n", "s", core.PerHour(3), 2)
-		ended, cancel := context.WithCancel(background)
-		cancel()
-		if err := limiter.Refund(ended, d, 2); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
-			t.Errorf("%v, want the context's error", err)
-		}
-		wantLeft(t, limiter, "n", "s", core.PerHour(3), 1)
-		refund(t, limiter, d, 2)
-		wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
-	})
-}
-
 // A refund without an answer is not repeated, because it may have been carried out.
 func TestRefundWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
@@ -86,25 +69,6 @@ func TestRefundWithoutRedis(t *testing.T) {
 		t.Errorf("%v, want ErrStore", err)
 	}
 	wantNoRefund(t, limiter, d, 1, "1")
-}
-
-// A Redis whose memory is full refused a refund that frees memory, or needs none.
-func TestALogGivesBackWhenMemoryIsFull(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	limit := core.Limit{Max: 10, Window: time.Hour, Algorithm: core.SlidingLog}
-	var charged [4]core.Decision
-	for i := range charged {
-		charged[i] = charge(t, limiter, "n", "s", limit, 2)
-	}
-	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	refund(t, limiter, charged[1], 2) // from the middle
-	refund(t, limiter, charged[2], 1) // a part
-	refund(t, limiter, charged[0], 2) // the oldest
-	refund(t, limiter, charged[3], 2) // the newest
-	wantLeft(t, limiter, "n", "s", limit, 9)
 }
 
 // Giving back an entry from the middle of a log takes LREM. If the user may not call it, nothing is
@@ -139,4 +103,18 @@ func TestARefundWithoutLREMChangesNothing(t *testing.T) {
 	if log.Count("could not be given back", "level=ERROR", "LREM", failure.RightsPage) != 1 {
 		t.Error(log.String())
 	}
+}
+
+// If the caller's context has ended, the refund can be repeated with another context, because the
+// first attempt recorded nothing.
+func TestRefundOfAnEndedCaller(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	d := charge(t, limiter, "n", "s", core.PerHour(3), 2)
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	if err := limiter.Refund(ended, d, 2); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) {
+		t.Errorf("%v, want the context's error", err)
+	}
+	refund(t, limiter, d, 2)
+	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
 }

@@ -136,29 +136,6 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// Reply is called for refusals only, and once for each of them.
-func TestReplyIsCalledOnceARefusal(t *testing.T) {
-	var reasons []core.Reason
-	limiter := newLimiter(t, core.Options{Identify: whoSays, Reply: func(r core.Request, ours core.Refusal) core.Refusal {
-		reasons = append(reasons, ours.Decision.Reason)
-		if name := r.Rule(); name != "" && name != "n" {
-			t.Errorf("Rule is %q, which did not refuse", name)
-		}
-		return ours
-	}})
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, NeedLogin: true}, core.Rule{Name: "wide", Seconds: 3600})
-	for i, want := range []int{401, 200, 429} {
-		v := newView("GET", "/")
-		if i > 0 {
-			v.as("alice")
-		}
-		wantStatus(t, guard, v, want)
-	}
-	if !slices.Equal(reasons, []core.Reason{core.NotLoggedIn, core.LimitExceeded}) {
-		t.Errorf("Reply was called for %v", reasons)
-	}
-}
-
 // The body is the JSON that encoding/json makes of the problem, whatever rules and messages
 // contain.
 func TestProblemIsJSON(t *testing.T) {

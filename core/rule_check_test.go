@@ -45,30 +45,3 @@ func noLimit(core.Request) (core.Limit, error) { return core.Limit{}, nil }
 
 // note returns a Note with the same text for every call.
 func note(text string) func(core.Request) string { return func(core.Request) string { return text } }
-
-// A name stands for the whole list of limits, in their order. The error shows the limits that it
-// stands for.
-func TestANameStandsForAllLimits(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	list := core.Rule{Name: "n", Seconds: 60, Also: []core.Limit{core.PerHour(20), core.PerCalendarDay(50, "UTC")}}
-	newGuard(t, limiter, list)
-	other := list
-	other.Also = []core.Limit{core.PerHour(20), core.PerCalendarDay(51, "UTC")}
-	fewer, swapped, spelled, dry := list, list, list, other
-	fewer.Also = list.Also[:1]
-	swapped.Also = []core.Limit{list.Also[1], list.Also[0]}
-	spelled.Seconds, spelled.Limit = 0, core.PerMinute(5)
-	spelled.Also = []core.Limit{list.Also[0], {Max: 50, Calendar: core.PerCalendarDay(1, "UTC").Calendar}}
-	dry.Mode = core.DryRun
-	for name, rule := range map[string]core.Rule{"another number": other, "fewer": fewer, "another order": swapped} {
-		t.Run(name, func(t *testing.T) {
-			_, err := limiter.Guard(rule)
-			wantRuleError(t, err, "n", "Name", "n")
-			if !strings.Contains(err.Error(), "20/h and 50/day@UTC") {
-				t.Errorf("%v does not say for what the name stands", err)
-			}
-		})
-	}
-	newGuard(t, limiter, spelled)
-	newGuard(t, limiter, dry) // a rule in DryRun may have other limits
-}

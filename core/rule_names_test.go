@@ -11,6 +11,9 @@ func TestOneNameOneLimit(t *testing.T) {
 	first := core.Rule{Name: "api", Seconds: 60, MaxCount: 5}
 	bucket := core.Rule{Name: "api", Limit: core.PerMinute(5).Bucket(0)}
 	paths := core.Rule{Seconds: 60, Paths: []string{"/a", "/b"}}
+	listOf := func(also ...core.Limit) core.Rule { return core.Rule{Name: "api", Seconds: 60, Also: also} }
+	list := listOf(core.PerHour(20), core.PerCalendarDay(50, "UTC"))
+	spelled := core.Rule{Name: "api", Limit: core.PerMinute(5), Also: []core.Limit{core.PerHour(20), {Max: 50, Calendar: core.PerCalendarDay(1, "UTC").Calendar}}}
 	for _, test := range []struct {
 		name          string
 		first, second core.Rule
@@ -34,6 +37,11 @@ func TestOneNameOneLimit(t *testing.T) {
 		{"Overrides on both", core.Rule{Name: "api", Seconds: 60, Overrides: true}, core.Rule{Name: "api", Seconds: 60, Overrides: true}, false},
 		{"Overrides on one", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true}, true},
 		{"Overrides on one that is tried", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true, Mode: core.DryRun}, false},
+		{"the same list, spelled in another way", list, spelled, false},
+		{"another number in a list", list, listOf(core.PerHour(20), core.PerCalendarDay(51, "UTC")), true},
+		{"a shorter list", list, listOf(core.PerHour(20)), true},
+		{"a list in another order", list, listOf(core.PerCalendarDay(50, "UTC"), core.PerHour(20)), true},
+		{"another list that is tried", list, change(listOf(core.PerHour(21)), func(r *core.Rule) { r.Mode = core.DryRun }), false},
 		{"unnamed", core.Rule{Seconds: 60}, core.Rule{Seconds: 61}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

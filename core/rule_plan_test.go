@@ -17,39 +17,6 @@ func planned(plan func(core.Request) (core.Limit, error)) core.Rule {
 	return core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Key: core.ByUser, LimitFor: plan}
 }
 
-// plans returns a rule whose plans are chosen by user.
-func plans(of map[string]core.Limit) core.Rule {
-	return planned(func(r core.Request) (core.Limit, error) {
-		user, err := r.User()
-		return of[user], err
-	})
-}
-
-func TestPlansByUser(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		var heard decisions
-		options.Identify, options.OnDecision = whoSays, heard.note
-		limiter := newLimiter(t, options)
-		big := core.PerHour(4)
-		guard := newGuard(t, limiter, plans(map[string]core.Limit{"small": core.PerHour(1), "same": core.PerHour(2), "big": big}))
-		wantServed(t, guard, by("small"), ok, 200, 429)
-		wantServed(t, guard, by("same"), ok, 200, 200, 429)
-		v := by("big")
-		wantServed(t, guard, v, ok, 200, 200, 200, 200)
-		if d := heard.last(t, 9); d.Limit != big || d.Rule != "n" || d.Key != "user:big" || d.Source != source || d.All != nil {
-			t.Errorf("%+v", d)
-		}
-		if got := v.response["Ratelimit-Policy"]; got[0] != `"n";q=4;w=3600` {
-			t.Errorf("the headers show %s", got)
-		}
-		refusal := wantStatus(t, guard, by("big"), 429).Refusal
-		if refusal.Decision.Limit != big || refusal.Violated[0] != "n" {
-			t.Errorf("%+v", refusal)
-		}
-		wantLeft(t, limiter, "n", "user:big", big, 0)
-	})
-}
-
 // If a plan is wrong, the rule's own limit takes its place, and that is logged once.
 func TestInvalidPlans(t *testing.T) {
 	for name, test := range map[string]struct {

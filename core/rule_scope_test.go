@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -21,35 +20,6 @@ func at(route, path string) *fakeView {
 	v := newView("GET", route)
 	v.path = path
 	return v
-}
-
-// A rule applies by the call's method, route and path, as the framework's router understands them.
-func TestScopes(t *testing.T) {
-	paths, methods, except := core.Rule{Paths: []string{"/Limit/**"}}, core.Rule{Methods: []string{"GET"}}, core.Rule{Except: []string{"/healthz"}}
-	for name, test := range map[string]struct {
-		rule core.Rule
-		call adapter.View
-		want bool
-	}{
-		"path":           {paths, at("", "/Limit/x"), true},
-		"route":          {paths, at("/Limit/:id", "/x"), true},
-		"decoded path":   {paths, at("", "/x/..%2fLimit/x"), true},
-		"another path":   {paths, at("/x", "/limit/x"), false},
-		"any case":       {paths, looseView{at("", "/limit/x"), true, false}, true},
-		"any slash":      {core.Rule{Paths: []string{"/items/"}}, looseView{at("", "/items"), false, true}, true},
-		"method":         {methods, newView("HEAD", "/"), true},
-		"another method": {methods, newView("POST", "/"), false},
-		"no method":      {methods, newView("", "/"), true},
-		"excepted":       {except, at("", "/healthz"), false},
-		"not excepted":   {except, at("", "/"), true},
-	} {
-		var heard decisions
-		test.rule.Name, test.rule.Seconds = "n", 1
-		wantStatus(t, newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), test.rule), test.call, 200)
-		if got := len(heard.heard) == 1; got != test.want {
-			t.Errorf("%s: applies %v", name, got)
-		}
-	}
 }
 
 // countedAs returns the name under which an unnamed rule counts a call.
@@ -95,32 +65,6 @@ func TestNamesOfRulesWithPaths(t *testing.T) {
 			t.Errorf("%q, want %q", d.Rule, name)
 		}
 	}
-}
-
-// /users/1 and /users/2 are one route. /users and /users/:id are two. A HEAD counts as a GET.
-func TestUnnamedRulesCountPerRoute(t *testing.T) {
-	guard := newGuard(t, newLimiter(t, core.Options{}), core.Rule{Seconds: 3600, MaxCount: 2})
-	call := func(method, route, path string, want int) {
-		t.Helper()
-		v := newView(method, route)
-		v.path = path
-		wantStatus(t, guard, v, want)
-	}
-	call("GET", "/users/:id", "/users/1", 200)
-	call("HEAD", "/users/:id", "/users/2", 200)
-	call("GET", "/users/:id", "/users/3", 429)
-	call("HEAD", "/users/:id", "/users/3", 429)
-	call("POST", "/users/:id", "/users/3", 200)
-	call("GET", "/users", "/users", 200)
-
-	call("GET", "", "/unknown/1", 200)
-	call("POST", "", "/unknown/2", 200)
-	call("GET", "", "/unknown/3", 429)
-
-	call("BREW", "/pot", "/pot", 200)
-	call("STEEP", "/pot", "/pot", 200)
-	call("POUR", "/pot", "/pot", 429)
-	call("GET", "/pot", "/pot", 200)
 }
 
 // mostRoutes is the number of routes that an unnamed rule counts separately.

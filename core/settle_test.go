@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,63 +39,6 @@ func wantSettled(t testing.TB, guard *core.Guard, rule string, used int, want er
 	}
 }
 
-// The counters of a rule hold what its calls used, whether that is less than the estimate or more than
-// fits.
-func TestACallIsSettledAtWhatItUsed(t *testing.T) {
-	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
-		rule := estimating(limit.String(), limit, 4)
-		rule.Also = []core.Limit{{Max: 100, Window: 2000 * time.Hour}, core.InFlight(1)}
-		if limit.Algorithm == core.SlidingLog {
-			wantRuleError(t, second(limiter.Guard(rule)), rule.Name, "Limit", limit.String())
-			return
-		}
-		guard, left, day := newGuard(t, limiter, rule), 10, 100
-		for _, used := range []int{1, 0, 4, 5} { // the last one needs more than it estimated, and more than the estimate leaves
-			wantSettled(t, guard, rule.Name, used, nil)
-			left, day = left-used, day-used
-			wantLeft(t, limiter, rule.Name, me, limit, left)
-			wantLeft(t, limiter, rule.Name, me, rule.Also[0], day)
-			if used == 4 {
-				if _, err := resetOf(limiter, background, rule.Name, me, limit); err != nil {
-					t.Fatal(err)
-				}
-				left = 10
-			}
-		}
-		wantSettled(t, guard, rule.Name, 16, core.ErrDebtExceeded) // 5 + 16 of 10 and a debt of 10
-		wantLeft(t, limiter, rule.Name, me, limit, 0)
-		wantLeft(t, limiter, rule.Name, me, rule.Also[0], day-16)
-		wantStatus(t, guard, newView("GET", "/"), 429)
-		if n := limiter.Stats().DebtExceeded; n < 1 {
-			t.Errorf("%d exceeded", n)
-		}
-	})
-}
-
-// A call that does not count by its outcome is charged neither the estimate nor what was used.
-func TestUncountedCallsAreNotBilled(t *testing.T) {
-	eachLasting(t, 10, func(t *testing.T, limiter *core.Limiter, limit core.Limit) {
-		if limit.Algorithm == core.SlidingLog {
-			return
-		}
-		rule := estimating(limit.String(), limit, 4)
-		rule.Count = is(200)
-		guard := newGuard(t, limiter, rule)
-		for _, used := range []int{-1, 0, 3, 4, 7, 15} {
-			answer := wantStatus(t, guard, newView("GET", "/"), ok)
-			answer.Run(func() int {
-				if err := core.Settle(answer.Context, rule.Name, used); err != nil && used >= 0 {
-					t.Error(err)
-				}
-				return 500
-			})
-			wantLeft(t, limiter, rule.Name, me, limit, 10)
-		}
-		wantSettled(t, guard, rule.Name, 7, nil)
-		wantLeft(t, limiter, rule.Name, me, limit, 3)
-	})
-}
-
 // Each rule is settled by its name, also those of a middleware around another one, and each once. The
 // error for any other name says which there are.
 func TestEachRuleIsSettledByItsName(t *testing.T) {
@@ -106,6 +47,8 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 	outer := newGuard(t, limiter, estimating("outer", hour, 5))
 	inner := newGuard(t, limiter, estimating("inner", hour, 7), core.Rule{Name: "plain", Limit: hour}, core.Rule{Limit: hour, Cost: core.BillTerms{}.Estimate(nil)})
 	err := handled(t, outer, func(ctx context.Context) error {
+		d, _ := core.DecisionFrom(ctx)
+		wantNoRefund(t, limiter, d, 1, "1") // in place of a settlement
 		v := newView("GET", "/ask")
 		v.ctx = ctx
 		answer := wantStatus(t, inner, v, ok)
@@ -221,37 +164,6 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 			t.Error(err)
 		}
 		wantLeft(t, limiter, "n", me, core.PerHour(20), 5)
-	})
-}
-
-// However many goroutines settle a call, one of them does, and its decision cannot be refunded.
-func TestACallIsSettledOnce(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		options.Expose = true
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, estimating("n", core.PerHour(100), 10))
-		var settled atomic.Int32
-		_ = handled(t, guard, func(ctx context.Context) error {
-			var tries sync.WaitGroup
-			for range 20 {
-				tries.Go(func() {
-					switch err := core.Settle(ctx, "n", 3); {
-					case err == nil:
-						settled.Add(1)
-					case !errors.Is(err, core.ErrBillSettled):
-						t.Error(err)
-					}
-				})
-			}
-			tries.Wait()
-			d, _ := core.DecisionFrom(ctx)
-			wantNoRefund(t, limiter, d, 1, "1")
-			return nil
-		})
-		wantLeft(t, limiter, "n", me, core.PerHour(100), 97)
-		if n := settled.Load(); n != 1 {
-			t.Errorf("settled %d times", n)
-		}
 	})
 }
 

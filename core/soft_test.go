@@ -33,31 +33,6 @@ func wantSoft(t *testing.T, guard *core.Guard, v adapter.View, reason core.Reaso
 	return d
 }
 
-func TestSoftTellsTheHandler(t *testing.T) {
-	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		var heard decisions
-		options.OnDecision, options.Identify = heard.note, whoSays
-		limiter := newLimiter(t, options)
-		guard := newGuard(t, limiter, gentle)
-		for i, reason := range []core.Reason{"", "", core.SoftExceeded, core.SoftExceeded} {
-			v := newView("GET", "/").as("alice")
-			wantSoft(t, guard, v, reason)
-			d := heard.last(t, i+1)
-			want := core.Decision{Allowed: true, Reason: core.Allowed, Rule: "soft", Key: me, Limit: core.PerHour(2), Remaining: max(0, 1-i)}
-			if reason != "" {
-				want.Reason = reason
-			}
-			if d.Allowed != want.Allowed || d.Reason != want.Reason || d.Rule != want.Rule || d.Key != want.Key || d.Limit != want.Limit || d.Remaining != want.Remaining || d.RetryAfter != 0 || d.All != nil {
-				t.Errorf("call %d: %+v, want %+v", i, d, want)
-			}
-			if got := parseEntries(t, v.response["Ratelimit"], "r", "t"); len(got) != 1 || got[0].name != "soft" || got[0].a != int64(want.Remaining) || v.response.Get("Retry-After") != "" {
-				t.Errorf("call %d: the headers are %v", i, v.response)
-			}
-		}
-		wantLeft(t, limiter, "soft", me, core.PerHour(2), 0) // handles of the name have the same counter
-	})
-}
-
 // Nothing that makes a rule refuse a call makes a rule in Soft or DryRun refuse it. A soft rule whose subject
 // cannot be determined does not count the call, and logs that.
 func TestLenientRulesWithErrorsRefuseNobody(t *testing.T) {
@@ -100,6 +75,9 @@ func TestDryRunWithoutAStore(t *testing.T) {
 	heard.last(t, 2)
 	if d := heard.heard[0]; d.Reason != core.StoreFailOpen || !d.Allowed {
 		t.Errorf("the tried rule without a store: %+v", d)
+	}
+	if d := heard.heard[1]; d.Reason != core.Allowed || d.Source != core.FromNobody || d.All != nil {
+		t.Errorf("the call as a whole: %+v", d)
 	}
 }
 

@@ -74,3 +74,15 @@ func TestThresholdsOfAForeignKey(t *testing.T) {
 		t.Errorf("a notice lives for %v", left)
 	}
 }
+
+// A panic in OnThreshold is logged.
+func TestOnThresholdPanics(t *testing.T) {
+	var log logtest.Log
+	options := core.Options{Logger: log.Logger(), OnThreshold: func(context.Context, core.Threshold) { panic("out of order") }}
+	limiter := newLimiter(t, options)
+	limiter.MustCheck(core.Rule{Name: "n", Limit: core.PerHour(1), Warn: []float64{1}}).Allow(newView("GET", "/"), "s")
+	limiter.Close()
+	if log.Count("level=ERROR", "OnThreshold panicked", "out of order", "rule=n", "threshold_fault_test.go") != 1 {
+		t.Error(log.String())
+	}
+}

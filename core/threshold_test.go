@@ -4,18 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -102,52 +97,6 @@ func TestOnlyChargesReachThresholds(t *testing.T) {
 	})
 }
 
-// Three processes under load report each threshold of each subject once.
-func TestThresholdsOnceInAFleet(t *testing.T) {
-	for name, client := range map[string]func(t *testing.T) redis.UniversalClient{
-		"memory":  func(*testing.T) redis.UniversalClient { return nil },
-		"redis":   func(t *testing.T) redis.UniversalClient { return redistest.Start(t).Client(t) },
-		"cluster": func(t *testing.T) redis.UniversalClient { return redistest.StartCluster(t).Client(t) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			const subjects, most = 10, 20
-			options, heard := warning(core.Options{Redis: client(t)})
-			var fleet []*core.Limiter
-			for range 3 {
-				if options.Redis != nil || fleet == nil {
-					fleet = append(fleet, newLimiter(t, options))
-				}
-			}
-			limits := lasting(most)
-			delete(limits, core.Concurrency.String()) // whose slots nobody would give back
-			var load sync.WaitGroup
-			for _, limiter := range fleet {
-				for rule, limit := range limits {
-					check := limiter.MustCheck(core.Rule{Name: rule, Limit: limit, Warn: []float64{0.25, 0.8, 1}})
-					for range 2 {
-						load.Go(func() {
-							for i := range subjects * most {
-								check.Allow(newView("GET", "/"), fmt.Sprint("s", i%subjects))
-							}
-						})
-					}
-				}
-			}
-			load.Wait()
-			for _, limiter := range fleet {
-				limiter.Close()
-			}
-			found := make(map[string]int)
-			for _, r := range heard.all() {
-				found[fmt.Sprint(r.Rule, r.Key, r.Fraction, r.Used)]++
-			}
-			if want := subjects * len(limits) * 3; len(found) != want || len(heard.all()) != want {
-				t.Errorf("%d reports, %d of them different, want %d", len(heard.all()), len(found), want)
-			}
-		})
-	}
-}
-
 // The next window is reported again. That of a fixed or calendar window begins when the window
 // ends, any other one a window after the call that reached the threshold.
 func TestThresholdOfTheNextWindow(t *testing.T) {
@@ -224,26 +173,6 @@ func TestResetForgetsThresholds(t *testing.T) {
 			t.Errorf("a second Reset: %v, %v", changed, err)
 		}
 	})
-}
-
-// A panic in OnThreshold is logged, and costs one report.
-func TestOnThresholdPanics(t *testing.T) {
-	var log logtest.Log
-	options, heard := warning(core.Options{Logger: log.Logger()})
-	options.OnThreshold = func(ctx context.Context, r core.Threshold) {
-		if r.Fraction < 1 {
-			panic(errors.New("out of order"))
-		}
-		heard.note(ctx, r)
-	}
-	limiter := newLimiter(t, options)
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(2), Warn: []float64{0.5, 1}})
-	wantServed(t, guard, newView("GET", "/"), 200, 200, 200)
-	limiter.Close()
-	wantReports(t, heard.all(), "n "+me+" 2/h: 1, 2 used")
-	if log.Count("level=ERROR", "OnThreshold panicked", "out of order", "rule=n", "threshold_test.go") != 1 {
-		t.Error(log.String())
-	}
 }
 
 func TestWarnRefused(t *testing.T) {
