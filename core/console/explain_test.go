@@ -107,13 +107,3 @@ func TestExplainSeesNothingOfThePagesOwnRequest(t *testing.T) {
 		t.Errorf("status %d, %q", got.StatusCode, s.seen)
 	}
 }
-
-// The form for headers is only on the page of those who may use it.
-func TestOnlyOperatorsAreAskedForHeaders(t *testing.T) {
-	page := newPage(t, newLimiter(t, core.Options{}), console.Options{})
-	for role, want := range map[string]bool{"viewer": false, "operator": true} {
-		if body := as(t, role, page).wantPage("explain"); strings.Contains(body, `name="header"`) != want {
-			t.Errorf("the page of a %s asks for headers: %t, want %t", role, !want, want)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// While Redis is down or hangs, every page comes, says so, and shows what this process knows. When
-// Redis is back, so are the pages.
+// While Redis is down or hangs, every page comes, says so, and shows what this process knows, and acts fail.
+// When Redis is back, so are the pages.
 func TestPagesWithoutRedis(t *testing.T) {
 	for name, fault := range map[string]func(*redistest.Server){"down": (*redistest.Server).Kill, "hung": (*redistest.Server).Stop} {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +37,9 @@ func TestPagesWithoutRedis(t *testing.T) {
 				wantParts(t, viewer.wantPage(path), "Redis did not answer (", shows)
 			}
 			wantParts(t, viewer.wantPage("rules"), "api 100/h all calls 1 0")
+			operator := as(t, "operator", viewer.handler)
+			ban := operator.send("ban", http.StatusServiceUnavailable, fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "n"))
+			wantParts(t, ban.body, "Redis did not answer")
 			if got := viewer.get("api/now").body; !strings.Contains(got, `"servers":[{"address":"`+server.Addr()+`","breaker":"`) || !strings.Contains(got, `"errors":[{"class":"`) {
 				t.Errorf("the API says %s", got)
 			}

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -74,24 +73,33 @@ func TestMounting(t *testing.T) {
 				return console.Identity{Name: "alice", Role: console.Operator}, nil
 			}})
 			url := mount(t, page)
-			visitor := newVisitor(t)
+			jar, err := cookiejar.New(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			visitor := &http.Client{Jar: jar}
+			get := func(url string) answer { return reply(t)(visitor.Get(url)) }
 			for _, link := range []string{"/ops/limits", "/ops/limits/"} {
-				first := visitor.get(url + link)
+				first := get(url + link)
 				if first.Request.URL.Path != "/ops/limits/" || !strings.Contains(first.body, "<h1>Now</h1>") {
 					t.Fatalf("%s leads to %v:\n%s", link, first.Request.URL, first.body)
 				}
 			}
 			for path, want := range map[string]string{"audit": "<h1>Audit</h1>", "style.css": "color-scheme", "api/now": `{"time":`} {
-				if got := visitor.get(url + "/ops/limits/" + path); !strings.Contains(got.body, want) {
+				if got := get(url + "/ops/limits/" + path); !strings.Contains(got.body, want) {
 					t.Errorf("%s: status %d: %s", path, got.StatusCode, got.body)
 				}
 			}
-			form := visitor.get(url + "/ops/limits/subject?subject=user:bob")
+			form := get(url + "/ops/limits/subject?subject=user:bob")
 			token := tokenIn.FindStringSubmatch(form.body)
 			if token == nil {
 				t.Fatalf("no form: %s", form.body)
 			}
-			did := visitor.post(url+"/ops/limits/ban", fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "n", "token", token[1]))
+			ban := fields("rule", "api", "subject", "user:bob", "for", "1h", "note", "n", "token", token[1])
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/ops/limits/ban", strings.NewReader(ban.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Origin", url)
+			did := reply(t)(visitor.Do(r))
 			if did.Request.URL.Path != "/ops/limits/subject" || !strings.Contains(did.body, "The subject is banned.") {
 				t.Errorf("the ban leads to %v:\n%s", did.Request.URL, did.body)
 			}
@@ -104,44 +112,13 @@ func TestMounting(t *testing.T) {
 	}
 }
 
-// visitor is a browser with real connections. It follows redirects and keeps cookies.
-type visitor struct {
-	t      *testing.T
-	client *http.Client
-}
-
-func newVisitor(t *testing.T) *visitor {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
+// reply returns a function that reads the reply to a request.
+func reply(t *testing.T) func(*http.Response, error) answer {
+	return func(got *http.Response, err error) answer {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readAll(t, got)
 	}
-	return &visitor{t, &http.Client{Jar: jar}}
-}
-
-func (v *visitor) do(r *http.Request, err error) answer {
-	v.t.Helper()
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	reply, err := v.client.Do(r)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return readAll(v.t, reply)
-}
-
-func (v *visitor) get(url string) answer {
-	v.t.Helper()
-	return v.do(http.NewRequestWithContext(v.t.Context(), http.MethodGet, url, nil))
-}
-
-func (v *visitor) post(to string, form url.Values) answer {
-	v.t.Helper()
-	r, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, to, strings.NewReader(form.Encode()))
-	if err == nil {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", strings.TrimSuffix(to, r.URL.Path))
-	}
-	return v.do(r, err)
 }

@@ -2,46 +2,13 @@ package console_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
-	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// The page of the rules says what each counts by, also if a file or this library says so.
-func TestKeysOfRules(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	path := filepath.Join(t.TempDir(), "limits.yaml")
-	const text = `version: 1
-rules:
-  - {name: all, limit: 1/h, key: global}
-  - {name: tenant, limit: 2/h, key: "header:X-Tenant"}
-`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	set, err := rulefile.Load(limiter, rulefile.Functions{}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer set.Close()
-	guard := set.MustGuard("all", "tenant")
-	defer runtime.KeepAlive(guard)
-	attach(t, limiter, core.Rule{Name: "in Go", Limit: core.PerHour(3), Key: core.Global},
-		core.Rule{Name: "own", Limit: core.PerHour(4), Key: func(core.Request) (string, error) { return "", nil }},
-		core.Rule{Name: "plain", Limit: core.PerHour(5), Except: []string{"/healthz"}, Skip: func(core.Request) bool { return false }})
-	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
-	wantParts(t, viewer.wantPage("rules"), "all 1/h all calls 0 0 counts all callers together", "tenant 2/h all calls 0 0 counts by header:X-Tenant",
-		"in Go 3/h all calls 0 0 counts all callers together", "own 4/h all calls 0 0 counts by a function of the service",
-		"plain 5/h except /healthz 0 0 skips some calls")
-	wantParts(t, viewer.wantPage("explain?method=GET&path=/x"), "plain Applies: it is not excepted, because the path &#34;/x&#34; does not match &#34;/healthz&#34;")
-}
 
 // The pages say of each rule, and of all together, what they would do if Redis failed now. Without
 // Redis there is nothing to say.

@@ -79,23 +79,24 @@ func atOnce(t *testing.T, role string, requests int) (statuses map[int]int, auth
 	return statuses, c.calls.Load()
 }
 
-// People who are authorized do not lock each other out, however long that takes.
-func TestAuthorizedPeopleWaitForEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		if statuses, calls := atOnce(t, "viewer", 60); statuses[http.StatusOK] != 60 || calls != 60 {
-			t.Errorf("60 requests by a viewer at once get the statuses %v", statuses)
-		}
-	})
-}
-
-// Nobody can try more tokens by trying them at once.
-func TestStrangersAtOnceAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		statuses, calls := atOnce(t, "stranger", 100)
-		if statuses[http.StatusForbidden] != 30 || statuses[http.StatusTooManyRequests] != 70 || calls != 30 {
-			t.Errorf("100 requests by strangers at once get the statuses %v, of which %d reach the authorizer", statuses, calls)
-		}
-	})
+// Nobody can try more tokens by trying them at once, and people who are authorized do not lock each other out,
+// however long that takes.
+func TestRequestsAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		role               string
+		requests, most     int // most reach the authorizer
+		status, thenStatus int
+	}{
+		{"viewer", 60, 60, http.StatusOK, 0},
+		{"stranger", 100, 30, http.StatusForbidden, http.StatusTooManyRequests},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			statuses, calls := atOnce(t, test.role, test.requests)
+			if statuses[test.status] != test.most || statuses[test.thenStatus] != test.requests-test.most || calls != int64(test.most) {
+				t.Errorf("%d requests by a %s at once get the statuses %v, of which %d reach the authorizer", test.requests, test.role, statuses, calls)
+			}
+		})
+	}
 }
 
 // A site that somebody opens can make the browser send requests without credentials. Over plain HTTP,

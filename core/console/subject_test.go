@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func wantParts(t *testing.T, html string, parts ...string) {
 }
 
 // The page of a subject has what all rules counted for it, its ban and its override, and can undo
-// all of it.
+// all of it. The audit has these acts, with their author and note.
 func TestSubject(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		guard := attach(t, limiter, core.Rule{
@@ -80,6 +81,7 @@ func TestSubject(t *testing.T) {
 			return append(more, "rule", "api", "subject", "ip:198.51.100.7", "note", "ticket 7")
 		}
 		operator.send("ban", 303, fields(about("for", "1h")...))
+		operator.send("override", 303, fields(about("kind", "unlimited")...))
 		operator.send("override", 303, fields(about("kind", "max", "max", "9")...))
 		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=ban"),
 			"The subject is banned.", "api The next call: banned, for another", "Banned for another", ": by hand, by alice. ticket 7", "Override: 9, by alice, since", "ticket 7",
@@ -88,6 +90,17 @@ func TestSubject(t *testing.T) {
 		operator.send("remove-override", 303, fields(about()...))
 		operator.send("reset", 303, fields(about()...))
 		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=reset"), "The counters start afresh.", "2 further rules", "api, 4/h, 50/m")
+		var want []operate.AuditEntry
+		by := operate.AuditEntry{Rule: "api", Subject: "ip:198.51.100.7", Author: "alice", Note: "ticket 7"}
+		for _, did := range [][3]string{
+			{"ban", "", "banned for 1h0m0s"}, {"override", "", "unlimited"}, {"override", "unlimited", "9"}, {"unban"}, {"override removed", "9"}, {"reset"},
+		} {
+			by.Act, by.Before, by.After = did[0], did[1], did[2]
+			want = append(want, by)
+		}
+		if got := audit(t, limiter); !slices.Equal(got, want) {
+			t.Errorf("the audit is %+v, want %+v", got, want)
+		}
 	})
 }
 
@@ -135,6 +148,11 @@ func TestExplain(t *testing.T) {
 			core.Rule{Name: "api", Limit: core.PerHour(2), Methods: []string{"GET"}}, core.Rule{Name: "post", Limit: core.PerHour(2), Methods: []string{"POST"}})
 		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+		for who, want := range map[*browser]bool{viewer: false, operator: true} { // who may send headers
+			if strings.Contains(who.wantPage("explain"), `name="header"`) != want {
+				t.Errorf("the page of a %s asks for headers: %t, want %t", who.role, !want, want)
+			}
+		}
 		const call = "explain?method=get&path=/users/7%3Fx&route=/users/:id&address=198.51.100.7&header=X-A:%20b%0AX-C:d"
 		wantParts(t, operator.wantPage(call), "It would pass.", "The address is 198.51.100.7. The route is /users/:id", "api Applies", "post: method GET is not POST")
 		for range 2 {
@@ -202,7 +220,12 @@ func TestRules(t *testing.T) {
 		for range 5 {
 			trial.Check(callView{method: "GET", route: "/"})
 		}
+		attach(t, limiter, core.Rule{Name: "all", Limit: core.PerHour(3), Key: core.Global}, core.Rule{Name: "host", Limit: core.PerHour(3), Key: core.ByHost},
+			core.Rule{Name: "own", Limit: core.PerHour(4), Key: func(core.Request) (string, error) { return "", nil }},
+			core.Rule{Name: "skip", Limit: core.PerHour(5), Skip: func(core.Request) bool { return false }})
 		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+		wantParts(t, viewer.wantPage("rules"), "all 3/h all calls 0 0 counts all callers together", "host 3/h all calls 0 0 counts by host",
+			"own 4/h all calls 0 0 counts by a function of the service", "skip 5/h all calls 0 0 skips some calls")
 		body := viewer.wantPage("rules")
 		wantParts(t, body,
 			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1m, overrides",

@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -46,6 +47,27 @@ func TestSubjectOfAHeader(t *testing.T) {
 	wantStatus(t, guard, "acme", 200)
 }
 
+// A subject that no key of this library makes is probably misspelled.
+func TestSubjectHint(t *testing.T) {
+	acme, de := core.Digest("acme"), core.Digest("de")
+	ops := operate.New(newLimiter(t, core.Options{}))
+	for subject, want := range map[string]string{
+		"bob": bare, "203.0.113.0/24": bare, "header:X-Tenant": bare,
+		"203.0.113.7:80": "as ip:203.0.113.7.", "ip:203.0.113.7:80": "as ip:203.0.113.7.", "ip:2001:db8::1": "as ip:2001:db8::/64.",
+		"header:X-Tenant:acme": "as header:x-tenant:" + acme + ".", "header:X-Tenant:" + acme: "as header:x-tenant:" + acme + ".",
+		"query:Lang:de": "as query:Lang:" + de + ".", "host:API.example.com:8080": "as host:api.example.com.", "host:[2001:DB8::1]:80": "as host:2001:db8::1.",
+		"user:bob": "", "ip:203.0.113.7": "", "ip:2001:db8::/64": "", "header:x-tenant:" + acme: "", "query:Lang:" + de: "", "host:api.example.com": "",
+		"param:tenant:ACME": "",
+	} {
+		if got := ops.SubjectHint(subject); !strings.HasSuffix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: the hint is %q, want %q", subject, got, want)
+		}
+	}
+}
+
+// bare is the hint about a subject without a word of a key.
+const bare = "Rules count users as user:alice, and addresses as ip:203.0.113.7. Only a Key or a handler of the service makes other subjects."
+
 // Before an act, a program learns that the rule or the subject is probably misspelled.
 func TestActHint(t *testing.T) {
 	l := newLimiter(t, core.Options{Identify: core.ContextValue("user")})
@@ -57,7 +79,6 @@ func TestActHint(t *testing.T) {
 		attach(t, l, rule)
 	}
 	ops := operate.New(l)
-	const bare = "Rules count users as user:alice, and addresses as ip:203.0.113.7. Only a Key or a handler of the service makes other subjects."
 	for _, test := range []struct{ rule, subject, want string }{
 		{"login", "ip:203.0.113.7", ""}, {"api", "user:alice", ""}, {"api", "ip:203.0.113.7", ""}, {"mine", "user:alice", ""},
 		{"all", "all", ""}, {"own", "anything", ""}, {"host", "host:example.com", ""},
