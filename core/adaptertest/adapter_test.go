@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 func TestToy(t *testing.T) { adaptertest.Run(t, adaptertest.Adapter{Serve: serve}) }
@@ -92,3 +93,5 @@ func declared(decl ast.Decl) (names []string) {
 	}
 	return names
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/replay"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 // start is when the calls of the tests begin: at the beginning of a minute.
@@ -284,3 +285,5 @@ func TestWrongOptions(t *testing.T) {
 		}
 	}
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
