@@ -1,8 +1,6 @@
 package algorithm_test
 
 import (
-	"testing"
-
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -53,31 +51,6 @@ func bucket(t failer, rate, window, burst int64) algorithm.Limit {
 		t.Fatalf("Bucketed(%d, %d, %d): %v", rate, window, burst, err)
 	}
 	return limit
-}
-
-// model computes what an algorithm promises, in its own way. It checks each call and its answer.
-type model interface {
-	check(t failer, now, cost int64, v algorithm.Verdict)
-}
-
-// play makes random calls on a counter, and lets a model check the answers. Many calls come when an
-// answer changes.
-func play(t *testing.T, limit algorithm.Limit, newModel func() model) {
-	t.Helper()
-	rapid.Check(t, func(t *rapid.T) {
-		c, m, now := counter{limit: limit}, newModel(), early+upTo(t, hour+3*limit.Window, "begin")
-		var last algorithm.Verdict
-		for range several(t) {
-			now = min(late, now+later(t, limit.Window, last))
-			cost := 1 + upTo(t, limit.Max-1, "cost")
-			last = c.decide(now, cost)
-			m.check(t, now, cost, last)
-			wantHonest(t, &c, now, cost, last)
-			if t.Failed() {
-				t.Fatalf("at %d, cost %d: %+v", now, cost, last)
-			}
-		}
-	})
 }
 
 // later draws how much time passes, often so much that an answer changes.
