@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -157,8 +158,8 @@ func TestForeignKeyAmongMany(t *testing.T) {
 					counters = append(counters, full)
 				}
 				for _, v := range s.take(context.Background(), append(counters, foreign)...) {
-					if !errors.Is(v.Err, redisstore.ErrForeign) {
-						t.Errorf("%+v, want an error", v)
+					if !errors.Is(v.Err, redisstore.ErrForeign) || !strings.Contains(v.Err.Error(), string(foreign.Key)) {
+						t.Errorf("%+v, want an error that names the key", v)
 					}
 				}
 			}
