@@ -1,7 +1,6 @@
 package operate_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +68,8 @@ func banMany(t *testing.T, ops *operate.Operator) {
 	}
 }
 
-// Bans are listed with their causes and ends, in pages, and those that have ended are not.
+// Bans are listed with their causes and ends, in pages, and those that have ended are not. BanOf returns the
+// same about one subject.
 func TestBansAreListed(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
@@ -97,6 +97,9 @@ func TestBansAreListed(t *testing.T) {
 		for _, page := range []int{1, 2, 3, 1000} {
 			got := bansOf(t, limiter, "n", page)
 			for i := range got {
+				if one, ok, err := operate.New(limiter).BanOf(background, "n", got[i].Subject); err != nil || !ok || one != got[i] {
+					t.Errorf("BanOf returns %+v, %v, %v, want %+v", one, ok, err, got[i])
+				}
 				lasts := time.Hour
 				if got[i].Cause == "by hand" {
 					lasts = 2 * time.Hour
@@ -108,6 +111,11 @@ func TestBansAreListed(t *testing.T) {
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("in pages of %d: %+v, want %+v", page, got, want)
+			}
+		}
+		for rule, subject := range map[string]string{"n": "forgiven", "other": "a"} {
+			if ban, ok, err := operate.New(limiter).BanOf(background, rule, subject); ok || err != nil {
+				t.Errorf("the ban of %s from %s is %+v, %v", subject, rule, ban, err)
 			}
 		}
 		if got := subjectsOf(bansOf(t, limiter, "other", 10)); !slices.Equal(got, []string{"x"}) {
@@ -203,16 +211,6 @@ func TestBannedSubjectsOfEveryByte(t *testing.T) {
 			t.Errorf("left: %+v", left)
 		}
 	})
-}
-
-func TestPagesOfBans(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	for _, n := range []int{0, 1001, -1} {
-		var wrong *core.RuleError
-		if _, _, err := operate.New(limiter).Bans(background, "n", "", n); !errors.As(err, &wrong) {
-			t.Errorf("pages of %d: %v", n, err)
-		}
-	}
 }
 
 func TestABanInWords(t *testing.T) {

@@ -18,12 +18,11 @@ import (
 
 // wantUnanswered checks an explanation that the store gave no answer for: it has all that is known
 // without the store.
-func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.StoreErrorClass) {
+func wantUnanswered(t *testing.T, limiter *core.Limiter) {
 	t.Helper()
 	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
-	var failed *core.StoreError
-	if !errors.Is(err, want) || class != "" && (!errors.As(err, &failed) || failed.Class != class) {
-		t.Errorf("the error is %v, want %v of class %q", err, want, class)
+	if !errors.Is(err, core.ErrStore) {
+		t.Errorf("the error is %v, want ErrStore", err)
 	}
 	for _, name := range []string{"open", "closed", "local"} {
 		r := ruleOf(t, x, name)
@@ -38,7 +37,7 @@ func wantUnanswered(t *testing.T, limiter *core.Limiter, want error, class core.
 		t.Errorf("%v", x)
 	}
 	x, err = operate.New(limiter).Inspect(background, "user:alice")
-	if !errors.Is(err, want) || limitsText(ruleOf(t, x, "open")) != "5/h rule" {
+	if !errors.Is(err, core.ErrStore) || limitsText(ruleOf(t, x, "open")) != "5/h rule" {
 		t.Errorf("%v, %v", err, x)
 	}
 }
@@ -59,7 +58,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		limiter := newLimiter(t, deadRedis(t))
 		attachPolicies(t, limiter)
-		wantUnanswered(t, limiter, core.ErrStore, "")
+		wantUnanswered(t, limiter)
 	})
 	t.Run("slow", func(t *testing.T) {
 		server := redistest.Start(t)
@@ -67,7 +66,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 		guard := attachPolicies(t, limiter)
 		server.Stop()
 		began := time.Now()
-		wantUnanswered(t, limiter, core.ErrStore, "")
+		wantUnanswered(t, limiter)
 		if took := time.Since(began); took > patient {
 			t.Errorf("two answers took %v", took)
 		}
@@ -80,14 +79,6 @@ func TestExplainWithoutRedis(t *testing.T) {
 		if x := explain(t, limiter, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != core.Allowed {
 			t.Errorf("%v", x)
 		}
-	})
-	t.Run("lost", func(t *testing.T) {
-		server := redistest.Start(t)
-		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-		guard := attachPolicies(t, limiter)
-		guard.Check(newView("GET", "/"))
-		server.Kill()
-		wantUnanswered(t, limiter, core.ErrStore, "")
 	})
 }
 

@@ -124,3 +124,21 @@ func TestExplainFailingFunctions(t *testing.T) {
 		t.Errorf("%d warnings about calls that were only explained: %s", n, log.String())
 	}
 }
+
+// Identify does not run for a call of somebody who is not logged in, nor for one that names the user.
+func TestExplainWithoutIdentify(t *testing.T) {
+	identify := func(core.Request) (string, error) {
+		t.Error("Identify runs")
+		return "mallory", nil
+	}
+	limiter := newLimiter(t, core.Options{Identify: identify})
+	attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), NeedLogin: true})
+	call := operate.Call{Method: "GET", Path: "/", Anonymous: true}
+	if x := explain(t, limiter, call); x.Reason != core.NotLoggedIn || x.User != "" {
+		t.Errorf("without a user: %v", x)
+	}
+	call.User = "alice"
+	if x := explain(t, limiter, call); x.User != "alice" || ruleOf(t, x, "login").Subject != "user:alice" {
+		t.Errorf("of a user: %v", x)
+	}
+}

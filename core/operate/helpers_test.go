@@ -12,6 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -113,3 +114,5 @@ func (d *decisions) last(t testing.TB, n int) core.Decision {
 	}
 	return d.all[n-1]
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -3,6 +3,7 @@ package operate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // operatorCall is an act or a question of an operator.
@@ -125,6 +127,35 @@ func ruleIn(call string) string {
 	return "n"
 }
 
+// A page or a span that cannot be is a *RuleError.
+func TestWrongPages(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		ops := operate.New(operable(t, options))
+		overrides, err := ops.Overrides("n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := make(map[string]error)
+		for _, n := range []int{0, -1, 1001} {
+			_, _, wrong[fmt.Sprint("Bans ", n)] = ops.Bans(background, "n", "", n)
+			_, _, wrong[fmt.Sprint("AllBans ", n)] = ops.AllBans(background, "", n)
+			_, _, wrong[fmt.Sprint("List ", n)] = overrides.List(background, "", n)
+			_, wrong[fmt.Sprint("Audit ", n)] = ops.Audit(background, "", n)
+		}
+		for _, before := range []string{"s1", "1", "1-", "-1-1", "(1-1", "1-1 "} {
+			_, wrong["Audit before "+before] = ops.Audit(background, before, 1)
+		}
+		for _, span := range []time.Duration{0, -time.Minute, time.Second, 24 * time.Hour} {
+			_, wrong["Top "+span.String()] = ops.Top(background, "", span)
+		}
+		for call, err := range wrong {
+			if !errors.As(err, new(*core.RuleError)) {
+				t.Errorf("%s: %v, want a RuleError", call, err)
+			}
+		}
+	})
+}
+
 // An operator whose context has ended gets its error, and nothing is done.
 func TestOperatorsWhoHaveLeft(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
@@ -144,14 +175,22 @@ func TestOperatorsWhoHaveLeft(t *testing.T) {
 	})
 }
 
-// While Redis is down, each call says that it does not answer.
+// While Redis is down or hangs, each call says within Timeout that it does not answer.
 func TestOperatorsWithoutRedis(t *testing.T) {
-	limiter := operable(t, deadRedis(t))
-	for _, calls := range []map[string]operatorCall{aboutSubjects, aboutRules} {
-		for what, call := range calls {
-			if err := call(operate.New(limiter), background, "n", "s"); !errors.Is(err, core.ErrStore) {
-				t.Errorf("%s: %v, want ErrStore", what, err)
+	hung := redistest.Start(t)
+	for name, options := range map[string]core.Options{"down": deadRedis(t), "hung": {Redis: hung.Client(t), Timeout: 300 * time.Millisecond}} {
+		t.Run(name, func(t *testing.T) {
+			limiter := operable(t, options)
+			hung.Stop()
+			defer hung.Continue()
+			for _, calls := range []map[string]operatorCall{aboutSubjects, aboutRules} {
+				for what, call := range calls {
+					began := time.Now()
+					if err := call(operate.New(limiter), background, "n", "s"); !errors.Is(err, core.ErrStore) || time.Since(began) > patient {
+						t.Errorf("%s: %v after %v, want ErrStore", what, err, time.Since(began))
+					}
+				}
 			}
-		}
+		})
 	}
 }
