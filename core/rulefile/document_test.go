@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -57,42 +56,6 @@ func mustRead(t testing.TB, d *Document) Version {
 		t.Fatal(err)
 	}
 	return v
-}
-
-// A version that was written is read, by every kind of client.
-func TestDocument(t *testing.T) {
-	for name, client := range map[string]redis.UniversalClient{
-		"single":   redistest.Start(t).Client(t),
-		"cluster":  redistest.StartCluster(t).Client(t),
-		"ring":     redistest.StartRing(t, 2).Client(t),
-		"sentinel": redistest.StartSentinel(t).Client(t),
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDocument(t, client)
-			none := mustRead(t, d)
-			if none != (Version{}) || none.String() != "no version" {
-				t.Errorf("before the first: %+v", none)
-			}
-			before := time.Now().Add(-time.Hour)
-			for i, text := range []string{limitText("1/s"), limitText("2/s"), limitText("2/s")} {
-				wrote := publish(t, d, text, none)
-				read := mustRead(t, d)
-				want := Version{int64(i + 1), "alice", "for the test", read.Time, text}
-				if read != want || wrote != want || !read.Time.After(before) {
-					t.Fatalf("wrote %+v, read %+v, want %+v", wrote, read, want)
-				}
-				none, before = read, read.Time
-			}
-			// As an admin page would carry it from one request to the next.
-			var carried Version
-			if err := json.Unmarshal(must(json.Marshal(none)), &carried); err != nil {
-				t.Fatal(err)
-			}
-			if v, err := d.Write(background, limitText("3/s"), carried); err != nil || v.Number != 4 || v.Author != "" {
-				t.Errorf("%+v, %v", v, err)
-			}
-		})
-	}
 }
 
 func must[T any](value T, err error) T {

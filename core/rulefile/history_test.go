@@ -3,6 +3,7 @@ package rulefile
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,28 +26,38 @@ func historyOf(t *testing.T, d *Document) []Version {
 	return history
 }
 
-// The current version and the 20 before it are kept, each once and with its text, on every kind of
-// client.
+// A version that was written is read, by every kind of client. The current one and the 20 before it are kept,
+// each once and with its text.
 func TestHistory(t *testing.T) {
 	for name, client := range map[string]redis.UniversalClient{
 		"single": redistest.Start(t).Client(t), "cluster": redistest.StartCluster(t).Client(t), "ring": redistest.StartRing(t, 2).Client(t),
+		"sentinel": redistest.StartSentinel(t).Client(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDocument(t, client)
-			if history := historyOf(t, d); len(history) > 0 {
-				t.Errorf("before the first version: %v", history)
+			now := mustRead(t, d)
+			if history := historyOf(t, d); len(history) > 0 || now != (Version{}) || now.String() != "no version" {
+				t.Errorf("before the first version: %v, %v", now, history)
 			}
 			var want []Version
-			now := Version{}
 			for i := range 2 + fleetrules.MostKept {
-				now = publish(t, d, limitText(fmt.Sprint(i+1, "/s")), now)
-				want = append([]Version{now}, want...)
+				text := limitText(fmt.Sprint(i/2+1, "/s"))
+				wrote, read := publish(t, d, text, now), mustRead(t, d)
+				if wrote != read || wrote != (Version{int64(i + 1), "alice", "for the test", read.Time, text}) || !read.Time.After(now.Time) {
+					t.Fatalf("wrote %+v, read %+v, after %+v", wrote, read, now)
+				}
+				now, want = read, append([]Version{read}, want...)
 			}
 			if history := historyOf(t, d); !slices.Equal(history, want[:1+fleetrules.MostKept]) {
 				t.Errorf("the history is %v, want %v", history, want)
 			}
-			// A rollback, and an author who comes too late.
-			publish(t, d, want[3].Text, now)
+			// A rollback, and an author who comes too late. An admin page would carry the version from one request
+			// to the next.
+			var carried Version
+			if err := json.Unmarshal(must(json.Marshal(now)), &carried); err != nil {
+				t.Fatal(err)
+			}
+			publish(t, d, want[3].Text, carried)
 			if _, err := d.Write(background, limitText("1/s"), now); err == nil {
 				t.Error("a version was replaced that nobody has read")
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 // content is what files would hold, for tests without files.
@@ -123,3 +125,5 @@ func TestCloseDuringALoad(t *testing.T) {
 		}
 	})
 }
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
