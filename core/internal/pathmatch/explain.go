@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 )
 
 // kinds are the names of the readings, in the order of spellings.
@@ -130,7 +128,7 @@ func notExcepted(r reading, exceptions *patterns) string {
 
 // match returns the index of the first pattern that matches a reading, or -1.
 func (p *patterns) match(r reading, loose Looseness) int {
-	return slices.IndexFunc(p[loose&^Unsure], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, r.folded) })
+	return slices.IndexFunc(p[loose&^Unsure], func(pattern string) bool { return matches(pattern, r.folded) })
 }
 
 func (p *patterns) noMatch() string {

@@ -1,10 +1,6 @@
 package pathmatch
 
-import (
-	"regexp"
-
-	"github.com/bmatcuk/doublestar/v4"
-)
+import "regexp"
 
 // parameter is a segment of a route that stands for any value, as routers spell it: :id or {id}.
 var parameter = regexp.MustCompile(`/(?::|\{)[^/]*`)
@@ -31,7 +27,7 @@ func withNamedParameters(patterns []string) (named []string) {
 func (s *Scope) misspelled(route string) (pattern string) {
 	alike := sameParameter(route)
 	for _, pattern := range s.named {
-		if doublestar.MatchUnvalidated(sameParameter(pattern), alike) && !doublestar.MatchUnvalidated(pattern, route) {
+		if matches(sameParameter(pattern), alike) && !matches(pattern, route) {
 			return pattern
 		}
 	}

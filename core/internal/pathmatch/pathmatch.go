@@ -73,6 +73,20 @@ func (p *patterns) matchAll(readings []string, loose Looseness) bool {
 func (p *patterns) matcher(loose Looseness) func(text string) bool {
 	form := loose &^ Unsure
 	return func(text string) bool {
-		return slices.ContainsFunc(p[form], func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, text) })
+		return slices.ContainsFunc(p[form], func(pattern string) bool { return matches(pattern, text) })
 	}
+}
+
+// matches reports whether a pattern matches a text. At the end of a text, doublestar does not find that
+// a star is nothing beside ** that is nothing, too: /v1*/** is to match /v1, and /v1/**/* the path /v1/.
+func matches(pattern, text string) bool {
+	switch {
+	case doublestar.MatchUnvalidated(pattern, text):
+		return true
+	case strings.HasSuffix(pattern, "*/**"):
+		return matches(strings.TrimSuffix(pattern, "/**"), text)
+	case strings.HasSuffix(pattern, "/**/*"):
+		return strings.HasSuffix(text, "/") && matches(strings.TrimSuffix(pattern, "**/*"), text)
+	}
+	return false
 }
