@@ -32,8 +32,10 @@ func TestProtocols(t *testing.T) {
 		options []connect.ClientOption
 	}{
 		{"Connect by GET", connect.StreamTypeUnary, []connect.ClientOption{connect.WithHTTPGet(), connect.WithIdempotency(connect.IdempotencyNoSideEffects)}},
+		{"gRPC", connect.StreamTypeUnary, []connect.ClientOption{connect.WithGRPC()}},
 		{"gRPC-Web", connect.StreamTypeUnary, []connect.ClientOption{connect.WithGRPCWeb()}},
 		{"Connect, the server streams", connect.StreamTypeServer, nil},
+		{"gRPC-Web, the client streams", connect.StreamTypeClient, []connect.ClientOption{connect.WithGRPCWeb()}},
 		{"gRPC, both stream", connect.StreamTypeBidi, []connect.ClientOption{connect.WithGRPC()}},
 	} {
 		t.Run(protocol.name, func(t *testing.T) {

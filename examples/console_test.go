@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"syscall"
@@ -65,8 +66,8 @@ func (p page) get(path string) (body string) {
 	return string(text)
 }
 
-// Each HTTP example has the operator's page, for operators only. It is live, and does not
-// keep the service from ending.
+// Each HTTP example has the operator's page, for operators only. It is live, bans and unbans, and
+// does not keep the service from ending.
 func TestOperatorsPage(t *testing.T) {
 	for _, name := range httpExamples {
 		t.Run(name, func(t *testing.T) {
@@ -88,6 +89,7 @@ func TestOperatorsPage(t *testing.T) {
 					break
 				}
 			}
+			p.tryToBan()
 			defer killAfterPatience(s.process).Stop()
 			s.signal(syscall.SIGTERM) // while a reader is there
 			if err := s.process.Wait(); err != nil {
@@ -96,4 +98,27 @@ func TestOperatorsPage(t *testing.T) {
 			s.ended = true
 		})
 	}
+}
+
+// tryToBan bans the test's own address by a form, and unbans it by the API.
+func (p page) tryToBan() {
+	p.t.Helper()
+	form := p.do(http.MethodGet, "subject?subject=127.0.0.1", "")
+	text, _ := io.ReadAll(form.Body)
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindSubmatch(text)
+	if token == nil || len(form.Cookies()) != 1 {
+		p.t.Fatalf("no form: %s", text)
+	}
+	fields := url.Values{"rule": {"api"}, "subject": {"127.0.0.1"}, "for": {"1h"}, "note": {"a test"}, "token": {string(token[1])}}
+	p.do(http.MethodPost, "ban", fields.Encode(), "Content-Type", "application/x-www-form-urlencoded",
+		"Sec-Fetch-Site", "same-origin", "Cookie", form.Cookies()[0].Name+"="+form.Cookies()[0].Value)
+	if got := p.call("GET /"); got.status != http.StatusTooManyRequests {
+		p.t.Errorf("after the ban, a call gets status %d", got.status)
+	}
+	wantIn(p.t, p.get("bans"), "ip:127.0.0.1", "a test")
+	p.do(http.MethodPost, "api/unban", `{"rule": "api", "subject": "127.0.0.1", "note": "over"}`, "Content-Type", "application/json")
+	if got := p.call("GET /"); got.status != http.StatusOK {
+		p.t.Errorf("after the end of the ban, a call gets status %d", got.status)
+	}
+	wantIn(p.t, p.get("audit"), "<td>unban</td>", "<td>alice</td>")
 }

@@ -144,6 +144,52 @@ func TestTheACLLineForOperators(t *testing.T) {
 	}
 }
 
+// Overrides need the rights of every process. Without one of them, what needs it is refused, and
+// nothing answers wrongly.
+func TestOverridesWithoutARight(t *testing.T) {
+	server := redistest.Start(t)
+	admin, acl := server.Client(t), readACL(t)
+	user, password := userOf(acl.everybody)
+	limit, refused := core.PerMinute(10), make(map[string]bool)
+	for _, less := range append(rights(acl.everybody), "") {
+		permit(t, admin, less, acl.everybody)
+		name, blocked := "n-"+less, operate.Override{Blocked: true}
+		setting := overridable(t, newLimiter(t, core.Options{Timeout: patient, Redis: admin}), name, limit)
+		limiter := newLimiter(t, core.Options{Timeout: patient, Redis: server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password })})
+		overrides, counter := overridable(t, limiter, name, limit), limiter.MustCounter(name, limit).WithOverrides()
+		want := func(what string, right bool, err error) {
+			t.Helper()
+			if err != nil && !isRefused(err) || err == nil && !right {
+				t.Errorf("without %q: %s: %v", less, what, err)
+			}
+			refused[less] = refused[less] || err != nil
+		}
+		if err := setting.Set(background, "a", blocked); err != nil {
+			t.Fatal(err)
+		}
+		d, err := counter.Allow(background, "a")
+		want("a blocked call", d.Reason == core.Blocked, err)
+		_, ok, err := overrides.Get(background, "a")
+		want("Get", ok, err)
+		page, _, err := overrides.List(background, "", 10)
+		want("List", len(page) == 1, err)
+		existed, err := overrides.Remove(background, "nobody")
+		want("Remove of nothing", !existed, err)
+		existed, err = overrides.Remove(background, "a")
+		want("Remove", existed, err)
+		err = overrides.Set(background, "b", blocked)
+		want("Set", true, err)
+		if _, ok, missing := setting.Get(background, "b"); missing != nil || ok != (err == nil) {
+			t.Errorf("without %q: Set returned %v, and the override exists: %v, %v", less, err, ok, missing)
+		}
+	}
+	for _, right := range []string{"", "del", "evalsha", "get", "set", "time", "zadd", "zcount", "zrange", "zscore"} {
+		if refused[right] != (right != "") {
+			t.Errorf("without %q something was refused: %v", right, refused[right])
+		}
+	}
+}
+
 // A client that counts in another database of the server must select it.
 func TestTheACLLineForADatabase(t *testing.T) {
 	server := redistest.Start(t)

@@ -8,10 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -21,22 +24,38 @@ import (
 
 // authority is a CA that has signed the certificate of a server.
 type authority struct {
-	roots *x509.CertPool
-	pair  tls.Certificate
+	roots         *x509.CertPool
+	pair          tls.Certificate
+	ca, cert, key string // files
 }
 
-// start starts a server that speaks TLS, and returns its address. It may demand a certificate of its
-// clients. Go speaks it, in front of Redis, because not every redis-server was built with TLS.
-func (a *authority) start(t *testing.T, demands bool) (addr string) {
+// start starts a server with a TLS port and returns that port's address. The server may demand a
+// certificate of its clients. If it was built without TLS, it gets a front that has TLS.
+func (a *authority) start(t *testing.T, demands string) (addr string) {
 	t.Helper()
-	plain := redistest.Start(t)
+	server := redistest.Start(t)
+	client := server.Client(t)
+	set := func(name, value string) error { return client.ConfigSet(background, name, value).Err() }
+	err := errors.Join(set("tls-cert-file", a.cert), set("tls-key-file", a.key), set("tls-ca-cert-file", a.ca), set("tls-auth-clients", demands))
+	for try := 0; err == nil && try < 5; try++ { // somebody else may take the port first
+		free := listenOnce(t)
+		_, port, _ := net.SplitHostPort(free)
+		if set("tls-port", port) != nil {
+			continue
+		}
+		if speaksTLS(free) { // Redis 7.4 takes the setting without TLS, too
+			return free
+		}
+		break
+	}
+	plain := redistest.Start(t) // the other server may have a TLS port that does not work
 	return listen(t, func(conn net.Conn) { a.front(conn, plain.Addr(), demands) })
 }
 
 // front speaks TLS with a client, and forwards what both sides send.
-func (a *authority) front(conn net.Conn, addr string, demands bool) {
+func (a *authority) front(conn net.Conn, addr, demands string) {
 	config := &tls.Config{Certificates: []tls.Certificate{a.pair}}
-	if demands {
+	if demands == "yes" {
 		config.ClientAuth = tls.RequireAnyClientCert
 	}
 	client := tls.Server(conn, config)
@@ -54,7 +73,8 @@ func (a *authority) front(conn net.Conn, addr string, demands bool) {
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{roots: x509.NewCertPool()}
+	dir := t.TempDir()
+	a := &authority{roots: x509.NewCertPool(), ca: filepath.Join(dir, "ca"), cert: filepath.Join(dir, "cert"), key: filepath.Join(dir, "key")}
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
@@ -69,14 +89,22 @@ func newAuthority(t *testing.T) *authority {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return der
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}
-	root, err := x509.ParseCertificate(signed(ca, caKey))
+	der, err := x509.MarshalECPrivateKey(serverKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.roots.AddCert(root)
-	a.pair = tls.Certificate{Certificate: [][]byte{signed(server, serverKey)}, PrivateKey: serverKey}
+	caPEM, certPEM, keyPEM := signed(ca, caKey), signed(server, serverKey), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+	a.roots.AppendCertsFromPEM(caPEM)
+	for file, content := range map[string][]byte{a.ca: caPEM, a.cert: certPEM, a.key: keyPEM} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a.pair, err = tls.X509KeyPair(certPEM, keyPEM); err != nil {
+		t.Fatal(err)
+	}
 	return a
 }
 
@@ -87,6 +115,27 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 		t.Fatal(err)
 	}
 	return key
+}
+
+// speaksTLS reports whether the server at an address completes a handshake.
+func speaksTLS(addr string) bool {
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: time.Second}, Config: &tls.Config{InsecureSkipVerify: true}}
+	conn, err := dialer.Dial("tcp", addr)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
+
+// listenOnce returns an address on which nobody listened a moment ago.
+func listenOnce(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
 }
 
 // listen returns the address of a listener. It answers each connection with a function, or only

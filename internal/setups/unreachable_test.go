@@ -29,7 +29,7 @@ func TestNoConnection(t *testing.T) {
 	stopped.Stop()
 	t.Cleanup(stopped.Continue)
 	p := newAuthority(t)
-	open, demanding := p.start(t, false), p.start(t, true)
+	open, demanding := p.start(t, "no"), p.start(t, "yes")
 	trusting := func() *tls.Config { return &tls.Config{RootCAs: p.roots} }
 	named, late := trusting(), trusting()
 	named.ServerName = "other.example"
@@ -128,6 +128,38 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 	limiter.Close()
 	if log.Count(level, "change=", change) == 0 || log.Count("change=") != log.Count(change) {
 		t.Errorf("want %s, and the advice to %s and no other, got: %s", level, change, log.String())
+	}
+}
+
+// The advice to make the pool larger is given only if all its connections work and are in use.
+func TestAPoolThatIsTooSmall(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t, func(o *redis.Options) { o.PoolSize = 1 })
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: time.Second, Logger: log.Logger()})
+	call := func() error {
+		_, err := limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject")
+		return err
+	}
+	for end := time.Now().Add(patient); call() != nil; {
+		if time.Now().After(end) {
+			t.Fatal("no call passes")
+		}
+	}
+	var held sync.WaitGroup
+	held.Go(func() { client.BLPop(background, patient, "held") })
+	operator := server.Client(t)
+	for !strings.Contains(operator.ClientList(background).Val(), "cmd=blpop") {
+		time.Sleep(time.Millisecond)
+	}
+	var failed *core.StoreError
+	if err := call(); !errors.As(err, &failed) || failed.Class != core.StoreNoConnection || failed.Class.MayHaveCharged() {
+		t.Errorf("%v", err)
+	}
+	operator.RPush(background, "held", "go on")
+	held.Wait()
+	if log.Count("level=WARN", "class=no_connection", "raise PoolSize") != 1 {
+		t.Errorf("got: %s", log.String())
 	}
 }
 
