@@ -121,7 +121,7 @@
 //	  answerTo                   decide_answer.go            makes the Answer
 //	    Call.Binding             internal/engine/binding.go  the limit that the caller is told of
 //	    writeHeaders             decide_answer.go            what callers see:
-//	      Writer.Write           internal/limitheader        writer.go; the lists of both drafts: lists.go
+//	      Writer.Write           internal/limitheader        writer.go; older styles: binding.go
 //	    Call.Notice              internal/engine/notice.go   to the observer: Stats, Top, OnThreshold
 //	      decider.Decided        call_observer.go            is that observer
 //	    fillDecision             call_decider.go             the Decision, if somebody reads it
