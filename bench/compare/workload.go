@@ -51,7 +51,7 @@ var uniform = workload{
 	keys: manyKeys, picks: harness.Uniform, loaded: true, base: rivals.TokenBucket,
 }
 
-// zipf is many keys of which a few get most calls, like users, tenants and crawlers of real
+// zipf is many keys, a few of which get most calls, like users, tenants and crawlers of real
 // services.
 var zipf = workload{
 	name: zipfKeys, limit: rivals.Roomy, all: []int{64, 256, 1024}, few: []int{256},

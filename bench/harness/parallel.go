@@ -43,7 +43,7 @@ func RunParallel(newCaller func(goroutine int) func(calls int), measure time.Dur
 	return o
 }
 
-// HeapOf returns the number of bytes by which fill makes the live heap grow. The result of fill is
+// HeapOf returns how many bytes fill adds to the live heap. The result of fill is
 // kept alive until then.
 func HeapOf(fill func() (alive any)) int64 {
 	before := liveHeap()

@@ -13,7 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/replay/internal/accesslog"
 )
 
-// combined returns a log of so many calls of so many subjects, one each span.
+// combined returns a log of calls by a number of subjects, one call in each span.
 func combined(calls, subjects int, span time.Duration) io.Reader {
 	n, rest := 0, []byte(nil)
 	return readerFunc(func(p []byte) (int, error) {

@@ -55,9 +55,9 @@ type breakable struct {
 	script  atomic.Bool // whether what was sent last is a script
 }
 
-// end closes a connection that was cut. If it stayed open after a reply was dropped, go-redis would
-// wait for that reply until the call's time is over, because it ignores the error of its first read
-// and continues to read. A limiter's Close would wait as long for an INFO in flight.
+// end closes a connection that was cut. go-redis ignores the error of its first read and continues to
+// read. So if the connection stayed open after a reply was dropped, it would wait for that reply until
+// the call's time is over. A limiter's Close would wait as long for an INFO in flight.
 func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
 
 func (b *breakable) Write(p []byte) (int, error) {

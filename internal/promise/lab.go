@@ -40,8 +40,8 @@ func (e Engine) newLab(t testing.TB) *lab {
 var beginning = time.Date(2100, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // labKeys is the MaxKeys of limiters in a lab. It is so small that the table of counters has one
-// shard, because all shards are swept every second, and a test that sleeps an hour in a bubble runs
-// each sweep.
+// shard. All shards are swept every second, and a test that sleeps for an hour in a bubble runs each
+// of these sweeps.
 const labKeys = 1000
 
 // bubble runs a test in fake time, with options for limiters that have counters of their own. The

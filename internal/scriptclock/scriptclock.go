@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Lines are the lines by which every script reads Redis's clock.
+	// Lines are the lines in which every script reads Redis's clock.
 	Lines    = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 	argument = "local now = ARGV[#ARGV] + 0\n"
 	// expireTime defines PEXPIRETIME, which Redis 6.2 does not have. There it adds PTTL's result to

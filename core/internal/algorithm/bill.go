@@ -76,7 +76,7 @@ type addition struct {
 	permits, position []int64
 }
 
-// New returns the state of a bill that is opened now, and charges a cost to so many counters.
+// New returns the state of a bill that is opened now and charges its cost to a number of counters.
 func (b *OpenBill) New(now int64, counters int, cost int64) State {
 	record := &billRecord{ends: now + b.Span, charged: make([]int64, counters)}
 	for i := range record.charged {

@@ -18,7 +18,7 @@ local now = clock[1] * 1000000 + clock[2]
 local states = redis.call('MGET', unpack(KEYS))
 local replies, written, expires = {}, {}, {}
 
--- Decides this many equal calls on each of their counters, of which the first is KEYS[first].
+-- Decides a number of equal calls on each of their counters. The first counter is KEYS[first].
 -- Returns how many calls fit into all counters, or nil if the case of any counter is uncommon.
 local function look(first, counters, calls)
   local fit = calls

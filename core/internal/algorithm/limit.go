@@ -77,8 +77,8 @@ func InCalendar(maxPermits int64, calendar *Calendar) Limit {
 	return must(Make(CalendarWindow, Terms{Max: maxPermits, Calendar: calendar}))
 }
 
-// Bucketed makes the limit of a bucket that holds burst permits, of which rate come back in a
-// window.
+// Bucketed makes the limit of a bucket that holds burst permits. In each window, rate of them come
+// back.
 func Bucketed(rate, window, burst int64) (Limit, error) {
 	return Make(TokenBucket, Terms{Max: rate, Window: window, Burst: burst})
 }

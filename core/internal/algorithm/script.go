@@ -196,7 +196,7 @@ func (b *byKinds) of(kinds KindSet, driver ...string) *Script {
 	return b.scripts[kinds].Load()
 }
 
-// clockLines are the lines by which every script reads Redis's clock.
+// clockLines are the lines in which every script reads Redis's clock.
 const clockLines = "local clock = redis.call('TIME')\nlocal now = clock[1] * 1000000 + clock[2]\n"
 
 // withoutClock returns a driver without these lines, for a script that reads the clock before.

@@ -23,8 +23,8 @@ type More struct {
 	other  *other
 }
 
-// other is the state of a key that is no counter, apart because a further field of More would cost each
-// sliding window in use 16 bytes.
+// other is the state of a key that is no counter. It is a struct of its own, because another field of
+// More would cost each sliding window in use 16 bytes.
 type other struct {
 	noted []notedLimit // of a notice
 	bill  *billRecord

@@ -55,7 +55,7 @@ func (w *Word) Answer(value, now, cost int64) Verdict {
 // bucket was full, so it grows with every charge.
 func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.unit) }
 
-// Back writes the word into the state from which it was made, as of its last charge. It returns
+// Back writes the word into the state that it was made from, as of its last charge. It returns
 // when the state equals a fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
 	return registry[w.kind].back(w, value, now, s)

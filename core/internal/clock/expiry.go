@@ -2,7 +2,7 @@ package clock
 
 import "time"
 
-// MaxAge is the longest time for which a process relies on an earlier answer of a server. After
+// MaxAge is how long a process relies on an earlier answer of a server at most. After
 // that, it sees the changes that other processes made meanwhile.
 const MaxAge = time.Second
 

@@ -8,7 +8,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/setassoc"
 )
 
-// maxAge is the longest time, in microseconds, for which a refusal is remembered.
+// maxAge is how long a refusal is remembered at most, in microseconds.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
 // Observe updates the cache with the store's answer to a charging call; sent is when the call was

@@ -91,8 +91,8 @@ func (e *exam) nodes(ctx context.Context) (all []*server, err error) {
 	return all, err
 }
 
-// peerOf returns the address that a client connects to. Of a client that asks Sentinels, the options do
-// not tell.
+// peerOf returns the address that a client connects to. The options of a client that asks Sentinels do
+// not have it.
 func peerOf(ctx context.Context, client *redis.Client) (addr string, err error) {
 	options := client.Options()
 	if options.Addr != "FailoverClient" {

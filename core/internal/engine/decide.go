@@ -157,7 +157,7 @@ func (c *Call) applyBans() {
 	}
 }
 
-// reportFailures reports the rules for which the store did not answer, once for each.
+// reportFailures reports the rules that the store did not answer for, once for each.
 func (c *Call) reportFailures() {
 	for i := range c.limits {
 		err := c.verdicts[i].Failure()
@@ -178,8 +178,8 @@ func (c *Call) OverLimit() bool {
 	return false
 }
 
-// Ended returns the index of the first limit for which the store did not answer because the
-// caller's own context ended, or -1.
+// Ended returns the index of the first limit that the store did not answer for because the caller's
+// own context ended, or -1.
 func (c *Call) Ended() (at int) {
 	for i := range c.verdicts {
 		if c.verdicts[i].Ended != nil {

@@ -18,7 +18,7 @@ type Counters struct {
 	shares shares
 }
 
-// New returns counters for at most so many keys.
+// New returns counters for at most maxKeys keys.
 func New(maxKeys int) *Counters { return &Counters{Store: memstore.New(maxKeys, nil)} }
 
 // countsHere reports whether a counter is counted here because the store failed for it. A rule that
@@ -37,7 +37,7 @@ func AnyCountsHere(counters []algorithm.Counter, verdicts []algorithm.Verdict) b
 	return false
 }
 
-// StandIn answers for the counters for which the shared store could not. If it refuses a call that
+// StandIn answers for the counters that the shared store could not answer for. If it refuses a call that
 // other servers let pass, it returns what they charged, which must be given back.
 func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
 	local, indexes, othersPass := f.subset(counters, verdicts)
@@ -151,7 +151,7 @@ func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 }
 
 // Split separates the charges that were made here from the others. The local charges get the limits
-// by which they were made.
+// that they were made with.
 func (f *Counters) Split(charges []algorithm.Charge) (local, shared []algorithm.Charge) {
 	if !anyLocal(charges) {
 		return nil, charges

@@ -77,8 +77,8 @@ func (e *Estimates) Rules() (names []string) {
 }
 
 // Settle makes the counters of a rule hold what was used in place of the estimate, even if the context
-// has ended. It can be repeated only after an error by which nothing can have been changed. After
-// any other error, the counters hold the estimate or what was used.
+// has ended. It can be repeated only after an error that says that nothing was changed. After any
+// other error, the counters hold the estimate or what was used.
 func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algorithm.BillAnswer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

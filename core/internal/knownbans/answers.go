@@ -51,8 +51,8 @@ func (t *Table) isConfirmed(key []byte, lasts int64) bool {
 	return max(later, -later) < clock.MaxAge.Microseconds()
 }
 
-// StandIn answers for the counters for which the store did not, if the table has a ban or a block
-// that decides them. The verdicts are the same as if the store had refused the call for it, so a
+// StandIn answers for the counters that the store did not answer for, if the table has a ban or a
+// block that decides them. The verdicts are the same as if the store had refused the call for it, so a
 // block of one rule leaves no other counter undecided.
 func (t *Table) StandIn(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	if t.count.Load() == 0 {
@@ -111,8 +111,8 @@ func (t *Table) ban(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) 
 	Hold(c, at, verdicts)
 }
 
-// Hold makes the ban at an index, which is in force, answer for those counters that it watches for
-// which the store did not answer.
+// Hold applies the ban at an index, which is in force, to the counters that it watches, as far as the
+// store did not answer for them.
 func Hold(c *algorithm.Counter, at int, verdicts []algorithm.Verdict) {
 	ban := verdicts[at]
 	for n, i := range c.Watched {

@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 )
 
-// maxAge is the longest time, in microseconds, for which permits are kept. After that, a Reset by
+// maxAge is how long permits are kept at most, in microseconds. After that, a Reset by
 // another process takes effect here.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 

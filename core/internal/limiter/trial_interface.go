@@ -20,7 +20,7 @@ type Trial interface {
 	// User, and returns the rules as they apply to the call. The methods below take the indexes of
 	// these rules. explain is pathmatch.Explain.
 	OfCall(v adapter.View, who Caller, explain pathmatch.Explainer) ([]TrialRule, Caller)
-	// OfSubject returns the rules for a subject, each under every name by which it has counted, and
+	// OfSubject returns the rules for a subject, each under every name that it has counted by, and
 	// handles as if they were rules. From then on, Notes includes handles. The view shows a call about
 	// which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule
@@ -43,7 +43,7 @@ type Caller struct {
 
 // TrialRule is a rule as reports show it.
 type TrialRule struct {
-	// Counted is what the engine knows of the rule under the name by which it counts.
+	// Counted is what the engine knows of the rule under the name that it counts by.
 	Counted *engine.Rule
 	Guard   int // the index of its Guard or Check
 	// Place is where the rule is written, or was attached. Version is that of its RuleSet.

@@ -152,8 +152,8 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// standIn answers for the counters for which the shared store did not, by a ban that is known here
-// or else by counting here. If the call is then refused, the charges on other servers are given
+// standIn answers for the counters that the shared store did not answer for: by a ban that is known
+// here, or else by counting here. If the call is then refused, the charges on other servers are given
 // back.
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !anyFailed(verdicts) {

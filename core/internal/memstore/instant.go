@@ -31,8 +31,8 @@ func (s *Store) arrival() (awake int64) {
 func (s *Store) sinceEpoch(awake int64) int64 { return awake + s.own.Ahead() }
 
 // timeIn returns the time of a decision in a locked shard. If another call has used a later time
-// under the lock since this call arrived, it returns that time, because to a state an earlier time
-// would look as if the clock had stepped back. A clock that a test sets is read under the lock, and
+// under the lock since this call arrived, it returns that later time. With an earlier one, a state
+// would seem to meet a clock that has stepped back. A clock that a test sets is read under the lock, and
 // may really step back.
 func (s *Store) timeIn(shard *shard, arrived int64) instant {
 	if s.clock != nil {

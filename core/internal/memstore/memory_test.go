@@ -33,7 +33,7 @@ func TestMemoryPerKey(t *testing.T) {
 	wantMemory(t, "sliding window, busy", limits(t, 100)["sliding window"], short, 20_000, 33, 304)
 }
 
-// wantMemory charges so many keys in so many sub-windows one after the other.
+// wantMemory charges a number of keys, each in a number of sub-windows one after the other.
 func wantMemory(t *testing.T, name string, limit *algorithm.Limit, subject string, keys, times int, most int64) {
 	t.Helper()
 	key, verdicts := make([]byte, 64), make([]algorithm.Verdict, 1)

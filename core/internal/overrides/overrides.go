@@ -58,7 +58,7 @@ var (
 const (
 	// reliesFor is how long after its subject was entered an override may be written.
 	reliesFor = int64(time.Minute / time.Microsecond)
-	// keptFor is the shortest time for which an entry without an override is kept.
+	// keptFor is how long an entry without an override is kept at least.
 	keptFor = int64(time.Hour / time.Microsecond)
 )
 

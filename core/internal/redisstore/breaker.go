@@ -72,7 +72,7 @@ func newBreaker(timeout time.Duration, onChange func(breakerChange)) *breaker {
 	return b
 }
 
-// shouldOpen reports whether so many failures in a row open the breaker.
+// shouldOpen reports whether this number of failures in a row opens the breaker.
 func (b *breaker) shouldOpen(failures int) bool {
 	failingFor := time.Since(b.start) - time.Duration(b.failingSince.Load())
 	return failures >= minFailures && failingFor >= minFailingTime

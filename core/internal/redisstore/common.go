@@ -39,7 +39,7 @@ func newCommon(timeout time.Duration) *common {
 
 func (c *common) hashKey(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 
-// inBackground starts a function for which close waits, and reports whether it did. After close, it
+// inBackground starts a function that close waits for, and reports whether it did. After close, it
 // does not.
 func (c *common) inBackground(do func()) (started bool) {
 	c.mu.Lock()

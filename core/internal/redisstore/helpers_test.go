@@ -48,7 +48,7 @@ func limits(t testing.TB, most int64) map[string]*algorithm.Limit {
 	return map[string]*algorithm.Limit{"sliding window": &sliding, "fixed window": &fixed, "bucket": &bucket}
 }
 
-// daily returns a limit of so many a day.
+// daily returns a limit of calls a day.
 func daily(t testing.TB, most int64) *algorithm.Limit { return limits(t, most)["sliding window"] }
 
 // counter returns a counter of a subject, with a cost of 1.
@@ -97,7 +97,7 @@ func (s store) left(t testing.TB, c algorithm.Counter) int64 {
 
 func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil && v.Ended == nil }
 
-// together runs a function in so many goroutines that begin at once.
+// together runs a function in several goroutines that begin at once.
 func together(n int, do func(goroutine int)) {
 	begin := make(chan struct{})
 	var all sync.WaitGroup

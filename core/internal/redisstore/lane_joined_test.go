@@ -148,7 +148,7 @@ func TestCallsToldOfNoConnectionAreNotSent(t *testing.T) {
 	}
 }
 
-// subjects returns the different subjects of so many callers.
+// subjects returns a different subject for each caller.
 func subjects(callers int, of func(caller int) string) (all []string) {
 	seen := map[string]bool{}
 	for i := range callers {

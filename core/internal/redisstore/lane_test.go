@@ -63,7 +63,7 @@ func (s store) wantMerged(t *testing.T, calls int) {
 	s.wantTimed(t, calls)
 }
 
-// wantTimed checks that so many calls were timed.
+// wantTimed checks how many calls were timed.
 func (s store) wantTimed(t *testing.T, calls int) {
 	t.Helper()
 	if found := s.Times(); found.Count != uint64(calls) || found.Sum <= 0 {

@@ -15,7 +15,7 @@ import (
 //go:embed mark.lua
 var markText string
 
-// memoryMark is a key by which a process notices that a server has lost its memory. It is renewed
+// memoryMark is a key that shows a process that a server has lost its memory. It is renewed
 // while calls are made, and a restarted or replaced server has it only if it has kept the data.
 // Nothing else shows this: a server with another run_id may have loaded all data from its disk, and
 // FLUSHALL does not change the run_id. Renewals are counted, so that an outdated replica or file is

@@ -27,7 +27,7 @@ func (d deployment) pair(t *testing.T, here, there *algorithm.Limit) pair {
 	return pair{newStore(t, d.connect(t, options{}), patient), d, d.on(t, 0, here), d.on(t, 1, there)}
 }
 
-// wantLeft closes the store, and fails unless the counters have so many left then.
+// wantLeft closes the store, and then checks how many permits the counters have left.
 func (p pair) wantLeft(t *testing.T, here, there int64) {
 	t.Helper()
 	p.Close()

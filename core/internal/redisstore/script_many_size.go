@@ -18,7 +18,7 @@ type manySize struct {
 }
 
 const (
-	// mostHeld is the longest time for which one call may occupy the server.
+	// mostHeld is how long one call may occupy the server at most.
 	mostHeld = 250 * time.Microsecond
 	// mostKeys is the largest number of keys of a call, and firstKeys is the number until there is
 	// a sample. Compared with a script of its own, a key costs the server 0.98 of the cycles in a

@@ -54,7 +54,7 @@ func (s *Store) Panicked(err error) { s.listener.Panicked(err) }
 // back as far as possible in time. The client stays open, because it belongs to the caller.
 func (s *Store) Close() { s.close() }
 
-// InBackground runs a function for which Close waits. Once the store is closed, InBackground itself
+// InBackground runs a function that Close waits for. Once the store is closed, InBackground itself
 // waits for the function.
 func (s *Store) InBackground(do func()) {
 	if !s.inBackground(do) {

@@ -12,7 +12,7 @@ var reasons = [...]string{
 // NumberOf returns the number that stands for a reason in references, or 0 if there is none.
 func NumberOf(reason string) byte { return byte(max(0, slices.Index(reasons[:], reason))) }
 
-// ReasonOf returns the reason for which a number stands. ok is false if only a later version of the
+// ReasonOf returns the reason that a number stands for. ok is false if only a later version of the
 // library knows it.
 func ReasonOf(number byte) (reason string, ok bool) {
 	if int(number) >= len(reasons) {

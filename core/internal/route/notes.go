@@ -11,7 +11,7 @@ import (
 // MaxNoted is the largest number of routes that are noted for a guard.
 const MaxNoted = 16
 
-// Notes records for which routes a guard was called, for reports about calls. Without it, the rules
+// Notes records which routes a guard was called for, for reports about calls. Without it, the rules
 // of all routes would seem to apply to each call. The zero Notes is empty.
 type Notes struct {
 	calls atomic.Int64
@@ -60,7 +60,7 @@ func (n *Notes) Noted() Noted {
 // Any reports whether a call was noted.
 func (n *Noted) Any() bool { return n.Unrouted || len(n.Routes) > 0 }
 
-// Breadth returns the number of routes for which the guard was called. A guard in front of a router
+// Breadth returns how many routes the guard was called for. A guard in front of a router
 // does not know routes, so it counts as called for all of them.
 func (n *Noted) Breadth() int {
 	if n.full || n.Unrouted {

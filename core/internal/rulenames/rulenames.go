@@ -1,4 +1,4 @@
-// Package rulenames knows for which limits each rule's name stands on a limiter. Rules with one
+// Package rulenames knows which limits the name of each rule stands for on a limiter. Rules with one
 // name share counters, so they must agree.
 //
 // Rules in Go claim their names forever, because a Guard may be used forever. A RuleSet claims the

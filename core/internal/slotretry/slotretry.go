@@ -64,7 +64,7 @@ func (q *Queue) AddUnconfirmed(charge algorithm.Charge, times int) {
 	q.add([]algorithm.Charge{charge}, times, maxSlots/2)
 }
 
-// add adds slots unless the queue has so many.
+// add adds slots unless the queue is full.
 func (q *Queue) add(charges []algorithm.Charge, times, most int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

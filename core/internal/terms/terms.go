@@ -88,7 +88,7 @@ func (t Terms) String() string {
 	}
 }
 
-// SpanName returns the word by which headers distinguish limits with one name: 10s, day, at-once.
+// SpanName returns the word that distinguishes limits of one name in headers: 10s, day, at-once.
 func (t Terms) SpanName() string {
 	switch {
 	case t.Kind.OfLimit().Slots:

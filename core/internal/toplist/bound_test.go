@@ -96,7 +96,7 @@ func (a *attack) run(t *testing.T) {
 	}
 }
 
-// caller returns one of so many distinct callers, or if that is 0, one that was never seen.
+// caller returns one of a number of distinct callers, or if that is 0, one that was never seen.
 func (a *attack) caller(distinct int) int {
 	if distinct > 0 {
 		return a.random.IntN(distinct)

@@ -105,7 +105,7 @@ func fractionDigits(text string) (n int) {
 	return n
 }
 
-// sees notes that a time had so many digits behind the seconds.
+// sees notes how many digits a time had behind the seconds.
 func (p *clock) sees(digits int) {
 	unit := int64(1)
 	for range 6 - min(digits, 6) {
@@ -117,7 +117,7 @@ func (p *clock) sees(digits int) {
 // maxTook bounds how long a call can have taken, so that a wrong number moves no call out of its log.
 const maxTook = int64(30 * 24 * time.Hour / time.Microsecond)
 
-// took returns a duration in microseconds. Its point moves by so many digits, unless it has a unit. A
+// took returns a duration in microseconds. Its point moves by that number of digits, unless it has a unit. A
 // duration that cannot be read is not known.
 func took(text string, digits int) int64 {
 	micros := int64(0)
@@ -131,7 +131,7 @@ func took(text string, digits int) int64 {
 	return min(max(0, micros), maxTook)
 }
 
-// scaled returns the whole part of a number when its point has moved by so many digits to the right.
+// scaled returns the whole part of a number whose point is moved to the right by some digits.
 func scaled(whole, fraction string, digits int) (int64, error) {
 	if digits < 0 {
 		return strconv.ParseInt("0"+whole[:max(0, len(whole)+digits)], 10, 64)
