@@ -22,6 +22,27 @@ func TestFewSubjectsAreCountedExactly(t *testing.T) {
 	}
 }
 
+// A subject that is refused slowly, among thousands that are refused ten times each and not again, is
+// found from 1/257 of all refusals on.
+func TestASlowSubjectIsFound(t *testing.T) {
+	s, slow := newSketch(Refused), 0
+	for n := range 4_000 {
+		s.note([]byte(user(n)), 10)
+		if n >= 400 && n%20 == 0 { // the sketch is full before
+			s.note([]byte("slow"), 1)
+			slow++
+		}
+	}
+	total := 4_000*10 + slow
+	e := s.found["slow"]
+	if e == nil {
+		t.Fatalf("%d of %d refusals are not found", slow, total)
+	}
+	if got := e.score - e.missed; got > float64(slow) || got < float64(slow)-float64(total)/257 {
+		t.Errorf("%g refusals, want %d or at most 1/257 of all %d less", got, slow, total)
+	}
+}
+
 // The subjects with the highest shares are kept.
 func TestTheHighestSharesAreKept(t *testing.T) {
 	s := sketch{of: Near, size: 3}
