@@ -124,6 +124,7 @@ func (p *cellPair) change(step *cellStep, c algorithm.Counter) error {
 	case "reset":
 		_, _ = p.hot.Reset(ctx, c.Key)
 		_, _ = p.table.Reset(ctx, c.Key)
+		time.Sleep(time.Microsecond) // two lives of a counter in one microsecond cannot be distinguished
 	case "sweep":
 		p.hot.sweep()
 		p.table.sweep()

@@ -79,27 +79,3 @@ func TestClose(t *testing.T) {
 		t.Error("a sweep is to come after Close")
 	}
 }
-
-// While there are keys, a timer is set for the next sweep. Without keys none is set.
-func TestSweepsComeWhileThereAreKeys(t *testing.T) {
-	c := &testClock{now: 3_000_000_000 * second}
-	s := New(100, c.read)
-	defer s.Close()
-	s.take("key", minute(1))
-	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
-		t.Fatal("no sweep is to come for a new key")
-	}
-	s.sweeper.run()
-	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
-		t.Fatal("no other sweep is to come while the key counts")
-	}
-	c.now += 60 * second
-	s.sweeper.run()
-	if s.sweeper.active.Load() || s.Len() != 0 {
-		t.Fatalf("a sweep is to come for %d keys", s.Len())
-	}
-	s.take("key", minute(1))
-	if !s.sweeper.active.Load() || !s.sweeper.timer.Stop() {
-		t.Fatal("no sweep is to come for the next key")
-	}
-}

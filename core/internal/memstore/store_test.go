@@ -74,26 +74,6 @@ func (s *Store) left(key string, limit *algorithm.Limit) int64 {
 	return s.decide(false, counter(key, limit))[0].Remaining
 }
 
-// A look, and a call without a cost, charge nothing and create no key.
-func TestLookLeavesNoTrace(t *testing.T) {
-	for name, limit := range limits(t, 3) {
-		s, _ := newStore(100)
-		nothing := counter("key", limit)
-		nothing.Cost = 0
-		for range 5 {
-			if left := s.left("key", limit); left != 3 {
-				t.Errorf("%s: %d left of a counter that was only looked at", name, left)
-			}
-			if v := s.decide(true, nothing)[0]; v.RetryAfter != 0 || v.Remaining != 3 {
-				t.Errorf("%s, asked for nothing: %+v", name, v)
-			}
-		}
-		if s.Len() != 0 {
-			t.Errorf("%s: %d keys", name, s.Len())
-		}
-	}
-}
-
 // A key that the caller reuses for the next call does not change the store.
 func TestKeysAreCopied(t *testing.T) {
 	s, _ := newStore(100)
@@ -123,17 +103,5 @@ func TestResetAfterARefund(t *testing.T) {
 		if changed, err := s.Reset(ctx, []byte("key")); changed != want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
 		}
-	}
-}
-
-// The store's own clock follows the wall clock.
-func TestOwnClock(t *testing.T) {
-	s := New(100, nil)
-	defer s.Close()
-	limit := algorithm.Windowed(algorithm.FixedWindow, 1, algorithm.MaxWindow)
-	before := s.decide(true, counter("key", &limit))[0].ResetAfter
-	after := s.decide(false, counter("key", &limit))[0].ResetAfter
-	if before != algorithm.MaxWindow || after > before || after < before-30*second {
-		t.Errorf("a window just begun ends in %d, a moment later in %d", before, after)
 	}
 }
