@@ -2,6 +2,7 @@ package adaptertest_test
 
 import (
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"path/filepath"
@@ -48,49 +49,38 @@ func TestAdaptersAreAlike(t *testing.T) {
 // exports returns the exported top-level names of the package in dir, sorted. Tests are left out.
 func exports(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range files {
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		file, err := parser.ParseFile(set, path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, decl := range file.Decls {
-			names = append(names, declared(decl)...)
-		}
+		files = append(files, file)
+	}
+	pkg, err := doc.NewFromFiles(set, files, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, functions := slices.Concat(pkg.Consts, pkg.Vars), pkg.Funcs
+	for _, of := range pkg.Types {
+		names = append(names, of.Name)
+		values, functions = slices.Concat(values, of.Consts, of.Vars), append(functions, of.Funcs...)
+	}
+	for _, value := range values {
+		names = append(names, value.Names...)
+	}
+	for _, function := range functions {
+		names = append(names, function.Name)
 	}
 	slices.Sort(names)
-	return names
-}
-
-func declared(decl ast.Decl) (names []string) {
-	add := func(id *ast.Ident) {
-		if id.IsExported() {
-			names = append(names, id.Name)
-		}
-	}
-	switch decl := decl.(type) {
-	case *ast.FuncDecl:
-		if decl.Recv == nil {
-			add(decl.Name)
-		}
-	case *ast.GenDecl:
-		for _, spec := range decl.Specs {
-			switch spec := spec.(type) {
-			case *ast.TypeSpec:
-				add(spec.Name)
-			case *ast.ValueSpec:
-				for _, id := range spec.Names {
-					add(id)
-				}
-			}
-		}
-	}
 	return names
 }
 

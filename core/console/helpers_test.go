@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
+	"go.uber.org/goleak"
 )
 
 const patient = limitertest.Patient
@@ -24,7 +25,7 @@ const patient = limitertest.Patient
 var (
 	newLimiter      = limitertest.New
 	withBothEngines = limitertest.OnBothEngines
-	deadRedis       = limitertest.DeadRedis
+	attach          = limitertest.Attach
 )
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.
@@ -49,14 +50,6 @@ func after(t *testing.T, options core.Options, do func(limiter *core.Limiter)) *
 	do(other)
 	other.Close()
 	return limiter
-}
-
-// attach makes a guard, and holds it as long as the test runs, as a service holds its guards.
-func attach(t testing.TB, limiter *core.Limiter, rules ...core.Rule) *core.Guard {
-	t.Helper()
-	guard := limiter.MustGuard(rules...)
-	t.Cleanup(func() { runtime.KeepAlive(guard) })
-	return guard
 }
 
 // byHeader authorizes by the headers Role and Name, which tests send.
@@ -225,4 +218,14 @@ func fields(pairs ...string) url.Values {
 		values.Set(pairs[i], pairs[i+1])
 	}
 	return values
+}
+
+func TestMain(m *testing.M) {
+	leakcheck.Main(m,
+		// fasthttp updates the date every second for all of its servers, once the first one has
+		// started.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		// The cleaner of a server that has ended notices that only after sleeping for 10 s.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+	)
 }

@@ -71,7 +71,7 @@ func TestSubject(t *testing.T) {
 		}
 		wantParts(t, operator.wantPage("subject?subject=198.51.100.7"),
 			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
-			"1 further rule, of which nothing is used idle, 7/h", "helpers_test.go:", "Called for GET /x")
+			"1 further rule, of which nothing is used idle, 7/h", "subject_test.go:", "Called for GET /x")
 		for _, list := range []string{"rules-with-bans", "rules-with-overrides"} { // one rule only, so it is filled in
 			if body := operator.wantPage("subject?subject=user:bob"); !strings.Contains(body, `list="`+list+`" value="api"`) {
 				t.Errorf("the page does not fill in the rule of %s", list)

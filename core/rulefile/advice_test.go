@@ -76,10 +76,7 @@ func TestWarnings(t *testing.T) {
 
 func wantWarnings(t *testing.T, want string, rules ...string) {
 	t.Helper()
-	checked, err := checkRules(t, Service{}, rules...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checked := must(checkRules(t, Service{}, rules...))
 	var got []string
 	for _, w := range checked.Warnings() {
 		got = append(got, fmt.Sprintf("%d:%d %s %s", w.Place.Line, w.Place.Column, w.Rule, w.Code))
@@ -91,10 +88,7 @@ func wantWarnings(t *testing.T, want string, rules ...string) {
 
 // A key is taken for a function only where the functions are not known.
 func TestNoWarningOfARegisteredKey(t *testing.T) {
-	functions, err := StandIns(FunctionUse{Field: "key", Name: "usr"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	functions := must(StandIns(FunctionUse{Field: "key", Name: "usr"}))
 	checked, err := checkRules(t, Service{Functions: &functions}, "name: a, limit: 1/s, key: usr")
 	if err != nil || len(checked.Warnings()) > 0 {
 		t.Errorf("%v, %v", checked.Warnings(), err)
@@ -158,11 +152,8 @@ func TestSentencesOfNames(t *testing.T) {
 		limiter := newLimiter(t)
 		limiter.MustGuard(rule)
 		for _, other := range []string{"mode: soft", "overrides: true", "also: [9/24h]"} {
-			set, err := Load(limiter, Functions{}, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/h, "+other+"}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = set.Guard("api")
+			set := must(Load(limiter, Functions{}, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/h, "+other+"}]")))
+			_, err := set.Guard("api")
 			if taken := rule.Mode == core.Soft && other == "mode: soft" || rule.Overrides && other == "overrides: true"; taken != (err == nil) {
 				t.Errorf("%+v and %s: %v", rule, other, err)
 			}

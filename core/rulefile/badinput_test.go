@@ -140,10 +140,7 @@ func put(t *testing.T, path string, by func(path string) error) {
 // A file that grows while it is read is not used.
 func TestAFileThatGrows(t *testing.T) {
 	path := write(t, "limits.yaml", "")
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))
 	defer file.Close()
 	var writer sync.WaitGroup
 	defer writer.Wait()
@@ -173,10 +170,7 @@ func TestAFileThatGrows(t *testing.T) {
 // say. If another file is wrong, that is the problem.
 func TestUnreadFiles(t *testing.T) {
 	good, other := write(t, "a.yaml", rulesText("api", "limit: 1/h")), write(t, "b.yaml", rulesText("other", "limit: 1/h"))
-	set, err := load(t, good, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must(load(t, good, other))
 	guard := set.MustGuard("api")
 	want := func(problem string) {
 		t.Helper()

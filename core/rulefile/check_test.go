@@ -49,10 +49,7 @@ func TestCheckAgreesWithLoad(t *testing.T) {
 
 // StandIns has a function for each use, so that Load accepts the files.
 func TestStandIns(t *testing.T) {
-	checked, err := Check(Service{}, "testdata/good/complete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	checked := must(Check(Service{}, "testdata/good/complete.yaml"))
 	uses := checked.Functions()
 	functions, err := StandIns(uses...)
 	if err != nil || len(uses) < 6 {
@@ -83,15 +80,9 @@ func TestCheckedDiff(t *testing.T) {
 func TestAttach(t *testing.T) {
 	const rules = "name: api, limit: 100/s, plan: p, plans: {pro: 200/s}"
 	functions, _ := StandIns(FunctionUse{Field: "plan", Name: "p"})
-	checked, err := checkRules(t, Service{Functions: &functions}, rules, "name: b, limit: 5/m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	checked := must(checkRules(t, Service{Functions: &functions}, rules, "name: b, limit: 5/m"))
 	limiter := newLimiter(t)
-	guard, err := checked.Attach(limiter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	guard := must(checked.Attach(limiter))
 	defer runtime.KeepAlive(guard)
 	attached, _, err := operate.New(limiter).Rules()
 	if err != nil || len(attached) != 2 || attached[1].Place != "limits.yaml:4:5" {
@@ -121,10 +112,7 @@ func TestKeysAsTheyAreWritten(t *testing.T) {
 	for key, want := range map[string]string{
 		"global": "global", "header:X-Tenant": "header:X-Tenant", "[user, query:lang]": "[user, query:lang]", "tenant": "tenant", "ip": "ip",
 	} {
-		set, err := Load(limiter, registered, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/m, key: "+key+"}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		set := must(Load(limiter, registered, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/m, key: "+key+"}]")))
 		guard := set.MustGuard("api")
 		rules, _, _ := operate.New(limiter).Rules()
 		if got := rules[len(rules)-1]; got.CountsBy != want || got.Rule.Name != "api" {

@@ -79,10 +79,7 @@ func TestBadFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(os.ReadFile(golden))
 	compare(t, all.String(), string(want))
 }
 

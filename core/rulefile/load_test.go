@@ -56,10 +56,7 @@ func TestLoadFolder(t *testing.T) {
 		"README.md": "no rules", "a.yaml~": "x: [", ".hidden.yaml": "x: [",
 	})
 	other := write(t, "more.conf", oneRule("d"))
-	set, err := load(t, dir, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must(load(t, dir, other))
 	if names := set.Names(); !slices.Equal(names, []string{"a", "b", "c", "d"}) {
 		t.Errorf("the names are %v", names)
 	}

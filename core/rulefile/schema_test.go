@@ -12,19 +12,13 @@ import (
 )
 
 func TestSchemaIsUpToDate(t *testing.T) {
-	want, err := schemaText()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(schemaText())
 	if *update {
 		if err := os.WriteFile("schema.json", want, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := os.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(os.ReadFile("schema.json"))
 	if !bytes.Equal(got, want) {
 		t.Error("schema.json is not that of the shapes: run go generate")
 	}
@@ -34,10 +28,7 @@ func TestSchemaIsUpToDate(t *testing.T) {
 // parsed is nothing that a schema could accept.
 func schemaRefuses(t testing.TB, file string) string {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must(os.ReadFile(file))
 	parse := yaml.Unmarshal
 	if filepath.Ext(file) == ".json" {
 		parse = json.Unmarshal
@@ -51,10 +42,7 @@ func schemaRefuses(t testing.TB, file string) string {
 
 func readSchema(t testing.TB) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("schema.json"))
 	var schema map[string]any
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
@@ -77,11 +65,8 @@ func TestLoaderAndSchemaAgree(t *testing.T) {
 		for i, other := range others {
 			change(value, other, func() {
 				changed++
-				text, err := json.Marshal(value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, err = loadBytes(t, limiter, "limits.yaml", text)
+				text := must(json.Marshal(value))
+				_, err := loadBytes(t, limiter, "limits.yaml", text)
 				switch refused := validate(schema, value); {
 				case refused != "" && err == nil:
 					t.Errorf("the loader accepts, the schema does not (%s): %s", refused, text)

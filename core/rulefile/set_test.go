@@ -50,10 +50,7 @@ const alice, bob = "192.0.2.1:1", "198.51.100.2:2"
 
 // The example in the package's documentation is one of the good files.
 func TestDocumentedForm(t *testing.T) {
-	want, err := os.ReadFile("testdata/good/complete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must(os.ReadFile("testdata/good/complete.yaml"))
 	page, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +61,7 @@ func TestDocumentedForm(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	set, err := load(t, "testdata/good/complete.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must(load(t, "testdata/good/complete.yaml"))
 	api, _ := set.Rule("api")
 	login, _ := set.Rule("login")
 	search, _ := set.Rule("search")
@@ -140,11 +134,8 @@ func TestSkip(t *testing.T) {
 func TestGuardErrors(t *testing.T) {
 	path := write(t, "limits.yaml", "version: 1\nrules:\n  - {name: api, limit: 2/h}\n")
 	limiter := newLimiter(t)
-	set, err := Load(limiter, Functions{}, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = set.Guard("apo"); err == nil || err.Error() != `rulefile: no rule "apo" (did you mean "api"?) in the files; the rules there: api` {
+	set := must(Load(limiter, Functions{}, path))
+	if _, err := set.Guard("apo"); err == nil || err.Error() != `rulefile: no rule "apo" (did you mean "api"?) in the files; the rules there: api` {
 		t.Error(err)
 	}
 	if _, err := set.Guard(); err == nil {
@@ -154,7 +145,7 @@ func TestGuardErrors(t *testing.T) {
 		t.Errorf("a rule that is not there: %+v", rule)
 	}
 	limiter.MustGuard(core.Rule{Name: "api", Limit: core.PerHour(3)})
-	_, err = set.Guard("api")
+	_, err := set.Guard("api")
 	var wrong *core.RuleError
 	inGo := regexp.MustCompile(`^` + regexp.QuoteMeta(path) +
 		`:3:5: rule "api": name: stands for 3/h on this Limiter already \(.*set_test.go:\d+\), and here for 2/h: one name, one limit$`)
@@ -244,10 +235,7 @@ func TestReloadOfTheSame(t *testing.T) {
 	var log logtest.Log
 	limiter := limitertest.New(t, core.Options{Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 	first, second := rulesText("api", "limit: 1/h"), rulesText("api", "limit: 2/h")
-	set, err := Load(limiter, registered, write(t, "limits.yaml", first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must(Load(limiter, registered, write(t, "limits.yaml", first)))
 	guard := set.MustGuard("api")
 	since := limiter.Stats().RuleSets[0].Since
 	if reload(t, set, "version: 2") == nil || limiter.Stats().RuleSets[0].LastError == "" {

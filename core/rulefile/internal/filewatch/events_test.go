@@ -12,90 +12,67 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// diskChanges are the ways in which files change, each of which is an event.
+// diskChanges are the ways in which files change, each of which is an event. Without before, the file of path
+// is there.
 var diskChanges = map[string]struct {
-	paths  []string
+	path   string
 	before func(*disk)
 	change func(d *disk, n string)
 }{
-	"written in place": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("a.yaml", "0") },
-		func(d *disk, n string) { d.write("a.yaml", n) },
-	},
-	"in two parts": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("a.yaml", "0") },
-		func(d *disk, n string) {
-			d.write("a.yaml", "half")
-			d.want("half")
-			d.write("a.yaml", n)
-		},
-	},
-	"renamed over": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("a.yaml", "0") },
-		func(d *disk, n string) {
-			d.write(".a.tmp", n)
-			d.rename(".a.tmp", "a.yaml")
-		},
-	},
-	"as vim saves": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("a.yaml", "0") },
-		func(d *disk, n string) {
-			d.write("4913", "")
-			d.remove("4913")
-			d.rename("a.yaml", "a.yaml~")
-			d.write("a.yaml", n)
-			d.remove("a.yaml~")
-		},
-	},
-	"removed and back": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("a.yaml", "0") },
-		func(d *disk, n string) {
-			d.remove("a.yaml")
-			d.want("none")
-			d.write("a.yaml", n)
-		},
-	},
-	"its folder removed and back": {
-		[]string{"x/a.yaml"}, func(d *disk) { d.write("x/a.yaml", "0") },
-		func(d *disk, n string) {
-			d.remove("x")
-			d.want("none")
-			d.write("x/a.yaml", n)
-		},
-	},
-	"its folder replaced": {
-		[]string{"x/a.yaml"}, func(d *disk) { d.write("x/a.yaml", "0") },
-		func(d *disk, n string) {
-			d.write("y/a.yaml", n)
-			d.rename("x", "old"+n)
-			d.rename("y", "x")
-			d.want(n)
-			d.write("x/a.yaml", "again "+n)
-			d.want("again " + n)
-			d.write("x/a.yaml", n)
-		},
-	},
-	"its folder away and back": {
-		[]string{"x/a.yaml"}, func(d *disk) { d.write("x/a.yaml", "0") },
-		func(d *disk, n string) {
-			d.rename("x", "y")
-			d.rename("y", "x")
-			d.write("x/a.yaml", n)
-		},
-	},
+	"written in place": {"a.yaml", nil, func(d *disk, n string) { d.write("a.yaml", n) }},
+	"in two parts": {"a.yaml", nil, func(d *disk, n string) {
+		d.write("a.yaml", "half")
+		d.want("half")
+		d.write("a.yaml", n)
+	}},
+	"renamed over": {"a.yaml", nil, func(d *disk, n string) {
+		d.write(".a.tmp", n)
+		d.rename(".a.tmp", "a.yaml")
+	}},
+	"as vim saves": {"a.yaml", nil, func(d *disk, n string) {
+		d.write("4913", "")
+		d.remove("4913")
+		d.rename("a.yaml", "a.yaml~")
+		d.write("a.yaml", n)
+		d.remove("a.yaml~")
+	}},
+	"removed and back": {"a.yaml", nil, func(d *disk, n string) {
+		d.remove("a.yaml")
+		d.want("none")
+		d.write("a.yaml", n)
+	}},
+	"its folder removed and back": {"x/a.yaml", nil, func(d *disk, n string) {
+		d.remove("x")
+		d.want("none")
+		d.write("x/a.yaml", n)
+	}},
+	"its folder replaced": {"x/a.yaml", nil, func(d *disk, n string) {
+		d.write("y/a.yaml", n)
+		d.rename("x", "old"+n)
+		d.rename("y", "x")
+		d.want(n)
+		d.write("x/a.yaml", "again "+n)
+		d.want("again " + n)
+		d.write("x/a.yaml", n)
+	}},
+	"its folder away and back": {"x/a.yaml", nil, func(d *disk, n string) {
+		d.rename("x", "y")
+		d.rename("y", "x")
+		d.write("x/a.yaml", n)
+	}},
 	"folders above it appear one by one": {
-		[]string{"x/y/z/a.yaml"}, func(d *disk) {},
+		"x/y/z/a.yaml", func(d *disk) {},
 		func(d *disk, n string) {
 			d.remove("x")
 			d.write("x/y/z/a.yaml", n)
 		},
 	},
 	"a file in a folder": {
-		[]string{"x"}, func(d *disk) { d.write("x/a.yaml", "0") },
+		"x", func(d *disk) { d.write("x/a.yaml", "0") },
 		func(d *disk, n string) { d.write("x/a.yaml", n) },
 	},
 	"another file in a folder": {
-		[]string{"x"}, func(d *disk) { d.write("x/a.yaml", "") },
+		"x", func(d *disk) { d.write("x/a.yaml", "") },
 		func(d *disk, n string) {
 			d.remove("x/b.yaml")
 			d.write("x/c.yaml", n)
@@ -106,7 +83,7 @@ var diskChanges = map[string]struct {
 		},
 	},
 	"a folder replaced": {
-		[]string{"x"}, func(d *disk) { d.write("x/a.yaml", "0") },
+		"x", func(d *disk) { d.write("x/a.yaml", "0") },
 		func(d *disk, n string) {
 			d.write("y/b.yaml", n)
 			d.remove("x")
@@ -115,23 +92,23 @@ var diskChanges = map[string]struct {
 		},
 	},
 	"a link to another file": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("f/0", "0"); d.link("f/0", "a.yaml") },
+		"a.yaml", func(d *disk) { d.write("f/0", "0"); d.link("f/0", "a.yaml") },
 		func(d *disk, n string) { d.write("f/"+n, n); d.link("f/"+n, "a.yaml") },
 	},
 	"the target of a link": {
-		[]string{"a.yaml"}, func(d *disk) { d.write("f/0", "0"); d.link(d.path("f/0"), "a.yaml") },
+		"a.yaml", func(d *disk) { d.write("f/0", "0"); d.link(d.path("f/0"), "a.yaml") },
 		func(d *disk, n string) { d.write("f/0", n) },
 	},
 	"the target of a link in a folder": {
-		[]string{"x"}, func(d *disk) { d.write("f/0", "0"); d.link("../f/0", "x/a.yaml") },
+		"x", func(d *disk) { d.write("f/0", "0"); d.link("../f/0", "x/a.yaml") },
 		func(d *disk, n string) { d.write("f/0", n) },
 	},
 	"a folder in the middle is a link": {
-		[]string{"x/now/a.yaml"}, func(d *disk) { d.write("x/0/a.yaml", "0"); d.link("0", "x/now") },
+		"x/now/a.yaml", func(d *disk) { d.write("x/0/a.yaml", "0"); d.link("0", "x/now") },
 		func(d *disk, n string) { d.write("x/"+n+"/a.yaml", n); d.link(n, "x/now") },
 	},
 	"a ConfigMap": {
-		[]string{"x"}, func(d *disk) {
+		"x", func(d *disk) {
 			d.write("x/..0/a.yaml", "0")
 			d.link("..0", "x/..data")
 			d.link("..data/a.yaml", "x/a.yaml")
@@ -146,7 +123,7 @@ var diskChanges = map[string]struct {
 		},
 	},
 	"a link to itself": {
-		[]string{"a.yaml"}, func(d *disk) { d.link("a.yaml", "a.yaml") },
+		"a.yaml", func(d *disk) { d.link("a.yaml", "a.yaml") },
 		func(d *disk, n string) {
 			d.write("b.yaml", n)
 			d.rename("b.yaml", "a.yaml")
@@ -166,8 +143,12 @@ func TestEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t)
-			test.before(d)
-			d.watch(Config{Degraded: func(err error) { t.Error(err) }}, test.paths...)
+			if test.before == nil {
+				d.write(test.path, "0")
+			} else {
+				test.before(d)
+			}
+			d.watch(Config{Degraded: func(err error) { t.Error(err) }}, test.path)
 			for _, n := range []string{"1", "2", "3"} {
 				test.change(d, n)
 				d.want(n)
