@@ -117,7 +117,8 @@ func TestBadBodies(t *testing.T) {
 		{"api/reset", json, `{"note": true}`, 400, `\"note\" is neither a text nor a number`},
 		{"api/ban", json, `{} {}`, 400, "there is more than an object"},
 		{"api/ban", json, `{`, 400, "cannot be read"},
-		{"api/override", json, `{"max": 5, "span": "1h", ` + about + "}", 400, `unknown field \"span\": the fields are rule, subject, note, kind, max, burst, for`},
+		{"api/override", json, `{"max": 5, "span": "1h", ` + about + "}", 400,
+			`unknown field \"span\": the fields are rule, subject, note, kind, max, burst, for`},
 		{"api/unban", json, `{"for": "1h", ` + about + "}", 400, `unknown field \"for\": the fields are rule, subject, note`},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/limits/"+c.path, strings.NewReader(c.body))

@@ -2,8 +2,10 @@ package console_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
@@ -51,4 +53,48 @@ func TestRulesIfRedisFailed(t *testing.T) {
 			t.Errorf("without Redis, %q says %s", path, lines(body))
 		}
 	}
+}
+
+// The page of the rules has what is in force, where it stands, and what dry runs would have done.
+func TestRules(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		shared := core.Rule{Name: "api", Limit: core.PerHour(100), Except: []string{"/healthz"}, Ban: core.Ban{After: 3, For: time.Minute}, Overrides: true}
+		trial := attach(t, limiter, core.Rule{Name: "trial", Limit: core.PerHour(1), Methods: []string{"GET"}, Mode: core.DryRun})
+		for range 3 {
+			attach(t, limiter, shared)
+		}
+		set, err := limiter.RuleSet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans := map[string]core.Limit{"pro": core.PerHour(9)}
+		withPlans := core.Rule{Name: "set", Seconds: 60, Plans: plans, Plan: func(core.Request) (string, error) { return "", nil }, OnStoreError: core.FailClosed}
+		if err := set.Replace("v7", withPlans); err != nil {
+			t.Fatal(err)
+		}
+		following := set.MustGuard("set")
+		defer runtime.KeepAlive(following)
+		if err := set.Replace("v8"); err == nil {
+			t.Fatal("rules that lack an attached name are in force")
+		}
+		for range 5 {
+			trial.Check(callView{method: "GET", route: "/"})
+		}
+		attach(t, limiter,
+			core.Rule{Name: "all", Limit: core.PerHour(3), Key: core.Global},
+			core.Rule{Name: "host", Limit: core.PerHour(3), Key: core.ByHost},
+			core.Rule{Name: "own", Limit: core.PerHour(4), Key: func(core.Request) (string, error) { return "", nil }},
+			core.Rule{Name: "skip", Limit: core.PerHour(5), Skip: func(core.Request) bool { return false }})
+		viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+		wantParts(t, viewer.wantPage("rules"), "all 3/h all calls 0 0 counts all callers together", "host 3/h all calls 0 0 counts by host",
+			"own 4/h all calls 0 0 counts by a function of the service", "skip 5/h all calls 0 0 skips some calls")
+		body := viewer.wantPage("rules")
+		wantParts(t, body,
+			"trial 1/h GET 5 0 would have refused 4 of 5 dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1m, overrides",
+			"set 5/m plan pro: 9/h", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
+		if n := strings.Count(body, `<th scope="row">api</th>`); n != 1 {
+			t.Errorf("a rule that three guards have is shown %d times", n)
+		}
+		wantParts(t, viewer.wantPage(""), "Version v7", "trial")
+	})
 }

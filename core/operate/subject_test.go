@@ -55,7 +55,8 @@ func TestSubjectHint(t *testing.T) {
 		"bob": bare, "203.0.113.0/24": bare, "header:X-Tenant": bare,
 		"203.0.113.7:80": "as ip:203.0.113.7.", "ip:203.0.113.7:80": "as ip:203.0.113.7.", "ip:2001:db8::1": "as ip:2001:db8::/64.",
 		"header:X-Tenant:acme": "as header:x-tenant:" + acme + ".", "header:X-Tenant:" + acme: "as header:x-tenant:" + acme + ".",
-		"query:Lang:de": "as query:Lang:" + de + ".", "host:API.example.com:8080": "as host:api.example.com.", "host:[2001:DB8::1]:80": "as host:2001:db8::1.",
+		"query:Lang:de":             "as query:Lang:" + de + ".",
+		"host:API.example.com:8080": "as host:api.example.com.", "host:[2001:DB8::1]:80": "as host:2001:db8::1.",
 		"user:bob": "", "ip:203.0.113.7": "", "ip:2001:db8::/64": "", "header:x-tenant:" + acme: "", "query:Lang:" + de: "", "host:api.example.com": "",
 		"param:tenant:ACME": "",
 	} {
