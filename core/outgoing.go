@@ -35,10 +35,10 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 	counted := named.counted
 	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Counted: &counted, Probe: probeOf(named.name), Attached: g,
+		Counted: &counted, Probe: probeOf(named.name),
 		CountDecision: f.decisionCounter(named.tally), Counts: f.outgoing.Of(tally.Label(named.name)), Source: string(f.source),
 		Report:      f.options.outgoingReports(rule),
-		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) },
+		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) }, // g, so that it stays attached
 	}, nil
 }
 

@@ -7,7 +7,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
-// question is what a call asks of the store. Its pause is the last counter.
+// question is what a call asks of the store. Its pause is the last counter. It is no engine.Call: there
+// the longest wait binds, and a ban watches the limits of its rule. Here a pause goes before a slot, and
+// a slot before a turn, because each is waited for in another way. Also, a turn that was reserved leaves
+// the rule with fewer counters.
 type question struct {
 	counters   []algorithm.Counter
 	verdicts   []algorithm.Verdict

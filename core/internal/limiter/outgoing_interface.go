@@ -26,10 +26,9 @@ type Outgoing struct {
 	Counts *OutgoingCounts
 	// Source is where counters are kept, as core names it.
 	Source string
-	// StoreFailed counts and logs that the store did not answer a call.
+	// StoreFailed counts and logs that the store did not answer a call. The rule is on the list of
+	// attached rules for as long as somebody holds this function.
 	StoreFailed func(err error)
-	// Attached keeps the rule on the list of attached rules.
-	Attached any
 }
 
 // OutgoingReport describes a call to the service.
