@@ -73,7 +73,7 @@ func TestKeys(t *testing.T) {
 // marks are made if nothing will be charged.
 func TestMarks(t *testing.T) {
 	rules := []by{
-		{Rule: hard("n", slots(2)), cost: 5, note: "note"}, {Rule: hard("m", logged(2), perDay(4), slots(1)), cost: 2, note: "note"},
+		{Rule: hard("n", slots(2)), cost: 5, note: "note"}, {Rule: hard("m", perDay(4), logged(2), slots(1)), cost: 2, note: "note"},
 		{Rule: hard("k", logged(2))},
 	}
 	w := newWorld(t)
@@ -81,13 +81,13 @@ func TestMarks(t *testing.T) {
 	if c.add(rules...); c.Holder() != "holder1" {
 		t.Errorf("the holder is %q", c.Holder())
 	}
-	want(t, "marked", c.counters(), "n/0 1 of 2, mark holder1; m/0 2 of 2, mark note; m/1 2 of 4; m/2 1 of 1, mark holder1; k/0 1 of 2")
+	want(t, "marked", c.counters(), "n/0 1 of 2, mark holder1; m/0 2 of 4; m/1 2 of 2, mark note; m/2 1 of 1, mark holder1; k/0 1 of 2")
 	c.Clear()
 	if c.LookOnly(true); !c.LooksOnly() {
 		t.Error("the call does not know that it only looks")
 	}
 	c.add(rules...)
-	want(t, "unmarked", c.counters(), "n/0 1 of 2; m/0 2 of 2; m/1 2 of 4; m/2 1 of 1; k/0 1 of 2")
+	want(t, "unmarked", c.counters(), "n/0 1 of 2; m/0 2 of 4; m/1 2 of 2; m/2 1 of 1; k/0 1 of 2")
 	c.Drop()
 	c.LookOnly(false)
 	c.Add(c.applied[len(c.applied)-len(rules)])
