@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,9 +11,74 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
+
+// outage is a deployment of Redis that a test ends.
+type outage struct {
+	connect func(t *testing.T) redis.UniversalClient
+	servers []*redistest.Server
+}
+
+func (o *outage) begin() {
+	for _, server := range o.servers {
+		server.Kill()
+	}
+}
+
+// onEveryOutage runs a test on each deployment of Redis.
+func onEveryOutage(t *testing.T, test func(t *testing.T, o *outage)) {
+	t.Run("redis", func(t *testing.T) { test(t, oneServer(t)) })
+	t.Run("ring", func(t *testing.T) {
+		ring := redistest.StartRing(t, 2)
+		test(t, &outage{func(t *testing.T) redis.UniversalClient {
+			return ring.Client(t, func(o *redis.RingOptions) { o.DialerRetries = 1 })
+		}, ring.Nodes()})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		cluster := redistest.StartCluster(t)
+		test(t, &outage{func(t *testing.T) redis.UniversalClient {
+			return cluster.Client(t, func(o *redis.ClusterOptions) { o.DialerRetries = 1 })
+		}, cluster.Nodes()})
+	})
+}
+
+func oneServer(t *testing.T) *outage {
+	server := redistest.Start(t)
+	return &outage{func(t *testing.T) redis.UniversalClient {
+		return server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 })
+	}, []*redistest.Server{server}}
+}
+
+var (
+	open   = core.Rule{Name: "open", Seconds: 3600}
+	closed = core.Rule{Name: "closed", Seconds: 3600, OnStoreError: core.FailClosed}
+)
+
+func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
+	var log logtest.Log
+	options := deadRedis(t)
+	options.Logger = log.Logger()
+	guard := newGuard(t, newLimiter(t, options), closed)
+	for range 3 {
+		wantStatus(t, guard, newView("GET", "/"), 503)
+	}
+	if log.Count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.Count("does not answer") != 1 {
+		t.Errorf("want one line with rule, policy and cause, got: %s", log.String())
+	}
+}
+
+// A context that ends while the store is asked is an end of the caller's context, too.
+func TestDirectCallsWhoseCallerLeaves(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	core.UseAnswers(limiter, algorithm.Verdict{Ended: context.Canceled})
+	if d, err := limiter.MustCounter("n", core.PerHour(5)).Allow(background, "s"); !errors.Is(err, context.Canceled) || errors.Is(err, core.ErrStore) || d.Allowed {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
 
 // A ban or a block that a process imposed, met in an answer or read from the lists holds while Redis
 // does not answer, under every policy. Nobody else is refused for it.
@@ -146,7 +212,7 @@ func TestHandlesObeyBlocksInAnOutage(t *testing.T) {
 	})
 }
 
-// If one of several shards is down, the ban of a subject there holds, and what the others charged is
+// If one of several shards is down, the ban and the block of a subject there hold, and what the others charged is
 // given back.
 func TestABanOnAShardThatIsDown(t *testing.T) {
 	ring := redistest.StartRing(t, 2)
@@ -157,7 +223,14 @@ func TestABanOnAShardThatIsDown(t *testing.T) {
 		core.Rule{Name: "n", Limit: core.PerHour(50), Ban: core.Ban{ByHand: true}, Key: key(banned)},
 		core.Rule{Name: "shared", Limit: core.PerHour(50), Key: key(shared)})
 	ban(t, limiter, "n", banned, time.Hour)
+	costly := newGuard(t, limiter,
+		core.Rule{Name: "costly", Limit: core.PerHour(1), Key: key(shared), Cost: cost(2)},
+		core.Rule{Name: "blocked", Limit: core.PerHour(50), Key: key(banned), Overrides: true})
+	setOverride(t, limiter, "blocked", banned, operate.Override{Blocked: true})
 	ring.Nodes()[0].Kill()
+	if d := wantStatus(t, costly, newView("GET", "/"), 429).Refusal.Decision; d.Reason != core.Blocked { // before the cost
+		t.Errorf("%+v", d)
+	}
 	for range 60 {
 		wantStatus(t, guard, newView("GET", "/"), 429)
 	}

@@ -1,41 +1,13 @@
 package core_test
 
 import (
-	"hash/maphash"
 	"math/rand/v2"
 	"strconv"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
-
-// BenchmarkFloor measures the least work that an exact counter in this process does for a call. It
-// hashes the subject, reads the clock, and swaps a word in a table. BenchmarkAllow draws the same
-// subjects.
-func BenchmarkFloor(b *testing.B) {
-	for name, n := range someSubjects {
-		b.Run(name, func(b *testing.B) {
-			subjects, seed, start := subjects(n), maphash.MakeSeed(), time.Now()
-			slots := make([]struct {
-				newest atomic.Int64
-				_      [56]byte // on a cache line of its own, as a counter is
-			}, 1<<17)
-			b.RunParallel(func(pb *testing.PB) {
-				random := rand.NewPCG(1, rand.Uint64())
-				for pb.Next() {
-					slot := &slots[maphash.String(seed, drawn(subjects, random))%uint64(len(slots))].newest
-					now, newest := int64(time.Since(start)), slot.Load()
-					for !slot.CompareAndSwap(newest, max(newest, now)) {
-						newest = slot.Load()
-					}
-				}
-			})
-		})
-	}
-}
 
 // BenchmarkAllow measures a direct call in this process, for different numbers of subjects. "core
 // alone" is the cost of the core without the store.

@@ -3,8 +3,10 @@ package core_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,46 +87,24 @@ type ownKey struct{}
 
 func TestContextWithExpose(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: whoSays})
-	outer := newGuard(t, limiter, core.Rule{Name: "outer", Seconds: 3600, NeedLogin: true})
-	inner := newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600, MaxCount: 9}, core.Rule{Name: "third", Seconds: 3600, MaxCount: 20})
-
-	v := newView("GET", "/").as("alice")
+	free := core.Rule{Name: "outer", Seconds: 3600, NeedLogin: true, Cost: cost(0)}
 	ctx, cancel := context.WithCancel(context.WithValue(background, ownKey{}, "own"))
-	defer cancel()
-	v.ctx = ctx
-	first := wantStatus(t, outer, v, 200).Context
-	if d, ok := core.DecisionFrom(first); !ok || d.Rule != "outer" || d.Key != "user:alice" || d.Remaining != 4 || !d.Allowed {
-		t.Errorf("behind one limiter: %+v", d)
+	v := newView("GET", "/").as("alice")
+	for _, guard := range []*core.Guard{
+		newGuard(t, limiter, free), // a call that costs nothing has its user, too
+		newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600, MaxCount: 9}, core.Rule{Name: "third", Seconds: 3600, MaxCount: 20}),
+	} {
+		v.ctx = ctx
+		ctx = wantStatus(t, guard, v, 200).Context
+		if user, ok := core.UserFrom(ctx); !ok || user != "alice" || ctx.Value(ownKey{}) != "own" || ctx.Value([]int{}) != nil {
+			t.Errorf("user %q, and the caller's own value %v", user, ctx.Value(ownKey{}))
+		}
 	}
-	v.ctx = first
-	second := wantStatus(t, inner, v, 200).Context
-	if d, ok := core.DecisionFrom(second); !ok || d.Rule != "inner" || len(d.All) != 2 {
+	if d, ok := core.DecisionFrom(ctx); !ok || d.Rule != "inner" || len(d.All) != 2 {
 		t.Errorf("behind two: %+v", d)
 	}
-	for _, ctx := range []context.Context{first, second} {
-		if user, ok := core.UserFrom(ctx); !ok || user != "alice" {
-			t.Errorf("user %q", user)
-		}
-		if ctx.Value(ownKey{}) != "own" || ctx.Value([]int{}) != nil {
-			t.Error("the caller's own values are lost")
-		}
-	}
-	cancel()
-	if second.Err() != context.Canceled {
+	if cancel(); ctx.Err() != context.Canceled {
 		t.Error("the context does not end with the caller's")
-	}
-}
-
-// A handler behind NeedLogin finds its user even if the call cost nothing.
-func TestUserOfACallThatCostsNothing(t *testing.T) {
-	guard := newGuard(t, newLimiter(t, core.Options{Expose: true, Identify: whoSays}),
-		core.Rule{Name: "n", Seconds: 3600, NeedLogin: true, Cost: cost(0)})
-	answer := wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
-	if answer.Context == nil {
-		t.Fatal("no context")
-	}
-	if user, _ := core.UserFrom(answer.Context); user != "alice" {
-		t.Errorf("user %q", user)
 	}
 }
 
@@ -132,17 +112,12 @@ func TestUserOfACallThatCostsNothing(t *testing.T) {
 func TestOnDecisionGetsTheContext(t *testing.T) {
 	var got []any
 	limiter := newLimiter(t, core.Options{OnDecision: func(ctx context.Context, _ core.Event) { got = append(got, ctx.Value(ownKey{})) }})
-	ctx := context.WithValue(background, ownKey{}, "own")
 	v := newView("GET", "/")
-	v.ctx = ctx
+	v.ctx = context.WithValue(background, ownKey{}, "own")
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), v, 200)
-	if _, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(ctx, "s"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := peek(limiter, ctx, "n", "s", core.PerSecond(1)); err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 2 || got[0] != "own" || got[1] != "own" {
-		t.Errorf("OnDecision saw %v, want the context of two decisions", got)
+	_, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(v.ctx, "s")
+	_, err2 := peek(limiter, v.ctx, "n", "s", core.PerSecond(1))
+	if errors.Join(err, err2) != nil || !slices.Equal(got, []any{"own", "own"}) {
+		t.Errorf("OnDecision saw %v, want the context of two decisions; %v, %v", got, err, err2)
 	}
 }

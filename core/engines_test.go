@@ -2,15 +2,22 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/promise"
+	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // These are for the tests of the packages below core too.
@@ -45,11 +52,6 @@ func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, s
 	})
 }
 
-// keysBesideMark returns the keys of a server, except that of its mark.
-func keysBesideMark(server redis.Cmdable) []string {
-	return slices.DeleteFunc(server.Keys(background, "*").Val(), func(key string) bool { return strings.HasSuffix(key, ":{%mark0}:mk1") })
-}
-
 var background = context.Background()
 
 // lasting are limits whose counters do not change by themselves while a test runs.
@@ -59,4 +61,163 @@ func lasting(n int) map[string]core.Limit {
 		limits[limit.Algorithm.String()] = limit
 	}
 	return limits
+}
+
+// Every promise holds on every engine.
+func TestPromises(t *testing.T) {
+	for _, engine := range promise.Engines(t) {
+		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })
+	}
+}
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// clock is a test's own time, in microseconds since the epoch. It starts at the beginning of a UTC
+// day.
+type clock struct{ now atomic.Int64 }
+
+const dayOne = 20_000 * 24 * time.Hour
+
+func (c *clock) add(d time.Duration) { c.now.Add(d.Microseconds()) }
+
+// atTestTime makes a limiter that counts in this process by a clock that the test controls.
+func atTestTime(t testing.TB, options core.Options) (*core.Limiter, *clock) {
+	t.Helper()
+	limiter, c := newLimiter(t, options), new(clock)
+	c.add(dayOne)
+	core.UseClock(limiter, c.now.Load)
+	return limiter, c
+}
+
+// wallClock is a test's own time on either engine, in microseconds since the epoch. It begins with a
+// minute, in the year 2065: a Redis with another clock would take anything written earlier for the
+// past, and drop it.
+type wallClock struct{ atomic.Int64 }
+
+const in2065 = 3_000_000_000_000_000
+
+func (c *wallClock) pass(d time.Duration) { c.Add(d.Microseconds()) }
+
+// onBothClocks runs a test in process and on a real Redis, with a clock of its own.
+func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, now *wallClock)) {
+	t.Run("memory", func(t *testing.T) {
+		limiter, now := newLimiter(t, core.Options{}), new(wallClock)
+		now.Store(in2065)
+		core.UseClock(limiter, now.Load)
+		test(t, limiter, now)
+	})
+	t.Run("redis", func(t *testing.T) {
+		client := atWallClock(redistest.Start(t).Client(t))
+		limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+		// Only Redis has this time.
+		core.AskRedis(limiter)
+		test(t, limiter, &client.now)
+	})
+}
+
+// wallClockClient is a client of a real Redis whose scripts get their time from the test.
+type wallClockClient struct {
+	redis.UniversalClient
+	now   wallClock
+	mu    sync.Mutex
+	texts map[string]string // the scripts as they run here, by the SHA-1 of their own text
+}
+
+func atWallClock(client redis.UniversalClient) *wallClockClient {
+	c := &wallClockClient{UniversalClient: client, texts: make(map[string]string)}
+	c.now.Store(in2065)
+	return c
+}
+
+// Process implements redis.UniversalClient.
+func (c *wallClockClient) Process(ctx context.Context, cmd redis.Cmder) error {
+	args := slices.Clone(cmd.Args())
+	if text, ok := c.script(args); ok {
+		args[0], args[1] = "eval", text
+		args = append(args, c.now.Load())
+	}
+	done := redis.NewCmd(ctx, args...)
+	err := c.UniversalClient.Process(ctx, done)
+	cmd.SetErr(err)
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		cmd.SetVal(done.Val())
+	case interface{ SetVal(string) }:
+		cmd.SetVal(fmt.Sprint(done.Val()))
+	}
+	return err
+}
+
+// script returns the text of a script call in the form in which it is to run. A call by name alone
+// of an unknown script goes to Redis, which does not know it either.
+func (c *wallClockClient) script(args []any) (text string, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch name := args[0]; name {
+	case "eval":
+		c.texts[redis.NewScript(args[1].(string)).Hash()] = withTime(args[1].(string))
+		text, known = c.texts[redis.NewScript(args[1].(string)).Hash()], true
+	case "evalsha":
+		text, known = c.texts[args[1].(string)]
+	}
+	return text, known
+}
+
+// withTime returns a script that takes the time as its last argument, and first drops every key
+// that has expired.
+func withTime(text string) string {
+	timed, err := scriptclock.TakeTimeAndExpire(text)
+	if err != nil {
+		panic(err)
+	}
+	return timed
+}
+
+// These tests of Explain set the clocks that count, which only tests of core can.
+
+// Waits are told by the clock that counts, also if nothing but a block decides.
+func TestExplainTellsTheTimeThatCounts(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		rule := core.Rule{
+			Name: "n", Limit: core.PerDay(1), Overrides: true,
+			Plans: map[string]core.Limit{"free": core.Unlimited}, Plan: planOf("free"),
+		}
+		attach(t, limiter, rule)
+		until := time.UnixMicro(now.Load()).Add(time.Minute).UTC()
+		operator{t, limiter, rule.Name, rule.Limit}.block(me, until)
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
+		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Minute || x.RetryAfter < time.Minute-patient {
+			t.Errorf("explained at %v as %s for %v, %v; the block ends at %v", x.Time, x.Reason, x.RetryAfter, err, until)
+		}
+		if y, err := operate.New(limiter).Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {
+			t.Errorf("inspected at %v, %v; explained at %v", y.Time, err, x.Time)
+		}
+	})
+}
+
+// A refusal that completes a ban is explained as the ban that the call gets.
+func TestExplainOfTheCallThatCompletesABan(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, now *wallClock) {
+		hour := core.PerHour(1).Fixed()
+		for name, ban := range map[string]core.Ban{
+			"first":  {After: 1, For: 4 * time.Hour},
+			"second": {After: 2, For: 4 * time.Hour},
+			"short":  {After: 1, For: time.Minute}, // the limit refuses for longer
+		} {
+			guard := attach(t, limiter, core.Rule{Name: name, Limit: hour, Ban: ban})
+			for window := range 9 {
+				for range 3 {
+					x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
+					d := core.Decision{Reason: core.Allowed}
+					if refusal := guard.Check(newView("GET", "/")).Refusal; refusal != nil {
+						d = refusal.Decision
+					}
+					if e := ruleOf(t, x, name); err != nil || e.Reason != d.Reason || e.RetryAfter != d.RetryAfter {
+						t.Errorf("%s, window %d: explained as %s for %v, %v; the call is %s for %v", name, window, e.Reason, e.RetryAfter, err, d.Reason, d.RetryAfter)
+					}
+				}
+				now.pass(time.Hour)
+			}
+		}
+	})
 }

@@ -113,90 +113,39 @@ func TestRulesThatCannotBeSettled(t *testing.T) {
 	wantLeft(t, limiter, "n", me, hour, 9)
 }
 
-// A function around an estimate is an ordinary cost.
-func TestAFunctionAroundAnEstimate(t *testing.T) {
-	limiter, rule := newLimiter(t, core.Options{}), estimating("n", core.PerHour(10).Log(), 2)
-	estimate := rule.Cost
-	rule.Cost = func(r core.Request) int { return estimate(r) }
-	err := handled(t, newGuard(t, limiter, rule), func(ctx context.Context) error {
-		if ctx == nil {
-			ctx = background
-		}
-		return core.Settle(ctx, "n", 1)
-	})
-	wantRuleError(t, err, "", "rule", "n")
-	wantLeft(t, limiter, "n", me, rule.Limit, 8)
-}
-
-// Counts never decrease, whatever is settled.
-func TestCountsOfHugeCosts(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	counter, last := limiter.MustCounter("n", core.PerHour(10)), core.CostStats{}
-	guard := newGuard(t, limiter, estimating("n", core.PerHour(10), 1))
-	for i := range 4 {
-		if _, err := counter.Reset(background, me); err != nil {
+// The estimates of a check are its caller's, those of each context by itself. Wrong ones are errors.
+func TestEstimatesOfACheck(t *testing.T) {
+	limiter, hour := newLimiter(t, core.Options{}), core.PerHour(100)
+	check := limiter.MustCheck(estimating("input", hour, 1), estimating("output", hour, 1), core.Rule{Name: "plain", Limit: hour})
+	allow := func(want int, estimates map[string]int) context.Context {
+		t.Helper()
+		ctx, err := check.WithEstimates(background, estimates)
+		if err != nil {
 			t.Fatal(err)
 		}
-		wantSettled(t, guard, "n", math.MaxInt, core.ErrDebtExceeded)
-		if _, err := counter.Charge(background, me, math.MaxInt); !errors.Is(err, core.ErrDebtExceeded) {
-			t.Errorf("Charge: %v", err)
+		if got := status(check.Allow(viewIn(ctx), "s")); got != want {
+			t.Errorf("%v: status %d, want %d", estimates, got, want)
 		}
-		now := limiter.Stats().Costs[0]
-		if now.Used <= last.Used || now.DebtExceeded <= last.DebtExceeded {
-			t.Errorf("after %d: %+v, before %+v", i, now, last)
-		}
-		last = now
+		return ctx
 	}
-}
-
-// The estimates of a check are its caller's, all charged or none, and each is settled by its name.
-func TestEstimatesOfACheck(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter, hour := newLimiter(t, options), core.PerHour(100)
-		check := limiter.MustCheck(estimating("requests", hour, 1), estimating("input", hour, 1), estimating("output", hour, 1), core.Rule{Name: "plain", Limit: hour})
-		allow := func(want int, estimates map[string]int) context.Context {
-			t.Helper()
-			ctx, err := check.WithEstimates(background, estimates)
-			if err != nil {
-				t.Fatal(err)
-			}
-			v := newView("GET", "/")
-			v.ctx = ctx
-			if got := status(check.Allow(v, "s")); got != want {
-				t.Errorf("%v: status %d, want %d", estimates, got, want)
-			}
-			return ctx
+	first, second := allow(200, map[string]int{"input": 20, "output": 60}), allow(200, map[string]int{"input": 5})
+	refused := allow(429, map[string]int{"output": 60})
+	allow(400, map[string]int{"output": 101})
+	wantRuleError(t, core.Settle(refused, "input", 1), "", "rule", "input")
+	if err := errors.Join(core.Settle(first, "input", 25), core.Settle(first, "output", 10), core.Settle(second, "input", 0)); err != nil {
+		t.Error(err)
+	}
+	for name, left := range map[string]int{"input": 75, "output": 89, "plain": 98} {
+		wantLeft(t, limiter, name, "s", hour, left)
+	}
+	for _, wrong := range []map[string]int{{"plain": 2}, {"missing": 2}, {"input": -1}} {
+		if ctx, err := check.WithEstimates(background, wrong); !isWrong(err) || ctx != background {
+			t.Errorf("%v: %v", wrong, err)
 		}
-		wantEach := func(requests, input, output, plain int) {
-			t.Helper()
-			for name, left := range map[string]int{"requests": requests, "input": input, "output": output, "plain": plain} {
-				wantLeft(t, limiter, name, "s", hour, left)
-			}
-		}
-		ctx := allow(200, map[string]int{"input": 20, "output": 60})
-		wantEach(99, 80, 40, 99)
-		refused := allow(429, map[string]int{"input": 20, "output": 60})
-		wantRuleError(t, core.Settle(refused, "input", 1), "", "rule", "input")
-		allow(400, map[string]int{"output": 101})
-		wantEach(99, 80, 40, 99)
-		if err := errors.Join(core.Settle(ctx, "input", 25), core.Settle(ctx, "output", 10)); err != nil {
-			t.Error(err)
-		}
-		wantEach(99, 75, 90, 99)
-		again := allow(200, map[string]int{"input": 5}) // each context has its own
-		if err := errors.Join(core.Settle(ctx, "requests", 2), core.Settle(again, "input", 0)); err != nil {
-			t.Error(err)
-		}
-		wantEach(97, 75, 89, 98)
-		for _, wrong := range []map[string]int{{"plain": 2}, {"missing": 2}, {"input": -1}} {
-			if ctx, err := check.WithEstimates(background, wrong); !isWrong(err) || ctx != background {
-				t.Errorf("%v: %v", wrong, err)
-			}
-		}
-		if _, err := (*core.Check)(nil).WithEstimates(background, nil); !isWrong(err) {
-			t.Errorf("no check: %v", err)
-		}
-	})
+	}
+	if _, err := (*core.Check)(nil).WithEstimates(background, nil); !isWrong(err) {
+		t.Errorf("no check: %v", err)
+	}
 }
 
 // A check in a handler leaves the estimates of the middleware around it alone, and so does another

@@ -24,15 +24,6 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 	return string(rediskey.AppendLimit(nil, rediskey.Head(prefix), subject, name, false, &compiled))
 }
 
-// NoticeKey is the Redis key of the notice that a fraction of a limit was reached.
-func NoticeKey(subject, name string, limit Limit, fraction float64) string {
-	compiled, err := limit.compile()
-	if err != nil {
-		panic(err)
-	}
-	return string(rediskey.Append(nil, rediskey.Head(defaultPrefix), subject, rediskey.NoticeTail(name, false, &compiled, fraction)))
-}
-
 // AwaitReports returns when the thresholds that calls have reached so far are reported.
 func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background()) }
 

@@ -9,31 +9,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// An adapter reports the outcome of a call only for rules that may give something back, and now and
-// then for another call, by which the limiter finds mistakes.
-func TestFinalAnswers(t *testing.T) {
-	for name, test := range map[string]struct {
-		rule  core.Rule
-		final bool
-	}{
-		"plain": {core.Rule{Name: "plain", Limit: core.PerMinute(1000)}, true},
-		"Count": {core.Rule{Name: "count", Limit: core.PerMinute(1000), Count: func(int) bool { return true }}, false},
-		"slots": {core.Rule{Name: "slots", Limit: core.InFlight(1000)}, false},
-	} {
-		guard, final := newGuard(t, newLimiter(t, core.Options{}), test.rule), 0
-		for range 300 {
-			answer := wantStatus(t, guard, newView("GET", "/"), 200)
-			if answer.Final() {
-				final++
-			}
-			answer.Run(func() int { return 200 })
-		}
-		if test.final != (final > 0) {
-			t.Errorf("%s: %d of 300 answers are final", name, final)
-		}
-	}
-}
-
 // Rules returns copies: changing them changes no guard.
 func TestRulesAreCopies(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
@@ -72,32 +47,24 @@ func TestGuardReset(t *testing.T) {
 			core.Rule{Name: "second", Limit: core.PerDay(100).Fixed(), Mode: core.DryRun},
 			core.Rule{Limit: core.PerDay(50)},
 		)
-		call := func() {
-			for _, plan = range []string{"", "pro", "ours"} {
-				wantStatus(t, guard, newView("GET", "/a"), 200)
-				wantStatus(t, guard, newView("POST", "/b"), 200)
-			}
+		for _, plan = range []string{"", "pro", "ours"} {
+			wantStatus(t, guard, newView("GET", "/a"), 200)
+			wantStatus(t, guard, newView("POST", "/b"), 200)
 		}
-		call()
 		wantStatus(t, guard, newView("GET", "/a").from("192.0.2.2"), 200)
+		ban(t, limiter, "n", me, time.Hour)
 		for _, want := range []bool{true, false} {
 			if changed, err := guard.Reset(background, me); err != nil || changed != want {
 				t.Fatalf("Reset: %v, %v; want %v", changed, err, want)
 			}
 		}
-		for _, left := range []struct {
-			name  string
-			limit core.Limit
-		}{{"n", core.PerHour(2)}, {"n", core.PerDay(9)}, {"n", core.PerHour(5).Bucket(5)}, {"GET /a", core.PerDay(50)}, {"POST /b", core.PerDay(50)}} {
-			wantLeft(t, limiter, left.name, me, left.limit, left.limit.Max)
+		wantStatus(t, guard, newView("GET", "/a"), 429)
+		for _, left := range []core.Rule{
+			named("n", core.PerHour(2)), named("n", core.PerDay(9)), named("n", core.PerHour(5).Bucket(5)), named("GET /a", core.PerDay(50)), named("POST /b", core.PerDay(50)),
+		} {
+			wantLeft(t, limiter, left.Name, me, left.Limit, left.Limit.Max)
 		}
 		wantLeft(t, limiter, "GET /a", "ip:192.0.2.2", core.PerDay(50), 49)
-		call()
-		ban(t, limiter, "n", me, time.Hour)
-		if changed, err := guard.Reset(background, me); err != nil || !changed {
-			t.Errorf("%v, %v", changed, err)
-		}
-		wantStatus(t, guard, newView("GET", "/a"), 429)
 		for _, subject := range []string{"192.0.2.1", ""} {
 			_, err := guard.Reset(background, subject)
 			wantRuleError(t, err, "n", "subject", subject)

@@ -1,62 +1,208 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// peek returns a Decision about what is left of a limit by any algorithm.
-func peek(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (core.Decision, error) {
-	if limit.Algorithm == core.Concurrency {
-		return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Peek(ctx, subject)
-	}
-	return limiter.MustCounter(name, limit).Peek(ctx, subject)
-}
+var log3 = core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
 
-// resetOf forgets what a subject used of a limit by any algorithm.
-func resetOf(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (changed bool, err error) {
-	if limit.Algorithm == core.Concurrency {
-		return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Reset(ctx, subject)
-	}
-	return limiter.MustCounter(name, limit).Reset(ctx, subject)
-}
-
-// holdBy takes a slot of a limit with any window.
-func holdBy(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (release func(), d core.Decision, err error) {
-	return limiter.MustSlots(name, limit.Max).LostAfter(limit.Window).Hold(ctx, subject)
-}
-
-// checkRule decides by a rule as a handler does.
-func checkRule(limiter *core.Limiter, v adapter.View, rule core.Rule, subject string) core.Answer {
-	return limiter.MustCheck(rule).Allow(v, subject)
-}
-
-// charge takes n permits, which must be there.
-func charge(t testing.TB, limiter *core.Limiter, name, subject string, limit core.Limit, n int) core.Decision {
+func noted(t testing.TB, limiter *core.Limiter, limit core.Limit, n int, note string) core.Decision {
 	t.Helper()
-	d, err := limiter.MustCounter(name, limit).AllowN(background, subject, n)
-	if err != nil || !d.Allowed {
-		t.Fatalf("AllowN(%q, %q, %v, %d): %+v, %v", name, subject, limit, n, d, err)
+	d, err := limiter.MustLog("n", limit).AllowN(background, "s", n, note)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return d
 }
 
-func refund(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
+func records(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) []core.Record {
 	t.Helper()
-	if err := limiter.Refund(background, d, n); err != nil {
-		t.Fatalf("Refund of %d: %v", n, err)
+	got, err := limiter.MustLog("n", limit).Records(background, subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// notes returns the notes of the records, newest first.
+func notes(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (notes []string) {
+	t.Helper()
+	for _, r := range records(t, limiter, subject, limit) {
+		notes = append(notes, r.Note)
+	}
+	return notes
+}
+
+func TestRecordsNameTheCallersOfTheWindow(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter := newLimiter(t, options)
+		if got := records(t, limiter, "s", log3); got == nil || len(got) != 0 {
+			t.Errorf("of nobody: %v, want an empty list", got)
+		}
+		start := time.Now().Add(-time.Second)
+		noted(t, limiter, log3, 2, "first")
+		charge(t, limiter, "n", "s", log3, 1)
+		if d := noted(t, limiter, log3, 1, "refused"); d.Allowed || heard.last(t, 3).Allowed {
+			t.Errorf("%+v", d)
+		}
+		noted(t, limiter, log3, 0, "costs nothing")
+		got := records(t, limiter, "s", log3)
+		if len(got) != 2 || got[0].Note != "" || got[0].Cost != 1 || got[1].Note != "first" || got[1].Cost != 2 {
+			t.Fatalf("%+v", got)
+		}
+		for _, r := range got {
+			if r.Time.Before(start) || r.Time.After(time.Now().Add(time.Second)) {
+				t.Errorf("at %v", r.Time)
+			}
+		}
+		if got := records(t, limiter, "other", log3); len(got) != 0 {
+			t.Errorf("of another: %+v", got)
+		}
+	})
+}
+
+// Callers may send any note. It is kept short, in whole characters, and as valid UTF-8.
+func TestNotesAreCut(t *testing.T) {
+	full := strings.Repeat("x", 256)
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		for name, test := range map[string]struct{ given, kept string }{
+			"empty":                      {"", ""},
+			"as long as can be":          {full, full},
+			"a byte more":                {full + "y", full},
+			"a megabyte":                 {strings.Repeat("x", 1<<20), full},
+			"cut in a character of 2":    {full[:255] + "ü", full[:255]},
+			"cut in a character of 3":    {full[:254] + "€", full[:254]},
+			"cut in a character of 4":    {full[:253] + "😀!", full[:253]},
+			"cut behind one of 4":        {full[:252] + "😀!", full[:252] + "😀"},
+			"invalid":                    {"a\xffb", "a\uFFFDb"},
+			"half a character":           {"a\xf0\x9f", "a\uFFFD"},
+			"invalid to the end":         {strings.Repeat("\x80", 1<<20), "\uFFFD"},
+			"that grows by being mended": {strings.Repeat("\xffa", 1<<19), strings.Repeat("\uFFFDa", 64)},
+			"binary":                     {"\x00\r\n{}", "\x00\r\n{}"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				defer func() { _, _ = resetOf(limiter, background, "n", "s", log3) }()
+				noted(t, limiter, log3, 1, test.given)
+				got := notes(t, limiter, "s", log3)
+				if len(got) != 1 || got[0] != test.kept || len(got[0]) > 256 || !utf8.ValidString(got[0]) {
+					t.Errorf("kept %q, want %q", got, test.kept)
+				}
+			})
+		}
+	})
+}
+
+// A rule's note is cut too, and is kept after the memory of the call is used for another.
+func TestNotesOfARuleAreCutCopies(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	path := bytes.Repeat([]byte("x"), 1<<20)
+	rule := core.Rule{Name: "n", Limit: core.PerHour(3).Log(), Note: core.Request.Path}
+	guard := newGuard(t, limiter, rule)
+	for _, length := range []int{10, len(path)} {
+		v := newView("GET", "/")
+		v.path = unsafe.String(&path[0], length)
+		wantServed(t, guard, v, ok, 200)
+	}
+	copy(path, "what another caller sent")
+	if got := notes(t, limiter, me, log3); !slices.Equal(got, []string{strings.Repeat("x", 256), "xxxxxxxxxx"}) {
+		t.Errorf("%q", got)
 	}
 }
 
-// hold takes a slot, which must be free.
-func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
-	t.Helper()
-	release, d, err := holdBy(limiter, background, "n", subject, limit)
-	if err != nil || !d.Allowed {
-		t.Fatalf("Hold: %+v, %v", d, err)
+// No note is made for a call that is not counted.
+func TestNoNoteOfUncountedCalls(t *testing.T) {
+	note := func(core.Request) string { t.Error("a note was made"); return "" }
+	unlimited := core.Rule{
+		Name: "unlimited", Limit: core.PerHour(5).Log(), Note: note, Plans: map[string]core.Limit{"pro": core.Unlimited}, Plan: planOf("pro"),
 	}
-	return release
+	free := core.Rule{Name: "free", Limit: core.PerHour(5).Log(), Note: note, Cost: cost(0)}
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), unlimited, free), newView("GET", "/"), 200)
+}
+
+// inFakeTime runs a test whose waits take no real time, with a limiter that counts in this process.
+func inFakeTime(t *testing.T, test func(t *testing.T, limiter *core.Limiter)) {
+	synctest.Test(t, func(t *testing.T) { test(t, newLimiter(t, core.Options{})) })
+}
+
+// wantTurn reserves a permit and checks how long until its turn.
+func wantTurn(t testing.TB, limiter *core.Limiter, limit core.Limit, want time.Duration) core.Decision {
+	t.Helper()
+	d, err := limiter.MustPacer("n", limit).Reserve(background, "s", 1)
+	if err != nil || !d.Allowed || d.Wait != want {
+		t.Fatalf("%+v, %v; want a turn in %v", d, err, want)
+	}
+	return d
+}
+
+// Without a deadline Acquire waits for a minute at most.
+func TestAcquireWaitsForAMinuteAtMost(t *testing.T) {
+	inFakeTime(t, func(t *testing.T, limiter *core.Limiter) {
+		limit := core.PerMinute(1).Bucket(1)
+		wantTurn(t, limiter, limit, 0)
+		start := time.Now()
+		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1); err != nil || !d.Allowed || time.Since(start) != time.Minute {
+			t.Errorf("after %v: %+v, %v", time.Since(start), d, err)
+		}
+		wantTurn(t, limiter, limit, time.Minute)
+		if d, err := limiter.MustPacer("n", limit).Acquire(background, "s", 1); err != nil || d.Allowed || d.RetryAfter != time.Minute {
+			t.Errorf("%+v, %v", d, err)
+		}
+		patient, cancel := context.WithTimeout(background, 2*time.Minute+time.Second)
+		defer cancel()
+		start = time.Now()
+		if d, err := limiter.MustPacer("n", limit).Acquire(patient, "s", 1); err != nil || !d.Allowed || time.Since(start) != 2*time.Minute {
+			t.Errorf("with a later deadline, after %v: %+v, %v", time.Since(start), d, err)
+		}
+	})
+}
+
+// A failing shard does not prevent releasing the slots of the same call on another one.
+func TestASickShardDoesNotAffectSlotsOnOthers(t *testing.T) {
+	ring := redistest.StartRing(t, 2)
+	client := ring.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = time.Hour }) // it takes no server out of the ring
+	limiter, nodes := newLimiter(t, core.Options{Redis: client, Timeout: time.Second}), ring.Nodes()
+	subjects := []string{subjectOn(t, nodes[0], limiter, "one"), subjectOn(t, nodes[1], limiter, "other")}
+	one, other := atOnceAs("one", 1), atOnceAs("other", 1)
+	one.Key, other.Key = key(subjects[0]), key(subjects[1])
+	guard := newGuard(t, limiter, one, other)
+	for i, sick := range nodes {
+		wantStatus(t, guard, newView("GET", "/"), 200).Run(func() int { sick.Stop(); return 200 })
+		wantLeft(t, limiter, []string{"other", "one"}[i], subjects[1-i], one.Limit, 1)
+		sick.Continue()
+		eventually(t, "all slots are free", func() bool {
+			d, err := peek(limiter, background, []string{"one", "other"}[i], subjects[i], one.Limit)
+			return err == nil && d.Remaining == 1
+		})
+	}
+}
+
+// A rule with a Lease takes permits in advance, as a set says now.
+func TestARuleTakesALease(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
+	leased := change(named("n", core.PerHour(3200)), func(r *core.Rule) { r.Lease = 100 })
+	set := newRuleSet(t, limiter, named("n", core.PerHour(3200)))
+	guard := set.MustGuard("n")
+	mustReplace(t, set, leased)
+	for range 200 {
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	if trips := limiter.Stats().Trips; trips > 150 {
+		t.Errorf("%d trips: nothing was leased", trips)
+	}
 }

@@ -1,7 +1,9 @@
 package core_test
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,16 +60,6 @@ func equal(a, b []entry) bool {
 	return true
 }
 
-// headersOf returns the headers of one call for which the store returns these verdicts.
-func headersOf(t *testing.T, options core.Options, rules []core.Rule, verdicts ...algorithm.Verdict) *fakeView {
-	t.Helper()
-	limiter := newLimiter(t, options)
-	core.UseAnswers(limiter, verdicts...)
-	v := newView("GET", "/")
-	newGuard(t, limiter, rules...).Check(v)
-	return v
-}
-
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
 var (
@@ -87,3 +79,61 @@ func xReset(t *testing.T, v *fakeView) int64 {
 }
 
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// newDraft11 returns a limiter in this process that sends HeadersDraft11, and its clock, at 22:00.
+func newDraft11(t *testing.T, options core.Options) (limiter *core.Limiter, now *int64) {
+	t.Helper()
+	options.Headers = core.HeadersDraft11
+	limiter, now = newLimiter(t, options), new(time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro())
+	core.UseClock(limiter, func() int64 { return *now })
+	return limiter, now
+}
+
+// Each call comes a second after the one before.
+func TestDraft11(t *testing.T) {
+	fixed := core.PerMinute(2).Fixed()
+	banned := core.Rule{Name: "ban", Limit: core.PerMinute(1).Fixed(), Ban: core.Ban{After: 1, For: time.Hour}}
+	for name, test := range map[string]struct {
+		rules []core.Rule
+		want  []string // RateLimit, and Retry-After if the call is refused
+	}{
+		"a sliding window":  {[]core.Rule{{Name: "a", Limit: core.PerMinute(3)}}, []string{`"a";r=2;t=61`, `"a";r=1`, `"a";r=0`, `"a";r=0;t=59 59`}},
+		"a log":             {[]core.Rule{{Name: "a", Limit: core.PerMinute(2).Log()}}, []string{`"a";r=1;t=60`, `"a";r=0`, `"a";r=0;t=58 58`}},
+		"a fixed window":    {[]core.Rule{{Name: "a", Limit: fixed}}, []string{`"a";r=1;t=60`, `"a";r=0;t=59`, `"a";r=0;t=58 58`}},
+		"a bucket":          {[]core.Rule{{Name: "a", Limit: core.PerMinute(6).Bucket(2)}}, []string{`"a";r=1;t=10`, `"a";r=0;t=9`, `"a";r=0;t=8 8`}},
+		"slots":             {[]core.Rule{{Name: "a", Limit: core.InFlight(1)}}, []string{`"a";r=0`, `"a";r=0;t=29 29`}},
+		"several limits":    {[]core.Rule{{Name: "a", Limit: fixed, Also: []core.Limit{core.PerCalendarDay(9, "UTC")}}}, []string{`"a";r=1;t=60, "a-day";r=8;t=7200`, `"a";r=0;t=59, "a-day";r=7;t=7199`, `"a";r=0;t=58, "a-day";r=7 58`}},
+		"a soft limit":      {[]core.Rule{{Name: "a", Limit: fixed, Mode: core.Soft}}, []string{`"a";r=1;t=60`, `"a";r=0;t=59`, `"a";r=0;t=58`}},
+		"a soft and a hard": {[]core.Rule{{Name: "a", Limit: fixed, Mode: core.Soft}, {Name: "b", Limit: fixed}}, []string{`"b";r=1;t=60`}},
+		"bytes":             {[]core.Rule{{Name: "a", Limit: core.PerMinute(10).Fixed(), Cost: core.CostBySize(1000)}}, []string{`"a";r=6000;t=60`}},
+		"a lease":           {[]core.Rule{{Name: "a", Limit: fixed, Lease: 1}}, []string{`"a";r=1`, `"a";r=0`, `"a";r=0;t=58 58`}},
+		"a ban":             {[]core.Rule{banned}, []string{`"ban";r=0;t=60`, `"ban";r=0;t=3600 3600`, `"ban";r=0;t=3599 3599`}},
+	} {
+		limiter, now := newDraft11(t, core.Options{})
+		guard := newGuard(t, limiter, test.rules...)
+		for i, want := range test.want {
+			v := newView("GET", "/")
+			v.size = 3500
+			if answer := guard.Check(v); answer.Refusal != nil {
+				answer.Refusal.SetHeader(v.response)
+			}
+			if got := strings.TrimSpace(v.response.Get("RateLimit") + " " + v.response.Get("Retry-After")); got != want {
+				t.Errorf("%s, call %d: %s, want %s", name, i, got, want)
+			}
+			*now += time.Second.Microseconds()
+		}
+	}
+}
+
+// If a call is refused because a store does not answer, the limits that were asked have no time: it
+// would end after Retry-After.
+func TestDraft11WithoutAStore(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Headers: core.HeadersDraft11})
+	core.UseAnswers(limiter, few, algorithm.Verdict{Err: errors.New("down")})
+	failClosed, v := wide, newView("GET", "/")
+	failClosed.OnStoreError = core.FailClosed
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "fixed", Limit: core.PerMinute(5).Fixed()}, failClosed), v, 503)
+	if got := v.response.Get("RateLimit"); got != `"fixed";r=4` {
+		t.Error(got)
+	}
+}

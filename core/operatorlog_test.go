@@ -145,22 +145,14 @@ func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 
 // A rule that no call can match is reported once, wherever it is attached.
 func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
-	nobody := core.Rule{Name: "api", Seconds: 60, Paths: []string{"/a"}, Except: []string{"/**"}}
-	somebody := core.Rule{Name: "api", Seconds: 60}
-	warning := []string{"level=WARN", "limits nobody", "rule=api", "its exceptions cover every path"}
+	nobody := change(ofIP, func(r *core.Rule) { r.Paths, r.Except = []string{"/a"}, []string{"/**"} })
 	for name, attach := range map[string]func(*core.Limiter) error{
-		"Guard": func(l *core.Limiter) error {
-			_, err := l.Guard(nobody, core.Rule{Name: "all", Seconds: 60})
-			return err
-		},
-		"Check": func(l *core.Limiter) error { _, err := l.Check(nobody); return err },
-		"RuleSet": func(l *core.Limiter) error {
-			set, err := l.RuleSet(nobody)
-			return errors.Join(err, keep(t, set.MustGuard("api")))
-		},
+		"Guard":   func(l *core.Limiter) error { return second(l.Guard(nobody, core.Rule{Name: "all", Seconds: 60})) },
+		"Check":   func(l *core.Limiter) error { return second(l.Check(nobody)) },
+		"RuleSet": func(l *core.Limiter) error { return keep(t, newRuleSet(t, l, nobody).MustGuard("api")) },
 		"Replace": func(l *core.Limiter) error {
-			set, err := l.RuleSet(somebody)
-			return errors.Join(err, keep(t, set.MustGuard("api")), set.Replace("2", nobody))
+			set := newRuleSet(t, l, ofIP)
+			return errors.Join(keep(t, set.MustGuard("api")), set.Replace("2", nobody))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +163,7 @@ func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			warned(t, &log, 1, warning...)
+			warned(t, &log, 1, "level=WARN", "limits nobody", "rule=api", "its exceptions cover every path")
 		})
 	}
 }
@@ -180,19 +172,4 @@ func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 func keep(t *testing.T, guard *core.Guard) error {
 	t.Cleanup(func() { runtime.KeepAlive(guard) })
 	return nil
-}
-
-// Callers cannot fill the log. The number of messages that are written once is bounded, too.
-func TestWarningsAreBounded(t *testing.T) {
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Logger: log.Logger()})
-	for i := range 300 {
-		for range 2 {
-			checkRule(limiter, unroutedView{newView("GET", "")}, core.Rule{Seconds: i + 1}, "")
-		}
-	}
-	warned(t, &log, 100, "level=WARN", "the route is known")
-	if n := log.Count(`limit="5 per 7 seconds"`); n != 1 {
-		t.Errorf("%d lines about one limit", n)
-	}
 }

@@ -110,22 +110,6 @@ func TestNewLogsTheEngineOnce(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesTheClientOpen(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		limiter.Close()
-		limiter.Close()
-		if _, err := limiter.MustCounter("n", core.PerHour(2)).Allow(context.Background(), "s"); err != nil {
-			t.Errorf("Allow after Close: %v", err)
-		}
-		if options.Redis != nil {
-			if err := options.Redis.Ping(context.Background()).Err(); err != nil {
-				t.Errorf("the caller's client after Close: %v", err)
-			}
-		}
-	})
-}
-
 // Close logs the lines that would otherwise be logged when their minute is over.
 func TestCloseLogsWhatWaits(t *testing.T) {
 	var log logtest.Log

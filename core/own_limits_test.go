@@ -9,7 +9,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
-	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // wantOwn asks for the caller's own limits, and compares the names and what remains of each.
@@ -30,52 +29,33 @@ func wantOwn(t *testing.T, guard *core.Guard, v adapter.View, want string) core.
 // call gets.
 func TestOwnLimitsChargeNothing(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		events := 0
-		options.OnDecision = func(context.Context, core.Event) { events++ }
-		limiter, v := newLimiter(t, options), newView("GET", "/")
+		var heard decisions
+		options.OnDecision = heard.note
+		limiter, v, limit := newLimiter(t, options), newView("GET", "/"), core.PerHour(2).Log()
 		guard := newGuard(t, limiter, core.Rule{
-			Name: "api", Limit: core.PerHour(2).Log(), Also: []core.Limit{core.PerDay(3)}, Ban: core.Ban{After: 2, For: 3 * time.Hour},
+			Name: "api", Limit: limit, Also: []core.Limit{core.PerDay(3)}, Ban: core.Ban{After: 2, For: 3 * time.Hour},
 			Note: func(core.Request) string { t.Error("a note is made"); return "" },
 		}, core.Rule{Name: "slot", Limit: core.InFlight(2)})
-		ask := func(want string) core.OwnLimits {
-			t.Helper()
-			before, heard := limiter.Stats(), events
-			own := wantOwn(t, guard, v, want)
-			after := limiter.Stats()
-			if source == core.FromRedis && after.Trips != before.Trips+1 {
-				t.Errorf("%d trips", after.Trips-before.Trips)
-			}
-			if len(after.Decisions) != len(before.Decisions) || events != heard || len(v.response) > 0 {
-				t.Errorf("%+v, %d events, headers %v", after.Decisions, events-heard, v.response)
-			}
-			return own
-		}
 		guard.OwnLimits(v) // a script that Redis does not have takes a trip more
-		for range 5 {
-			ask("api II of 2/h log, api III of 3/24h, slot II of 2 at once")
+		before := limiter.Stats()
+		wantOwn(t, guard, v, "api II of 2/h log, api III of 3/24h, slot II of 2 at once")
+		if after := limiter.Stats(); source == core.FromRedis && after.Trips != before.Trips+1 || len(after.Decisions)+len(v.response) > 0 {
+			t.Errorf("%d trips, %+v, headers %v", after.Trips-before.Trips, after.Decisions, v.response)
 		}
-		counters := []core.Counter{limiter.MustCounter("api", core.PerHour(2).Log()), limiter.MustCounter("api", core.PerDay(3))}
-		if _, err := counters[0].AllowN(background, "ip:192.0.2.1", 1); err != nil {
-			t.Fatal(err)
-		}
-		ask("api I of 2/h log, api III of 3/24h, slot II of 2 at once")
-		if _, err := counters[0].AllowN(background, "ip:192.0.2.1", 1); err != nil {
-			t.Fatal(err)
-		}
+		charge(t, limiter, "api", me, limit, 2)
 		for range 5 { // were these strikes, the caller would be banned
-			own := ask("api  of 2/h log, api III of 3/24h, slot II of 2 at once")
-			if d := own.Limits[0]; d.Allowed || d.Reason != core.LimitExceeded || d.RetryAfter <= 0 || d.RetryAfter > time.Hour || d.Source != source {
+			d := wantOwn(t, guard, v, "api  of 2/h log, api III of 3/24h, slot II of 2 at once").Limits[0]
+			if d.Allowed || d.Reason != core.LimitExceeded || d.RetryAfter <= 0 || d.RetryAfter > time.Hour || d.Source != source {
 				t.Errorf("%+v", d)
 			}
 		}
-		if changed, err := operate.New(limiter).Ban(background, "api", "ip:192.0.2.1", 2*time.Hour); !changed || err != nil {
-			t.Fatal(changed, err)
-		}
-		if d := ask("api  of 2/h log, api III of 3/24h, slot II of 2 at once").Limits[0]; d.Reason != core.Banned || d.RetryAfter <= time.Hour {
+		ban(t, limiter, "api", me, 2*time.Hour)
+		own := wantOwn(t, guard, v, "api  of 2/h log, api III of 3/24h, slot II of 2 at once")
+		if d := own.Limits[0]; d.Reason != core.Banned || d.RetryAfter <= time.Hour {
 			t.Errorf("%+v", d)
 		}
-		v.from("192.0.2.2")
-		ask("api II of 2/h log, api III of 3/24h, slot II of 2 at once")
+		wantOwn(t, guard, newView("GET", "/").from("192.0.2.2"), "api II of 2/h log, api III of 3/24h, slot II of 2 at once")
+		heard.last(t, 1) // of the charge
 	})
 }
 
@@ -134,49 +114,28 @@ func TestWhichOwnLimitsAreShown(t *testing.T) {
 // A caller is shown the limits as an operator's overrides make them.
 func TestOwnLimitsWithOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter, v := newLimiter(t, options), newView("GET", "/rate_limit")
-		bucket := core.PerMinute(2).Bucket(3)
+		limiter, v, bucket := newLimiter(t, options), newView("GET", "/rate_limit"), core.PerMinute(2).Bucket(3)
 		guard := newGuard(t, limiter,
 			core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}, Overrides: true},
 			core.Rule{Name: "plan", Seconds: 60, Overrides: true, Plan: planOf("free"), Plans: map[string]core.Limit{"free": core.Unlimited}},
 		)
-		put := func(text string) {
-			t.Helper()
-			if err := core.PutOverride(limiter, "api", "ip:192.0.2.1", text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		guard.OwnLimits(v) // a script that Redis does not have takes a trip more
-		before := limiter.Stats().Trips
+		o := operator{t, limiter, "api", bucket}
 		wantOwn(t, guard, v, "api III of 2/m burst 3, api IIIIIIIII of 9/24h")
-		if trips := limiter.Stats().Trips - before; options.Redis != nil && trips != 1 {
-			t.Errorf("%d trips", trips)
-		}
-		put(core.StoredOverride(bucket, 4, 5, false, false, time.Time{}))
-		if err := core.PutOverride(limiter, "plan", "ip:192.0.2.1", core.StoredOverride(core.PerMinute(5), 1, 0, false, false, time.Time{})); err != nil {
-			t.Fatal(err)
-		}
+		o.put(me, core.StoredOverride(bucket, 4, 5, false, false, time.Time{}))
+		operator{t, limiter, "plan", core.PerMinute(5)}.max(me, 1)
 		own := wantOwn(t, guard, v, "api IIIII of 4/m burst 5, api IIIIIIIII of 9/24h, plan I of 1/m")
 		const shown = `{"limits":[{"name":"api","limit":5,"remaining":5,"reset":0,"window":75,"policy":"\"api\";q=5;w=75"},`
 		if _, _, body := own.Reply(); !strings.HasPrefix(string(body), shown) {
 			t.Errorf("the body is %s", body)
 		}
-		put(core.StoredOverride(bucket, 0, 0, true, false, time.Time{}))
+		o.lift(me)
 		wantOwn(t, guard, v, "plan I of 1/m")
-		put(core.StoredOverride(bucket, 0, 0, false, true, time.Time{}))
+		o.block(me, time.Time{})
 		own = wantOwn(t, guard, v, "api  of 2/m burst 3")
-		if d := own.Limits[0]; d.Allowed || d.Reason != core.Blocked || d.RetryAfter != 0 {
-			t.Errorf("%+v", d)
-		}
 		const blocked = `{"limits":[{"name":"api","limit":3,"remaining":0,"window":90,"policy":"\"api\";q=3;w=90"}]}`
-		if _, _, body := own.Reply(); string(body) != blocked {
-			t.Errorf("the body is %s", body)
+		if _, _, body := own.Reply(); string(body) != blocked || own.Limits[0].Reason != core.Blocked || own.Limits[0].RetryAfter != 0 {
+			t.Errorf("the body is %s: %+v", body, own.Limits[0])
 		}
-		put(core.StoredOverride(bucket, 0, 0, false, true, time.Now().Add(time.Hour)))
-		if d := wantOwn(t, guard, v, "api  of 2/m burst 3").Limits[0]; d.RetryAfter <= 0 || d.RetryAfter > time.Hour {
-			t.Errorf("%+v", d)
-		}
-		wantOwn(t, guard, newView("GET", "/rate_limit").from("192.0.2.2"), "api III of 2/m burst 3, api IIIIIIIII of 9/24h")
 	})
 }
 
@@ -249,5 +208,53 @@ func TestOwnLimitsAfterAPanic(t *testing.T) {
 	wantOwn(t, guard, newView("GET", "/"), "n IIIII of 5/m")
 	if err := panicked(func() { new(core.Guard).OwnLimits(newView("GET", "/")) }); err == nil {
 		t.Error("the zero Guard shows limits")
+	}
+}
+
+// The reply is JSON with the words and the numbers of the headers.
+func TestOwnLimitsAsJSON(t *testing.T) {
+	limiter, now := newLimiter(t, core.Options{}), time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro()
+	core.UseClock(limiter, func() int64 { return now })
+	guard := newGuard(t, limiter,
+		core.Rule{Name: `say "hi"`, Limit: core.PerMinute(2).Fixed(), Also: []core.Limit{core.PerCalendarDay(9, "UTC")}},
+		core.Rule{Name: "bucket", Limit: core.PerSecond(1).Bucket(5)},
+		core.Rule{Name: "slot", Limit: core.InFlight(1)},
+	)
+	for i, want := range []string{
+		`{"limits":[{"name":"say \"hi\"","limit":2,"remaining":2,"reset":0,"window":60,"policy":"\"say \\\"hi\\\"\";q=2;w=60"},` +
+			`{"name":"say \"hi\"-day","limit":9,"remaining":9,"reset":0,"window":86400,"policy":"\"say \\\"hi\\\"-day\";q=9;w=86400"},` +
+			`{"name":"bucket","limit":5,"remaining":5,"reset":0,"window":5,"policy":"\"bucket\";q=5;w=5"},` +
+			`{"name":"slot","limit":1,"remaining":1,"policy":"\"slot\";q=1;qu=\"concurrent-requests\""}]}`,
+		`{"limits":[{"name":"say \"hi\"","limit":2,"remaining":1,"reset":60,"window":60,"policy":"\"say \\\"hi\\\"\";q=2;w=60"},` +
+			`{"name":"say \"hi\"-day","limit":9,"remaining":8,"reset":7200,"window":86400,"policy":"\"say \\\"hi\\\"-day\";q=9;w=86400"},` +
+			`{"name":"bucket","limit":5,"remaining":4,"reset":1,"window":5,"policy":"\"bucket\";q=5;w=5"},` +
+			`{"name":"slot","limit":1,"remaining":0,"reset":30,"policy":"\"slot\";q=1;qu=\"concurrent-requests\""}]}`,
+	} {
+		v := newView("GET", "/rate_limit")
+		own := guard.OwnLimits(v)
+		own.SetHeader(v.response)
+		status, contentType, body := own.Reply()
+		if status != 200 || contentType != "application/json" || string(body) != want {
+			t.Errorf("call %d: %d %s\n%s, want\n%s", i, status, contentType, body, want)
+		}
+		if len(v.response) != 2 || v.response.Get("Content-Type") != "application/json" || v.response.Get("Cache-Control") != "no-store" {
+			t.Errorf("the headers are %v", v.response)
+		}
+		guard.Check(newView("GET", "/reply"))
+	}
+}
+
+// A caller's own limits are shown in one form, whatever the headers are.
+func TestOwnLimitsDoNotDependOnTheHeaders(t *testing.T) {
+	limiter, _ := newDraft11(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(6).Bucket(6), Cost: core.CostBySize(1000)})
+	for range 2 {
+		v := newView("POST", "/")
+		v.size = 1000
+		wantStatus(t, guard, v, 200)
+	}
+	const want = `{"limits":[{"name":"api","limit":6,"remaining":4,"reset":20,"window":60,"policy":"\"api\";q=6;w=60"}]}`
+	if _, _, body := guard.OwnLimits(newView("GET", "/")).Reply(); string(body) != want {
+		t.Errorf("%s, want %s", body, want)
 	}
 }

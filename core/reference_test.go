@@ -120,23 +120,6 @@ func TestEveryReasonHasAReference(t *testing.T) {
 	}
 }
 
-func TestReferenceText(t *testing.T) {
-	at := time.Date(2026, 11, 22, 14, 3, 7, 123456000, time.UTC)
-	for _, test := range []struct {
-		r    operate.Reference
-		want string
-	}{
-		{operate.Reference{Time: at, Rule: "reply", Reason: core.LimitExceeded, Limit: core.PerMinute(5), Wait: 12500 * time.Millisecond},
-			`refused by "reply" at 2026-11-22T14:03:07.123456Z: limit_exceeded, 0 left of 5/m, wait 12.5s`},
-		{operate.Reference{Time: at.Truncate(time.Second), Rule: "reply", Reason: core.NotLoggedIn, Limit: core.PerMinute(5)},
-			`refused by "reply" at 2026-11-22T14:03:07Z: not_logged_in, 5/m`},
-	} {
-		if got := test.r.String(); got != test.want {
-			t.Errorf("%s, want %s", got, test.want)
-		}
-	}
-}
-
 // A key is replaced in three steps, and at no moment a reference cannot be read. Without a key there
 // are none.
 func TestReferenceKeysRotate(t *testing.T) {

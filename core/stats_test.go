@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // counts returns the decisions of Stats, by rule, reason and source.
@@ -154,32 +153,6 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	})
 	if s := limiter.Stats(); s.Keys != 0 || s.Evictions != 0 {
 		t.Errorf("%d keys, %d evictions of a limiter that keeps none", s.Keys, s.Evictions)
-	}
-}
-
-func TestStatsOfTrips(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	if s := limiter.Stats(); s.Trips != 0 || s.Calls != 0 || s.Merged != 0 || s.Shards != nil {
-		t.Errorf("%+v in process", s)
-	}
-	server := redistest.Start(t)
-	limiter = newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
-	for range 3 {
-		charge(t, limiter, "n", "s", core.PerHour(5), 1)
-	}
-	if _, _, err := limiter.MustCounter("n", core.PerHour(5)).AllowUpTo(background, "other", 3); err != nil {
-		t.Fatal(err)
-	}
-	s := limiter.Stats()
-	// Each script had to be sent a second time, with its text.
-	if s.Trips != 6 || s.Calls != 4 || s.Merged != 0 {
-		t.Errorf("%+v for four calls one after the other", s)
-	}
-	if s.StoreTime.Count != 4 || s.StoreTime.Sum <= 0 || len(s.StoreTime.Counts) != len(s.StoreTime.Bounds)+1 {
-		t.Errorf("%+v for four calls", s.StoreTime)
-	}
-	if len(s.Shards) != 1 || s.Shards[0] != (core.ShardStats{Addr: server.Addr(), Breaker: "closed"}) || s.StoreErrors != nil || s.Losses != 0 {
-		t.Errorf("%+v of a healthy server", s)
 	}
 }
 

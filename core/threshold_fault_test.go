@@ -3,6 +3,9 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +14,56 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
+
+// reports notes what OnThreshold receives.
+type reports struct {
+	mu    sync.Mutex
+	heard []core.Threshold
+}
+
+func (r *reports) note(_ context.Context, t core.Threshold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, t)
+}
+
+// all returns the reports so far, in order.
+func (r *reports) all() []core.Threshold {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.heard)
+}
+
+// await returns the reports when there are n.
+func (r *reports) await(t testing.TB, n int) []core.Threshold {
+	t.Helper()
+	if !redistest.WaitUntil(func() bool { return len(r.all()) >= n }, patient) || len(r.all()) != n {
+		t.Fatalf("%d reports, want %d: %+v", len(r.all()), n, r.all())
+	}
+	return r.all()
+}
+
+// warning returns options with a Timeout for Close, and what is reported.
+func warning(options core.Options) (core.Options, *reports) {
+	heard := new(reports)
+	options.OnThreshold, options.Timeout = heard.note, patient
+	return options, heard
+}
+
+// texts returns what the reports say, except their times.
+func textsOf(heard []core.Threshold) (texts []string) {
+	for _, t := range heard {
+		texts = append(texts, fmt.Sprintf("%s %s %v: %v, %d used", t.Rule, t.Key, t.Limit, t.Fraction, t.Used))
+	}
+	return texts
+}
+
+func wantReports(t testing.TB, heard []core.Threshold, want ...string) {
+	t.Helper()
+	if got := textsOf(heard); !slices.Equal(got, want) {
+		t.Errorf("reported is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
 
 // If OnThreshold hangs, calls go on, further reports are dropped, and Close waits no longer than
 // Timeout. Then the context of the report ends.
@@ -49,29 +102,6 @@ func TestThresholdsWithoutARight(t *testing.T) {
 	wantReports(t, heard.all())
 	if log.Count("thresholds are not reported", "lacks a right", "all keys that begin with Options.Prefix", failure.RightsPage) != 1 || log.Count("threshold") != 1 {
 		t.Error(log.String())
-	}
-}
-
-// A key that holds something else is left as it is, and the log says so.
-func TestThresholdsOfAForeignKey(t *testing.T) {
-	client := redistest.Start(t).Client(t)
-	var log logtest.Log
-	options, heard := warning(core.Options{Redis: client, Logger: log.Logger()})
-	limiter := newLimiter(t, options)
-	limit := core.PerHour(2)
-	foreign := core.NoticeKey(me, "n", limit, 0.5)
-	if err := client.RPush(background, foreign, "in the way").Err(); err != nil {
-		t.Fatal(err)
-	}
-	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: limit, Warn: []float64{0.5, 1}})
-	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
-	limiter.Close()
-	wantReports(t, heard.all(), "n "+me+" 2/h: 1, 2 used")
-	if log.Count("level=ERROR", "a threshold is not reported", foreign) != 1 || client.LLen(background, foreign).Val() != 1 {
-		t.Error(log.String())
-	}
-	if left := client.PTTL(background, core.NoticeKey(me, "n", limit, 1)).Val(); left <= 0 || left > time.Hour {
-		t.Errorf("a notice lives for %v", left)
 	}
 }
 

@@ -101,52 +101,40 @@ func TestOnlyChargesReachThresholds(t *testing.T) {
 // ends, any other one a window after the call that reached the threshold.
 func TestThresholdOfTheNextWindow(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit       core.Limit
-		again, last time.Duration // after the first report: when use rises again, and when it is reported
+		limit core.Limit
+		half  int
+		ends  time.Duration // after the first report
 	}{
-		"fixed":    {core.PerHour(4).Fixed(), 0, time.Hour - 10*time.Minute},
-		"calendar": {core.PerHour(4).Aligned(), 0, time.Hour - 10*time.Minute},
-		"sliding":  {core.PerHour(4), time.Hour, time.Hour},
-		"bucket":   {core.PerHour(4).Bucket(8), 2 * time.Hour, 2 * time.Hour},
+		"fixed":    {core.PerHour(4).Fixed(), 2, time.Hour - 10*time.Minute},
+		"calendar": {core.PerHour(4).Aligned(), 2, time.Hour - 10*time.Minute},
+		"sliding":  {core.PerHour(4), 2, time.Hour},
+		"bucket":   {core.PerHour(4).Bucket(8), 4, 2 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options, heard := warning(core.Options{})
 			limiter, clock := atTestTime(t, options)
-			half := test.limit.Max / 2
-			if test.limit.Burst > 0 {
-				half = test.limit.Burst / 2
-			}
 			check := limiter.MustCheck(core.Rule{Name: "n", Limit: test.limit, Warn: []float64{0.5}})
 			use := func(n int) {
 				for range n {
 					check.Allow(newView("GET", "/"), "s")
 				}
-			}
-			reset := func() {
-				if _, err := limiter.MustCounter("n", test.limit).Reset(background, "s"); err != nil {
-					t.Fatal(err)
-				}
+				core.AwaitReports(limiter)
 			}
 			use(1)
 			clock.add(10 * time.Minute)
-			if test.limit.Burst > 0 {
-				use(1) // in place of what has come back
-			}
-			use(half - 1)
+			use(test.half - 1 + test.limit.Burst/8) // in place of what has come back
 			heard.await(t, 1)
-			clock.add(test.last - time.Second)
-			if test.again > 0 { // otherwise Reset would start another window
-				reset()
-				use(half)
-				core.AwaitReports(limiter)
+			for reports, wait := range []time.Duration{test.ends - time.Second, time.Second} {
+				clock.add(wait)
+				if reports == 0 && test.ends < time.Hour {
+					continue // Reset would start another window
+				}
+				if _, err := limiter.MustCounter("n", test.limit).Reset(background, "s"); err != nil && test.ends >= time.Hour {
+					t.Fatal(err)
+				}
+				use(test.half)
+				heard.await(t, reports+1)
 			}
-			heard.await(t, 1)
-			clock.add(time.Second)
-			if test.again > 0 {
-				reset()
-			}
-			use(half)
-			heard.await(t, 2)
 		})
 	}
 }
