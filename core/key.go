@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strings"
 
@@ -82,12 +83,16 @@ func ByQuery(name string) KeyFunc {
 }
 
 // ByParam counts by the text that a wildcard of the route matched, as param:NAME:VALUE, and by IP
-// if it matched nothing.
+// if it matched nothing. The text is decoded, also where the framework leaves that to the handler, as
+// chi, echo and fiber do: otherwise each spelling of it, such as %61lice, would have its own counter.
 func ByParam(name string) KeyFunc {
 	return func(r Request) (string, error) {
 		value := r.Param(name)
 		if value == "" {
 			return "", nil
+		}
+		if decoded, err := url.PathUnescape(value); err == nil {
+			value = decoded
 		}
 		return "param:" + name + ":" + value, nil
 	}

@@ -119,6 +119,8 @@ var keyFuncs = []struct {
 
 	{"ByParam", core.ByParam("id"), ofUsers().matching("id", "7"), "param:id:7"},
 	{"ByParam that looks like an address", core.ByParam("id"), ofUsers().matching("id", "ip:192.0.2.9"), "param:id:ip:192.0.2.9"},
+	{"ByParam that is not decoded", core.ByParam("id"), ofUsers().matching("id", "%61%40b"), "param:id:a@b"},
+	{"ByParam that is no encoding", core.ByParam("id"), ofUsers().matching("id", "100%"), "param:id:100%"},
 	{"ByParam of another name", core.ByParam("name"), ofUsers().matching("id", "7"), me},
 	{"ByParam of none", core.ByParam("id"), ofUsers(), me},
 

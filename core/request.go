@@ -36,8 +36,9 @@ type Request interface {
 	Header(name string) []string
 	// Query returns the first value of a parameter of the URL's query, or "".
 	Query(name string) string
-	// Param returns the text that a named wildcard of the route matched, or "". A middleware of a
-	// whole router may run before it is known.
+	// Param returns the text that a named wildcard of the route matched, or "", as the framework's own
+	// getter does: chi, echo and fiber do not decode it. A middleware of a whole router may run before
+	// it is known.
 	Param(name string) string
 	// Cookie returns the value of the first cookie of this name, as the framework's own getter
 	// does, or "" if there is none.

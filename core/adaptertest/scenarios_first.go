@@ -14,6 +14,7 @@ import (
 var firstScenarios = []scenario{
 	{name: "a further line makes no other subject", run: furtherLines},
 	{name: "a further cookie or parameter makes no other subject", run: furtherValues, httpOnly: true},
+	{name: "another spelling of a path parameter makes no other subject", run: spelledParameters, httpOnly: true},
 	{name: "rules are shown the headers that handlers get", run: sameHeaders},
 	{name: "rules are shown the cookies and parameters that handlers get", run: sameValues, httpOnly: true},
 }
@@ -39,6 +40,19 @@ func furtherValues(t *testing.T, s *site) {
 	s.want(t, 429, "/shop/reply", "Cookie: session=alice-session; session=junk")
 	s.want(t, 200, "/shop/list?key=good")
 	s.want(t, 429, "/shop/list?key=good&key=junk")
+}
+
+// spelledParameters checks that ByParam counts by the decoded text, whether the framework decodes it or
+// leaves that to the handler.
+func spelledParameters(t *testing.T, s *site) {
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{Path: "/users/{id}", limits: limit(once(core.ByParam("id")))}}})
+	s.want(t, 200, "/users/a@b")
+	for _, spelling := range []string{"%61@b", "a%40b", "a@%62", "%61%40%62"} {
+		s.want(t, 429, "/users/"+spelling)
+	}
+	s.want(t, 200, "/users/a")
+	s.want(t, 200, "/users/100%25")
+	s.want(t, 429, "/users/%31%30%30%25")
 }
 
 // read holds the values that a rule is shown, or that the handler gets.
