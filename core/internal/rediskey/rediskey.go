@@ -16,10 +16,13 @@
 // longer than 200 bytes, which can happen only in DryRun and for notices, its escaped NAME is replaced
 // by ## and the first 32 hex digits of the SHA-256 of that NAME.
 //
-// Beside the counters of a subject lie its override, under PREFIX:{SUBJECT}:NAME:ov1, the author of
-// a ban by hand, under PREFIX:{SUBJECT}:NAME:by1, the notice that a fraction of a limit was reached,
-// under PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000, the slot of the first call after a pause, under
-// PREFIX:{SUBJECT}:NAME%probe:cc1:10000000, and its bills, under PREFIX:{SUBJECT}:NAME:bl1:ID.
+// A subject has these other keys beside its counters:
+//
+//	PREFIX:{SUBJECT}:NAME:ov1                     its override
+//	PREFIX:{SUBJECT}:NAME:by1                     the author of a ban by hand
+//	PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000     the notice that a fraction of a limit was reached
+//	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
+//	PREFIX:{SUBJECT}:NAME:bl1:ID                  a bill
 package rediskey
 
 import (
@@ -77,7 +80,7 @@ func BanTail(name string, dry bool) string {
 }
 
 // OverrideTail returns the end of the keys of a name's overrides. It has no window, because the
-// override itself says for which window it was made. It has no mark for DryRun, because a rule in
+// override itself says which window it was made for. It has no mark for DryRun, because a rule in
 // DryRun obeys the overrides of its name.
 func OverrideTail(name string) string {
 	return string(append(appendName(nil, name, false), ":ov1"...))

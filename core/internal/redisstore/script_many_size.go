@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// manySize chooses how many keys a call of decide_many.lua may have, so that other clients of the
-// server wait for it for at most mostHeld. As the server's time per key it uses the shortest time
-// per key that this process has seen recently, which is an upper bound.
+// manySize chooses how many keys a call of decide_many.lua may have, so that it delays other clients of
+// the server by at most mostHeld. It takes the shortest time per key that this process has seen recently
+// for the server's, which is never longer.
 type manySize struct {
 	mu      sync.Mutex
 	busy    time.Duration    // for how long calls were under way in the current sample
