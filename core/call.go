@@ -23,6 +23,7 @@ type call struct {
 	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
 	skipped   []string       // names of rules whose Skip ignored the call, and whose calls are settled
 	check     *attachment    // that of the Check that asks, or nil
+	subject   string         // replaces the key of every rule of a Check; "" keeps each rule's own
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
@@ -100,7 +101,7 @@ func (p *callPool) close(c *call) {
 	c.readings.Clear()
 	c.View, c.decided, c.clientKnown = nil, false, false
 	if c.check != nil {
-		c.check = nil
+		c.check, c.subject = nil, ""
 	}
 	if c.inspects {
 		c.untilInspection = inspectEvery

@@ -1,13 +1,9 @@
 package core
 
-import (
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
-)
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// decide decides the call by these rules, and answers it. subject replaces the key of every rule; ""
-// keeps each rule's own.
-func (c *call) decide(rules []*boundRule, subject string) Answer {
+// decide decides the call by these rules, and answers it.
+func (c *call) decide(rules []*boundRule) Answer {
 	c.applyRules(rules)
 	if len(c.rules) == 0 {
 		return c.passSkipped()
@@ -15,7 +11,7 @@ func (c *call) decide(rules []*boundRule, subject string) Answer {
 	if err := c.Context().Err(); err != nil {
 		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
-	r := c.judge(subject)
+	r := c.judge()
 	if c.settles || len(c.skipped) > 0 {
 		return c.answerSettleable(r)
 	}
@@ -63,26 +59,28 @@ func (c *call) skips(rule *boundRule) bool {
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	at := len(c.rules)
 	c.settles = c.settles || rule.terms != nil
-	c.rules = append(c.rules, appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted, At: at}})
-	return &c.rules[at]
+	c.rules = append(c.rules, appliedRule{})
+	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
+	a.rule, a.named, a.counted.Rule, a.counted.At = rule, named, &named.counted, at
+	return a
 }
 
 // judge decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
 // counters, the store. The ruling is nil if the limits decide, by the store's verdicts.
-func (c *call) judge(subject string) *ruling {
-	if c.refusedForEveryone(subject) {
+func (c *call) judge() *ruling {
+	if c.refusedForEveryone() {
 		return c.ruleByVerdicts()
 	}
-	needsLogin, stopped, err := c.addRules(subject)
+	needsLogin, stopped, err := c.addRules()
 	if stopped != nil {
-		return c.ruleUnidentified(stopped, err, subject)
+		return c.ruleUnidentified(stopped, err)
 	}
 	for !c.consult(needsLogin == nil) {
 		if !c.cutToOverride() {
 			return c.ruleCostly()
 		}
 		c.uncounted = c.uncounted[:0]
-		_, _, _ = c.addRules(subject) // as before: what its functions returned is kept
+		_, _, _ = c.addRules() // as before: what its functions returned is kept
 	}
 	switch {
 	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
@@ -96,7 +94,7 @@ func (c *call) judge(subject string) *ruling {
 // addRules adds the counters of the rules that apply. It identifies the caller if a rule needs that.
 // If nobody is logged in, it leaves out the rules that need a login, and returns the first of them. It
 // stops at a rule whose subject cannot be found, and returns that.
-func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err error) {
+func (c *call) addRules() (needsLogin, stopped *appliedRule, err error) {
 	if needsLogin = c.needLogin(); needsLogin != nil {
 		switch user, err := c.User(); {
 		case err != nil:
@@ -111,7 +109,7 @@ func (c *call) addRules(subject string) (needsLogin, stopped *appliedRule, err e
 			continue
 		}
 		c.deciding = a.named
-		switch err := c.addRule(a, subject); {
+		switch err := c.addRule(a); {
 		case err == nil:
 		case a.rule.Mode == DryRun:
 			c.uncounted = append(c.uncounted, a)
@@ -138,7 +136,7 @@ func (c *call) needLogin() *appliedRule {
 }
 
 // addRule adds the counters of a rule, or returns why its subject cannot be found.
-func (c *call) addRule(a *appliedRule, subject string) error {
+func (c *call) addRule(a *appliedRule) error {
 	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
 		switch user, err := c.User(); {
 		case err != nil && a.rule.Mode == Soft:
@@ -148,7 +146,7 @@ func (c *call) addRule(a *appliedRule, subject string) error {
 		}
 	}
 	if !a.known {
-		a.err, a.known = c.prepare(a, c.cost(a), subject), true
+		a.err, a.known = c.prepare(a, c.cost(a)), true
 	}
 	if a.err != nil {
 		return a.err

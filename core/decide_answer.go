@@ -39,10 +39,19 @@ func (c *call) passUncounted() Answer {
 	return answer
 }
 
-// answerVerdicts answers the call by the limit at a place, which binds it.
-func (c *call) answerVerdicts(at int) Answer {
-	c.writeHeaders(c.ResponseHeader())
-	answer := c.reportAndAnswer(at)
+// answerVerdicts answers the call by the limit at a place, which binds it. It makes the Decision,
+// which is large, only if something reads it.
+func (c *call) answerVerdicts(at int) (answer Answer) {
+	if c.headers.Style != limitheader.None {
+		c.writeHeaders(c.ResponseHeader())
+	}
+	c.Notice(at)
+	if len(c.tried) > 0 {
+		c.reportDryRuns()
+	}
+	if options := &c.parts.options; !c.Passed() || options.OnDecision != nil || options.Expose || c.SoftExceeded(at) {
+		answer = c.answerDecision(at)
+	}
 	if c.Passed() {
 		answer.completion = c.completion()
 	}
@@ -51,29 +60,12 @@ func (c *call) answerVerdicts(at int) Answer {
 
 // writeHeaders tells the caller what was decided.
 func (c *call) writeHeaders(w adapter.HeaderWriter) {
-	if c.headers.Style == limitheader.None {
-		return
-	}
 	for i := range c.Len() {
 		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
 			c.headers.Add(limitheader.Limit{Policy: &c.preparedAt(i).policy, Counter: c.Counter(i), Verdict: v, Unit: c.ruleOf(i).unit})
 		}
 	}
 	c.headers.Write(w, !c.Passed())
-}
-
-// reportAndAnswer reports the decision of each rule, and answers by the binding limit. It makes the
-// Decision, which is large, only if something reads it.
-func (c *call) reportAndAnswer(at int) Answer {
-	options := &c.parts.options
-	c.Notice(at)
-	if len(c.tried) > 0 {
-		c.reportDryRuns()
-	}
-	if c.Passed() && options.OnDecision == nil && !options.Expose && !c.SoftExceeded(at) {
-		return Answer{}
-	}
-	return c.answerDecision(at)
 }
 
 // answerDecision is not inlined, because most calls do not need the room for a Decision.

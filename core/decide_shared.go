@@ -10,11 +10,11 @@ func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsU
 // one too. Then there is no need to identify the caller. The verdicts are those of the shared
 // limits alone: a caller whom a limit of their own refuses for longer, or who is banned, learns
 // that when the shared limit lets them pass again.
-func (c *call) refusedForEveryone(subject string) bool {
+func (c *call) refusedForEveryone() bool {
 	if !c.Remembers() || !c.mayRepeatShared() {
 		return false
 	}
-	if c.addShared(subject) && c.Recall() {
+	if c.addShared() && c.Recall() {
 		return true
 	}
 	c.Drop()
@@ -44,10 +44,10 @@ func (c *call) mayRepeatShared() bool {
 // ruleUnidentified returns the ruling on a call whose caller or subject could not be determined. If a
 // shared limit refuses the call, that is the ruling, as it is for anonymous callers. Nothing is
 // charged.
-func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) *ruling {
+func (c *call) ruleUnidentified(a *appliedRule, cause error) *ruling {
 	c.noteUntried()
 	c.Drop()
-	if a.perUser() && c.Context().Err() == nil && c.addShared(subject) {
+	if a.perUser() && c.Context().Err() == nil && c.addShared() {
 		if c.consult(false) && c.OverLimit() && c.Ended() < 0 {
 			return c.ruleByVerdicts()
 		}
@@ -57,7 +57,7 @@ func (c *call) ruleUnidentified(a *appliedRule, cause error, subject string) *ru
 
 // addShared adds the counters of the shared limits, and reports whether there are any. They will not
 // be charged.
-func (c *call) addShared(subject string) bool {
+func (c *call) addShared() bool {
 	defer c.LookOnly(c.LooksOnly())
 	c.LookOnly(true)
 	defer func() { c.deciding = nil }()
@@ -67,7 +67,7 @@ func (c *call) addShared(subject string) bool {
 			continue
 		}
 		c.deciding = a.named
-		if c.addRule(a, subject) != nil {
+		if c.addRule(a) != nil {
 			return false
 		}
 	}

@@ -94,9 +94,9 @@ func (g *Guard) check(v adapter.View, subject string) Answer {
 	}
 	rules := g.bound()
 	if rules[0].inHandler {
-		c.check = &g.attachment
+		c.check, c.subject = &g.attachment, subject
 	}
-	answer := c.decide(rules, subject)
+	answer := c.decide(rules)
 	c.decided = true
 	return answer
 }

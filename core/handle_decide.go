@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -84,15 +83,16 @@ func (c *directCall) add(q *handleCall, reserves bool) {
 	if inDebt {
 		cost = largestCharge(q.n)
 	}
-	c.rules = append(c.rules, appliedRule{named: q.named, own: q.countedAt(0), counted: engine.Applied{
-		Rule: &q.handle.counted, Subject: c.subjects, Cost: cost, Note: q.note, Reserves: reserves, InDebt: inDebt,
-	}})
-	a := &c.rules[0]
+	c.rules = append(c.rules, appliedRule{})
+	a := &c.rules[0] // filled in place, as apply does
+	in := &a.counted
+	a.named, a.own, in.Rule, in.Subject, in.Cost = q.named, q.countedAt(0), &q.handle.counted, c.subjects, cost
+	in.Note, in.Reserves, in.InDebt = q.note, reserves, inDebt
 	if !q.unlimited() {
-		a.counted.Own = &a.own.counted
+		in.Own = &a.own.counted
 	}
 	c.LookOnly(q.charging == chargeNothing)
-	c.Add(&a.counted)
+	c.Add(in)
 }
 
 // answer fills the zero Decision d by what the store answered, and counts it.

@@ -112,7 +112,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
 	}
 	c.applyOwn(rules, v)
-	needsLogin, stopped, err := c.addRules("")
+	needsLogin, stopped, err := c.addRules()
 	switch {
 	case stopped != nil:
 		return OwnLimits{Refusal: c.refuseOwn(IdentifyFailed, stopped.rule, err)}
@@ -139,7 +139,7 @@ func (c *call) applyOwn(rules []*boundRule, v *askingView) {
 			continue
 		}
 		c.deciding, v.readsRoute = rule.fixed, false
-		if a.err, a.known = c.prepare(a, 1, ""), true; v.readsRoute {
+		if a.err, a.known = c.prepare(a, 1), true; v.readsRoute {
 			c.rules = c.rules[:a.counted.At]
 		}
 	}

@@ -9,13 +9,13 @@ import (
 
 // prepare calls the functions of a rule, except Cost and Note, for what the engine has to know of a
 // call that takes so many permits.
-func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
+func (c *call) prepare(a *appliedRule, cost int64) (err error) {
 	in := &a.counted
 	in.Cost, in.Free, a.own = cost, cost == 0, a.named.limits[0]
 	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
 		return nil
 	}
-	if in.Subject, err = c.findSubject(a, subject); err != nil {
+	if in.Subject, err = c.findSubject(a); err != nil {
 		return err
 	}
 	if !in.Free {
@@ -35,11 +35,11 @@ func (c *call) prepare(a *appliedRule, cost int64, subject string) (err error) {
 }
 
 // findSubject returns the rule's subject, in memory that the call keeps.
-func (c *call) findSubject(a *appliedRule, subject string) ([]byte, error) {
+func (c *call) findSubject(a *appliedRule) ([]byte, error) {
 	from := len(c.subjects)
 	switch {
-	case subject != "":
-		c.subjects = append(c.subjects, subject...)
+	case c.subject != "":
+		c.subjects = append(c.subjects, c.subject...)
 	case a.rule.Key != nil:
 		key, err := a.rule.Key(c)
 		if err != nil {

@@ -216,7 +216,7 @@ func (t *trial) apply(a appliedRule) {
 func (t *trial) decideApplied(rules []int) limiter.Ruling {
 	c, wait := t.call, int64(0)
 	c.LookOnly(true)
-	r := c.judge("")
+	r := c.judge()
 	if r == nil {
 		at := c.Binding()
 		if at < 0 { // all rules are in DryRun

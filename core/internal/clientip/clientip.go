@@ -5,6 +5,7 @@ package clientip
 import (
 	"net/netip"
 	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -110,12 +111,7 @@ func (f *Finder) Trusts(addr netip.Addr) bool {
 	if !addr.IsValid() {
 		return f.TrustsUnix
 	}
-	for _, prefix := range f.trusted {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // Behind returns the address of the caller behind a trusted peer, from the lines of Header. It
