@@ -46,9 +46,10 @@ func (c *Call) costs(a *Applied, n int) {
 // watches. If q is not nil, the limits obey the override. If the cost can never fit, addLimits
 // returns the index of a limit that it exceeds, otherwise -1.
 func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
-	cost := a.cost()
+	cost := a.Cost
 	costly = -1
 	if cost > 1 { // one permit fits into every limit
+		cost = a.cost()
 		costly = a.above(cost)
 	}
 	if costly >= 0 && a.Rule.Mode != Soft {
@@ -115,9 +116,9 @@ func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
 // same counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
 // The index is -1 if the rule is soft and the earlier one is not.
 func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
-	limit, counter := a.limit(n), c.addCounter(a)
+	limit := a.limit(n)
+	counter := c.addCounter(a, limit.Compiled, limit.CostOf(cost))
 	counter.Key = c.appendKey(counter.Key, a, limit)
-	counter.Limit, counter.Cost = limit.Compiled, limit.CostOf(cost)
 	switch {
 	case c.looksOnly:
 	case limit.Compiled.Properties().Slots:
@@ -155,7 +156,7 @@ func (c *Call) slotHolder() string {
 // addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
 // has the same ban, that ban watches them too.
 func (c *Call) addBan(a *Applied) {
-	counter := c.addCounter(a)
+	counter := c.addCounter(a, a.Rule.Ban, 0)
 	counter.Key = rediskey.Append(counter.Key, c.engine.KeyHead, a.Subject, a.Rule.BanKey)
 	if at := c.earlier(); at >= 0 {
 		c.dropLast()
@@ -163,7 +164,7 @@ func (c *Call) addBan(a *Applied) {
 		c.counters[at].Watched = sortedIndexes(c.watched)
 		return
 	}
-	counter.Limit, counter.Watched = a.Rule.Ban, sortedIndexes(c.watched)
+	counter.Watched = sortedIndexes(c.watched)
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
 }
 

@@ -174,9 +174,9 @@ func (c *Call) Passed() bool { return c.passed }
 // HasSoft reports whether a rule in Soft was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }
 
-// addCounter makes room for one more counter of a rule and its verdict. Its Key reuses the memory
-// of an earlier call's key. Override is already nil: see forgetOverrides.
-func (c *Call) addCounter(a *Applied) *algorithm.Counter {
+// addCounter adds a counter of a rule and room for its verdict. Its empty Key reuses the memory of an
+// earlier call's key. Override is already nil: see forgetOverrides.
+func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]
 	} else {
@@ -185,7 +185,7 @@ func (c *Call) addCounter(a *Applied) *algorithm.Counter {
 	c.verdicts = append(c.verdicts, algorithm.Verdict{})
 	counter := &c.counters[len(c.counters)-1]
 	// One by one, so that nothing large is copied.
-	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], nil, 0, ""
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
 	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
 	counter.Lenient, counter.Personal = a.Rule.lenient(), a.Personal
 	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
