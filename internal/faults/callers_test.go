@@ -53,7 +53,7 @@ func (s *service) under(callers int, pace time.Duration, limit core.Limit, happe
 	together(callers, func(i int) {
 		var own trips
 		for n := 0; !over.Load(); n++ {
-			own = append(own, travel(ways, i, n))
+			own = append(own, travel(ways, s.within, i, n))
 			time.Sleep(pace)
 		}
 		mutex.Lock()
@@ -64,13 +64,13 @@ func (s *service) under(callers int, pace time.Duration, limit core.Limit, happe
 }
 
 // travel makes one call: in one of the four ways, to the hot key or to one that nobody else calls,
-// and for one caller in four with a deadline of its own.
-func travel(ways map[string]ask, caller, n int) trip {
+// and for one caller in four with a deadline of its own. The others wait until the limiter's Timeout.
+func travel(ways map[string]ask, within time.Duration, caller, n int) trip {
 	t := trip{way: [...]string{"direct", "open", "closed", "local"}[caller%4], subject: "hot"}
 	if caller/4%2 == 0 {
 		t.subject = fmt.Sprintf("call-%d-%d", caller, n)
 	}
-	ctx, within := context.Background(), timeout
+	ctx := context.Background()
 	if caller/8%4 == 0 {
 		within = timeout / 3
 		var cancel context.CancelFunc

@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -40,6 +41,7 @@ type service struct {
 	server  *redistest.Server
 	client  *redis.Client
 	limiter *core.Limiter
+	within  time.Duration // its Timeout
 
 	mutex sync.Mutex
 	bare  []time.Duration // how late bare timers were during the calls
@@ -55,7 +57,7 @@ func newService(t *testing.T, server *redistest.Server, change ...func(*redis.Op
 // limited is newService with these options of the limiter, to which it adds the client.
 func limited(t *testing.T, server *redistest.Server, options core.Options, change ...func(*redis.Options)) *service {
 	t.Helper()
-	s := &service{t: t, server: server, client: server.Client(t, change...)}
+	s := &service{t: t, server: server, client: server.Client(t, change...), within: cmp.Or(options.Timeout, timeout)}
 	options.Redis = s.client
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)

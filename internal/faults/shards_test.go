@@ -23,7 +23,7 @@ import (
 const (
 	// sturdy is, in short runs, the Timeout of limiters with one failing server. It is long enough for
 	// the others to answer on a busy machine.
-	sturdy = 1500 * time.Millisecond
+	sturdy = 4 * time.Second
 	// mayBeLate is by how much a call may miss its deadline on such a machine. The faults that
 	// these tests guard against take longer: go-redis waits three seconds for an answer, five for a
 	// connection, and asks four times.

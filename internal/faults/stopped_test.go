@@ -165,9 +165,8 @@ func loseReplies(t *testing.T, how toxic) int {
 	for way := range ways {
 		firsts[way] = newService(t, server, w.over)
 		for _, of := range []*service{s, firsts[way]} { // loads the script; otherwise a lost reply might be NOSCRIPT
-			if d, err := of.ways(limit)[way](context.Background(), "before"); !decided(d, err) {
-				t.Fatalf("%+v, %v", d, err)
-			}
+			ask := of.ways(limit)[way]
+			soon(t, "the script is loaded", func() bool { return decided(ask(context.Background(), "before")) })
 		}
 		firsts[way].connect(1)
 	}
