@@ -13,7 +13,7 @@ var printedPath = regexp.MustCompile(`(GET|POST) (/\S*)`)
 
 // Every path that an example prints exists.
 func TestPrintedPathsExist(t *testing.T) {
-	for _, name := range httpExamples {
+	for _, name := range ownWays {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, name)
 			calls := printedPath.FindAllString(s.about, -1)

@@ -69,7 +69,7 @@ func (p page) get(path string) (body string) {
 // Each HTTP example has the operator's page, for operators only. It is live, bans and unbans, and
 // does not keep the service from ending.
 func TestOperatorsPage(t *testing.T) {
-	for _, name := range httpExamples {
+	for _, name := range ownWays {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, name, "OPERATOR_TOKEN=secret")
 			p := s.page(name)

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +16,6 @@ import (
 	"github.com/accesslimit/accesslimit/examples/internal/example"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// operated are the examples with routes for operators.
-var operated = slices.DeleteFunc(slices.Clone(httpExamples), func(name string) bool { return name == "quickstart" })
 
 const asOperator = "Authorization: Bearer secret"
 
@@ -51,58 +47,52 @@ func (s *service) until(call string, status int) (got answer) {
 
 // An operator's five questions are answered, and an address is banned and unbanned.
 func TestOperatorsQuestions(t *testing.T) {
-	for _, name := range operated {
-		for where, redis := range map[string]string{"in process": "", "on Redis": "redis://" + redistest.Start(t).Addr()} {
-			t.Run(name+"/"+where, func(t *testing.T) {
-				t.Parallel() // processes on Redis tell each other of refusals after some seconds
-				s := start(t, name, "OPERATOR_TOKEN=secret", "REFERENCE_KEYS=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "REDIS_URL="+redis)
-				var problem struct{ Reference string }
-				if err := json.Unmarshal([]byte(s.until("POST /reply", 429).body), &problem); err != nil {
-					t.Fatal(err)
-				}
-				s.ask("GET /operator/why?reference="+url.QueryEscape(problem.Reference), `^refused by "POST /reply" at .*: limit_exceeded, 0 left of 5/m`)
-				s.ask("GET /operator/subject?subject=user:alice", `"POST /reply"(.*\n)+.*5 used, 0 left`)
-				s.ask("GET /operator/explain?method=POST&path=/reply&user=alice", `refused by "POST /reply": limit_exceeded(.*\n)+.*main\.go:\d+`)
-				s.ask("GET /operator/refused", `(?m)^ +1  limit_exceeded +(redis|memory) +POST /reply$`)
-				s.eventually("GET /operator/top?span=1m", `(?m)^ +1  POST /reply  user:alice$`)
+	for where, redis := range map[string]string{"in process": "", "on Redis": "redis://" + redistest.Start(t).Addr()} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel() // processes on Redis tell each other of refusals after some seconds
+			s := start(t, "nethttp", "OPERATOR_TOKEN=secret", "REFERENCE_KEYS=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "REDIS_URL="+redis)
+			var problem struct{ Reference string }
+			if err := json.Unmarshal([]byte(s.until("POST /reply", 429).body), &problem); err != nil {
+				t.Fatal(err)
+			}
+			s.ask("GET /operator/why?reference="+url.QueryEscape(problem.Reference), `^refused by "POST /reply" at .*: limit_exceeded, 0 left of 5/m`)
+			s.ask("GET /operator/subject?subject=user:alice", `"POST /reply"(.*\n)+.*5 used, 0 left`)
+			s.ask("GET /operator/explain?method=POST&path=/reply&user=alice", `refused by "POST /reply": limit_exceeded(.*\n)+.*main\.go:\d+`)
+			s.ask("GET /operator/refused", `(?m)^ +1  limit_exceeded +(redis|memory) +POST /reply$`)
+			s.eventually("GET /operator/top?span=1m", `(?m)^ +1  POST /reply  user:alice$`)
 
-				s.ask("POST /operator/ban?rule=api&subject=127.0.0.1&span=1h&note=scraper", `^banned: `)
-				wantIn(t, s.until("GET /", 429).body, "abnormal-usage-detected")
-				s.ask("GET /operator/bans?rule=api", `^api  ip:127\.0\.0\.1  until .*, by hand \(operator: scraper\)\n\n$`)
-				s.ask("POST /operator/unban?rule=api&subject=127.0.0.1&note=mistake", `^unbanned: `)
-				s.until("GET /", 200)
-				s.ask("GET /operator/bans?rule=api", `^\n$`)
-				s.ask("GET /operator/audit", `unban  "api"  "ip:127.0.0.1"  by "operator": "mistake"(.*\n)+.*  ban  .*banned for 1h0m0s`)
-			})
-		}
+			s.ask("POST /operator/ban?rule=api&subject=127.0.0.1&span=1h&note=scraper", `^banned: `)
+			wantIn(t, s.until("GET /", 429).body, "abnormal-usage-detected")
+			s.ask("GET /operator/bans?rule=api", `^api  ip:127\.0\.0\.1  until .*, by hand \(operator: scraper\)\n\n$`)
+			s.ask("POST /operator/unban?rule=api&subject=127.0.0.1&note=mistake", `^unbanned: `)
+			s.until("GET /", 200)
+			s.ask("GET /operator/bans?rule=api", `^\n$`)
+			s.ask("GET /operator/audit", `unban  "api"  "ip:127.0.0.1"  by "operator": "mistake"(.*\n)+.*  ban  .*banned for 1h0m0s`)
+		})
 	}
 }
 
 // Nobody without the token sees anything, and without one in the environment there are no such
 // routes.
 func TestOperatorsRoutesAreGuarded(t *testing.T) {
-	for _, name := range operated {
-		t.Run(name, func(t *testing.T) {
-			open, guarded := start(t, name), start(t, name, "OPERATOR_TOKEN=secret")
-			for _, call := range []string{"GET /operator/top", "GET /operator/audit", "POST /operator/unban?rule=api&subject=user:a", "GET /operator/nothing"} {
-				if got := open.call(call, asOperator); got.status != 404 {
-					t.Errorf("%s without OPERATOR_TOKEN: status %d", call, got.status)
-				}
-				for _, line := range []string{"Authorization: Bearer secreT", "Authorization: secret", "Cookie: token=secret", asAlice} {
-					if got := guarded.call(call, line); got.status != 401 || strings.Contains(got.body, "refused") {
-						t.Errorf("%s with %s: status %d, %s", call, line, got.status, got.body)
-					}
-				}
+	open, guarded := start(t, "nethttp"), start(t, "nethttp", "OPERATOR_TOKEN=secret")
+	for _, call := range []string{"GET /operator/top", "GET /operator/audit", "POST /operator/unban?rule=api&subject=user:a", "GET /operator/nothing"} {
+		if got := open.call(call, asOperator); got.status != 404 {
+			t.Errorf("%s without OPERATOR_TOKEN: status %d", call, got.status)
+		}
+		for _, line := range []string{"Authorization: Bearer secreT", "Authorization: secret", "Cookie: token=secret", asAlice} {
+			if got := guarded.call(call, line); got.status != 401 || strings.Contains(got.body, "refused") {
+				t.Errorf("%s with %s: status %d, %s", call, line, got.status, got.body)
 			}
-			for call, want := range map[string]int{
-				"GET /operator/nothing": 404, "GET /operator/unban": 405, "GET /operator/top?span=2m": 400, "GET /operator/bans": 400,
-				"POST /operator/ban?rule=api&subject=user:a": 400, "GET /operator/why?reference=x": 400,
-			} {
-				if got := guarded.call(call, asOperator); got.status != want {
-					t.Errorf("%s: status %d, want %d, %s", call, got.status, want, got.body)
-				}
-			}
-		})
+		}
+	}
+	for call, want := range map[string]int{
+		"GET /operator/nothing": 404, "GET /operator/unban": 405, "GET /operator/top?span=2m": 400, "GET /operator/bans": 400,
+		"POST /operator/ban?rule=api&subject=user:a": 400, "GET /operator/why?reference=x": 400,
+	} {
+		if got := guarded.call(call, asOperator); got.status != want {
+			t.Errorf("%s: status %d, want %d, %s", call, got.status, want, got.body)
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ import (
 var (
 	httpExamples = []string{"quickstart", "gin", "echo", "echo5", "fiber", "fiber3", "nethttp", "chi"}
 	allExamples  = append(httpExamples, "grpc", "connect")
+	// ownWays read the environment and serve in their own ways. The others share package example with nethttp.
+	ownWays = []string{"quickstart", "nethttp"}
 )
 
 // programs is where TestMain builds the examples.

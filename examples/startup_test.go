@@ -26,7 +26,7 @@ func TestBadEnvironment(t *testing.T) {
 		{"no duration", "DRAIN=soon", "DRAIN: "},
 		{"port taken", "ADDR=" + taken.Addr().String(), "address already in use"},
 	} {
-		for _, name := range allExamples {
+		for _, name := range ownWays {
 			t.Run(bad.name+"/"+name, func(t *testing.T) {
 				c := command(name, bad.env)
 				defer killAfterPatience(c).Stop()
@@ -46,7 +46,7 @@ func TestBadEnvironment(t *testing.T) {
 // A socket that a killed process left behind is replaced. A socket on which a process listens is
 // not.
 func TestSocketOfAKilledProcess(t *testing.T) {
-	for _, name := range allExamples {
+	for _, name := range ownWays {
 		t.Run(name, func(t *testing.T) {
 			path := socketPath(t)
 			killed := start(t, name, "ADDR=unix:"+path)
@@ -68,7 +68,7 @@ func TestSocketOfAKilledProcess(t *testing.T) {
 // While a service ends, it answers calls, each as the last of its connection, and fails health
 // checks.
 func TestDrain(t *testing.T) {
-	for _, name := range httpExamples {
+	for _, name := range append(ownWays, "fiber", "fiber3") { // the last two close connections by themselves
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
 			s := start(t, name, "DRAIN=30s")
