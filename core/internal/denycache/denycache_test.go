@@ -11,7 +11,10 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // A refusal is repeated for a second at most, with a wait that suffices, and not a microsecond
 // longer than it holds.

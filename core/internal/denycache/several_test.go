@@ -57,29 +57,6 @@ func TestARefusalByOneOfSeveralServers(t *testing.T) {
 	}
 }
 
-// When several servers refuse, all of their answers are repeated, until this process changes any of
-// them.
-func TestARefusalBySeveralServers(t *testing.T) {
-	shared := Shards{Shared: NewShared(t, 100)}
-	p := NewProcess(t, shared)
-	own := Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Minute), 1)
-	all := Counter("all", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
-	for _, changed := range []algorithm.Counter{own, all} {
-		p.MustTake(t, own, all)
-		p.MustRefuse(t, algorithm.FromStore, own, all)
-		for _, v := range p.Ask(own, all) {
-			if v.RetryAfter == 0 || v.From != algorithm.FromRefusal {
-				t.Errorf("%+v, want both to refuse again", v)
-			}
-		}
-		shared.Asked.Store(0)
-		p.MustReset(t, changed)
-		p.Ask(own, all)
-		shared.WantAsked(t, 1)
-		p.MustReset(t, own, all)
-	}
-}
-
 // A ban on another server than the one that refused is asked in each of its windows, because it
 // counts refusals there.
 func TestARefusalBesideABanElsewhere(t *testing.T) {

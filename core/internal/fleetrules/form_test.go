@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // value returns a document as the script writes it.
 func value(head Head, author, note, text string) string {

@@ -125,27 +125,6 @@ func TestAnswersOfTheStoreStay(t *testing.T) {
 	}
 }
 
-// Of a rule that refuses nobody, nothing counts as charged either.
-func TestADryBanChargesNothing(t *testing.T) {
-	table, counters := newTable(10), ban(true)
-	counters = append([]algorithm.Counter{counters[0]}, counters...)
-	counters[2].Watched = []int{0, 1}
-	for i := range counters {
-		counters[i].Lenient = true
-	}
-	table.Remember([]byte("ban"), hour, true)
-	verdicts := append(failed(), failed()[0])
-	table.StandIn(counters, verdicts)
-	if !algorithm.Passes(counters, verdicts) || verdicts[0].RetryAfter == 0 {
-		t.Errorf("%+v", verdicts)
-	}
-	for i := range counters {
-		if taken := counters[i].Charged(&verdicts[i]).Cost; taken != 0 {
-			t.Errorf("counter %d was charged %d, by %+v", i, taken, verdicts[i])
-		}
-	}
-}
-
 // The table is bounded. Bans by rules evict no operator's, and of each kind those go first that end
 // soon.
 func TestTheTableIsBounded(t *testing.T) {
@@ -192,17 +171,6 @@ func TestUnconfirmed(t *testing.T) {
 		}
 		wantLasts(t, table, "new", algorithm.Forever)
 		wantLasts(t, table, "short", 0)
-	})
-}
-
-// A ban that is longer than the one that was seen just before is remembered at once.
-func TestALongerBanIsRememberedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table, counters := newTable(10), ban(false)
-		table.Observe(counters, answered(time.Now().UnixMicro(), second/2), table.Begin())
-		time.Sleep(time.Millisecond)
-		table.Observe(counters, answered(time.Now().UnixMicro(), hour), table.Begin())
-		wantLasts(t, table, "ban", hour)
 	})
 }
 

@@ -3,15 +3,16 @@ package lease_test
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // A busy key soon takes many permits in one fetch. Every permit has the number that is left after
 // it.
@@ -110,21 +111,6 @@ func TestALeaseEnds(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A small limit loses nothing to idle leases: two processes together get all of it.
-func TestLeasesLeaveNothingOfASmallLimitIdle(t *testing.T) {
-	shared := NewShared(t, 100)
-	c := Leased("user:a", Windowed(algorithm.SlidingWindow, 5, Hour), 1, 5)
-	one, other := NewProcess(t, shared), NewProcess(t, shared)
-	for i := range 5 {
-		one.MustTake(t, c)
-		if i < 4 {
-			one, other = other, one
-		}
-	}
-	one.MustRefuse(t, algorithm.FromStore, c)
-	other.MustRefuse(t, algorithm.FromStore, c)
 }
 
 // No more permits are idle than a sub-window's share of the limit, nor than are left for others,
@@ -260,41 +246,4 @@ func TestCallsThatTakeNoLease(t *testing.T) {
 	}
 	p.Decide(context.Background(), []algorithm.Counter{Leased("user:a", limit, 1, 100)}, false, make([]algorithm.Verdict, 1))
 	shared.WantAsked(t, 1)
-}
-
-// With many goroutines of two processes, and resets of another key, every permit is used once or
-// given back.
-func TestLeasesUnderLoad(t *testing.T) {
-	shared := NewShared(t, 100)
-	limit := Windowed(algorithm.FixedWindow, 1_000_000, Hour)
-	one, other := NewProcess(t, shared), NewProcess(t, shared)
-	var used [4]atomic.Int64
-	var all sync.WaitGroup
-	for i := range 16 {
-		p, c := one, Leased(fmt.Sprint("user:", i%4), limit, 1+int64(i%4), 500)
-		if i >= 8 {
-			p = other
-		}
-		all.Go(func() {
-			for range 5000 {
-				if v := p.Ask(c)[0]; v.RetryAfter == 0 && v.Err == nil && v.Ended == nil {
-					used[i%4].Add(c.Cost)
-				}
-			}
-		})
-		all.Go(func() {
-			for range 20 {
-				_, _ = p.Reset(context.Background(), []byte("test:{nobody}"))
-			}
-		})
-	}
-	all.Wait()
-	one.Close()
-	other.Close()
-	for i := range used {
-		left := shared.Left(Counter(fmt.Sprint("user:", i), limit, 1))
-		if left != 1_000_000-used[i].Load() || used[i].Load() != 4*5000*int64(1+i) {
-			t.Errorf("key %d has %d left, and %d were used", i, left, used[i].Load())
-		}
-	}
 }

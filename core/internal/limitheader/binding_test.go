@@ -70,14 +70,6 @@ func TestOlderStylesOmitLimitsWithoutATime(t *testing.T) {
 	}
 }
 
-// If the reply cannot be read, it shows the last limit.
-func TestReplyThatCannotBeRead(t *testing.T) {
-	to := settable{http.Header{}}
-	write(newWriter(limitheader.Draft7), to, left(&narrow, 5, 4))
-	write(newWriter(limitheader.Draft7), to, left(&wide, 1000, 9))
-	wantHeader(t, to.header, map[string]string{"Ratelimit-Policy": "1000;w=3600", "Ratelimit": "limit=1000, remaining=9, reset=2"})
-}
-
 // Comparing the limits of stacked middlewares does not allocate. The state that a response
 // keeps takes less than one allocation for each reply.
 func TestStackedWritersDoNotAllocate(t *testing.T) {

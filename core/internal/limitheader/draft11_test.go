@@ -102,13 +102,6 @@ func TestUnitsOfDraft11(t *testing.T) {
 	}
 }
 
-// A window is never shown as zero seconds.
-func TestShortestWindow(t *testing.T) {
-	if p := limitheader.NewPolicy("short", 1, 0, false); p.Draft10 != `"short";q=1;w=1` {
-		t.Error(p.Draft10)
-	}
-}
-
 // A reply in this form takes no more memory than one in the other.
 func TestDraft11DoesNotAllocate(t *testing.T) {
 	w, to, l := newWriter(limitheader.Draft11), http.Header{}, fixed(wide, algorithm.Verdict{Remaining: 999, ResetAfter: 60e6})

@@ -13,7 +13,10 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // For any sequence of calls, every number of the answers is the one that a store returns if it is
 // asked each time. The calls have one counter or several, with bans that count refusals.

@@ -11,7 +11,10 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // A key that many callers ask for at once has a cell, and is limited as exactly as in the table.
 // Every call that passes gets its own number of remaining permits, even while others look at the

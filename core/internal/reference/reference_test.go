@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
+
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 func secret(b byte) []byte { return bytes.Repeat([]byte{b}, MinKey) }
 

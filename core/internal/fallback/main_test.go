@@ -1,9 +1,0 @@
-package fallback_test
-
-import (
-	"testing"
-
-	"github.com/accesslimit/accesslimit/internal/leakcheck"
-)
-
-func TestMain(m *testing.M) { leakcheck.Main(m) }
