@@ -81,35 +81,6 @@ func (o *operator) owe() {
 	o.ask(s, redis)
 }
 
-// A charge takes all of a cost up to the bound of the debt. A call in debt is refused, with an honest
-// wait, until the debt has come back.
-func TestDebtIsBoundedAndWaitedOff(t *testing.T) {
-	for name, limits := range families(t) {
-		limit := limits[0].limits[0]
-		if !limit.CanBeInDebt() {
-			continue
-		}
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			limit := rapid.SampledFrom(rapid.SampledFrom(limits).Draw(t, "family").limits).Draw(t, "limit")
-			share := rapid.SampledFrom(shares).Draw(t, "debt")
-			c, now := counter{limit: *limit}, early+upTo(t, 3*hour, "begin")
-			c.decide(now, 1+upTo(t, limit.Max-1, "used"))
-			before := c.limit.Max - c.look(now, 0).Remaining
-			cost, most := upTo(t, 4*limit.Max, "owed"), limit.Max+limit.Debt(share)
-			var v algorithm.Verdict
-			c.limit.ChargeInDebt(&c.state, now, cost, share, &v)
-			if want := min(cost, most-before); v.Taken != want && limit.Kind != algorithm.TokenBucket || v.Taken > want {
-				t.Fatalf("%d of %d charged with %d of %d used, want %d", v.Taken, cost, before, limit.Max, want)
-			}
-			if v.Remaining != max(0, limit.Max-before-v.Taken) {
-				t.Fatalf("%d left of %d after %d and %d", v.Remaining, limit.Max, before, v.Taken)
-			}
-			wantHonest(t, &c, now, 1, c.look(now, 1))
-			wantHonest(t, &c, now, limit.Max, c.look(now, limit.Max))
-		}))
-	}
-}
-
 // No debt makes a number larger than a state can hold, however large the limit and the share are.
 func TestDebtOfTheLargestLimits(t *testing.T) {
 	s := startServer(t)

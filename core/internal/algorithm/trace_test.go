@@ -74,28 +74,3 @@ func later(t *rapid.T, window int64, last algorithm.Verdict) int64 {
 		return 0
 	}
 }
-
-// wantHonest checks the two waits of an answer against the counter itself: neither is too short or
-// too long.
-func wantHonest(t failer, c *counter, now, cost int64, v algorithm.Verdict) {
-	t.Helper()
-	if wait := v.RetryAfter; wait > 0 {
-		if c.look(now+wait, cost).RetryAfter != 0 {
-			t.Errorf("refused again after RetryAfter, %d", wait)
-		}
-		if c.look(now+wait-1, cost).RetryAfter != 1 {
-			t.Errorf("1 µs before RetryAfter, %d, the wait is %d", wait, c.look(now+wait-1, cost).RetryAfter)
-		}
-	}
-	if wait := v.ResetAfter; wait > 0 {
-		if fresh := c.look(now+wait, 1); fresh.ResetAfter != 0 || fresh.Remaining != c.limit.Max {
-			t.Errorf("not fresh after ResetAfter, %d: %+v", wait, fresh)
-		}
-		if used := c.look(now+wait-1, 1); used.ResetAfter != 1 {
-			t.Errorf("1 µs before ResetAfter, %d, the wait is %d", wait, used.ResetAfter)
-		}
-	}
-	if (v.ResetAfter == 0) != (v.Remaining == c.limit.Max) && c.limit.Kind != algorithm.TokenBucket {
-		t.Errorf("ResetAfter %d with %d of %d left", v.ResetAfter, v.Remaining, c.limit.Max)
-	}
-}
