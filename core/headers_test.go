@@ -137,3 +137,12 @@ func TestDraft11WithoutAStore(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Rules of one name on one guard get headers of their own.
+func TestHeadersOfRulesWithOneName(t *testing.T) {
+	rule, v := named("api", core.PerMinute(5)), newView("GET", "/")
+	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule, change(rule, func(r *core.Rule) { r.Key = core.Global })), v, 200)
+	if got := parseList(t, v.response["Ratelimit"]); len(got) != 2 || got[0].Value == got[1].Value {
+		t.Errorf("%v", v.response)
+	}
+}

@@ -65,6 +65,9 @@ func TestWatchedResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := wantStatus(t, newGuard(t, limiter, test.rules...), newView("GET", "/"), 200)
+			if answer.Final() == test.http1 {
+				t.Errorf("the answer is final: %t", answer.Final())
+			}
 			http1, http2 := httptest.NewRequest("GET", "/", nil), httptest.NewRequest("GET", "/", nil)
 			http2.ProtoMajor = 2
 			for r, want := range map[*http.Request]bool{http1: test.http1, http2: test.http2, httptest.NewRequest("HEAD", "/", nil): test.head} {

@@ -116,3 +116,20 @@ func TestOnThresholdPanics(t *testing.T) {
 		t.Error(log.String())
 	}
 }
+
+// A key that holds something else is left as it is, and the log says so.
+func TestThresholdsOfAForeignKey(t *testing.T) {
+	const foreign = "accesslimit:{ip:192.0.2.1}:n%n2-0.5:fw1:3600000000"
+	client := redistest.Start(t).Client(t)
+	var log logtest.Log
+	options, heard := warning(core.Options{Redis: client, Logger: log.Logger()})
+	limiter := newLimiter(t, options)
+	client.RPush(background, foreign, "in the way")
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(2).Fixed(), Warn: []float64{0.5, 1}})
+	wantServed(t, guard, newView("GET", "/"), 200, 200, 200, 429)
+	limiter.Close()
+	wantReports(t, heard.all(), "n "+me+" 2/h fixed: 1, 2 used")
+	if log.Count("level=ERROR", "a threshold is not reported", foreign) != 1 || client.LLen(background, foreign).Val() != 1 {
+		t.Error(log.String())
+	}
+}
