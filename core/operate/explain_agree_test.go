@@ -59,11 +59,14 @@ func TestExplainWhatComesFirst(t *testing.T) {
 	costly := core.Rule{Name: "costly", Limit: once, Overrides: true, Cost: cost(2)}
 	plain := core.Rule{Name: "plain", Limit: once, Cost: cost(2)}
 	nobody := core.Rule{Name: "nobody", Limit: once, Key: func(core.Request) (string, error) { return "", errVerify }}
+	large := core.Rule{Name: "shared", Limit: core.PerDay(5).Fixed(), Cost: cost(3)}
+	strict := core.Rule{Name: "shared", Limit: large.Limit, LimitFor: func(core.Request) (core.Limit, error) { return core.PerDay(3).Fixed(), nil }}
 	for name, test := range map[string]struct {
 		rules  []core.Rule
 		reason core.Reason
 		rule   string
 	}{
+		"two rules that refuse only together":        {[]core.Rule{large, strict}, core.LimitExceeded, "shared"},
 		"a further limit that outlasts a ban":        {[]core.Rule{further}, core.LimitExceeded, "further"},
 		"a ban, though the own limit refuses longer": {[]core.Rule{own}, core.Banned, "own"},
 		"a block beside a cost that never fits":      {[]core.Rule{blocked, costly}, core.Blocked, "blocked"},
