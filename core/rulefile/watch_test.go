@@ -125,6 +125,26 @@ func TestReloadBesideWatch(t *testing.T) {
 	}
 }
 
+// Files that have changed since the watcher's look may be half written, and are left for its next one.
+func TestFilesThatChangedSinceTheLook(t *testing.T) {
+	path := write(t, "limits.yaml", oneRule("a"))
+	set, err := load(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, seen := set.Version(), readNow(set.paths).digest()
+	if err := os.WriteFile(path, []byte(oneRule("b")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set.tried = ""
+	if set.takeUp(seen); set.Version() != before {
+		t.Errorf("version %s was used, which the watcher has not seen", set.Version())
+	}
+	if set.takeUp(readNow(set.paths).digest()); set.Version() == before {
+		t.Error("the files that the watcher has seen were not used")
+	}
+}
+
 // caller is the handler of a log that calls the Set which a line is about, as a handler that stops the
 // service may.
 type caller struct {
