@@ -40,7 +40,7 @@ func CheckPattern(pattern string) string {
 	case braced.MatchString(pattern):
 		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
 	}
-	switch steps, cutsClass := expand(pattern); {
+	switch steps, cutsClass := expand(pattern, 0, nil); {
 	case cutsClass:
 		return "has a comma or a brace in brackets within braces, which ends the alternative there: leave out the brackets, or write several patterns"
 	case steps > maxAlternatives:
@@ -58,10 +58,11 @@ func CheckMethod(method string) string {
 }
 
 // expand replaces the braces of a valid pattern by their alternatives as doublestar does, from left
-// to right, and returns how many it tried. It stops beyond maxAlternatives, and at an alternative
-// that ends within brackets, which matches nothing.
-func expand(pattern string) (steps int, cutsClass bool) {
-	for i := 0; i < len(pattern); i++ {
+// to right beginning at an index, and returns how many it tried. It stops beyond maxAlternatives, and
+// at an alternative that ends within brackets, which matches nothing. If all is not nil, it adds the
+// patterns without braces to it.
+func expand(pattern string, from int, all *[]string) (steps int, cutsClass bool) {
+	for i := from; i < len(pattern); i++ {
 		switch pattern[i] {
 		case '\\':
 			i++
@@ -74,13 +75,16 @@ func expand(pattern string) (steps int, cutsClass bool) {
 		case '{':
 			inside, after := cutBrace(pattern[i+1:])
 			for _, alternative := range inside {
-				more, cuts := expand(alternative + after)
+				more, cuts := expand(pattern[:i]+alternative+after, i, all)
 				if steps += 1 + more; cuts || steps > maxAlternatives {
 					return steps, cuts
 				}
 			}
 			return steps, false
 		}
+	}
+	if all != nil {
+		*all = append(*all, pattern)
 	}
 	return steps, false
 }
@@ -129,7 +133,7 @@ func (s *Scope) Never() string {
 	switch {
 	case s.except.cover("/**"):
 		return "its exceptions cover every path"
-	case len(s.paths[0]) > 0 && !slices.ContainsFunc(s.paths[0], func(path string) bool { return !s.except.cover(path) }):
+	case len(s.paths.texts) > 0 && !slices.ContainsFunc(s.paths.texts, func(path string) bool { return !s.except.cover(path) }):
 		return "its exceptions cover all of its paths"
 	}
 	return ""
@@ -149,7 +153,7 @@ var registered = strings.Fields(`ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT CONN
 // cover reports whether one of the patterns is certain to match every path that the given pattern
 // matches. It compares with equal patterns, and with those whose only wildcard is /** at the end.
 func (p *patterns) cover(pattern string) bool {
-	return slices.ContainsFunc(p[0], func(wider string) bool {
+	return slices.ContainsFunc(p.texts, func(wider string) bool {
 		base, all := strings.CutSuffix(wider, "/**")
 		return wider == pattern || all && !strings.ContainsAny(base, `*?[{\`) && (pattern == base || strings.HasPrefix(pattern, base+"/"))
 	})

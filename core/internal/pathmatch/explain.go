@@ -46,7 +46,7 @@ func Explain(s *Scope, method, route, routed string, loose Looseness) (matches b
 		return true, because
 	}
 	readings := read(route, routed, loose)
-	if len(s.paths[0]) > 0 {
+	if len(s.paths.texts) > 0 {
 		if matches, because = s.paths.explain(readings, loose); !matches {
 			return false, because
 		}
@@ -58,7 +58,7 @@ func Explain(s *Scope, method, route, routed string, loose Looseness) (matches b
 	if why == "" && because == everyCall {
 		why = notExcepted(readings[0], &s.except)
 	}
-	if excepted || why != "" && len(s.paths[0]) == 0 {
+	if excepted || why != "" && len(s.paths.texts) == 0 {
 		return !excepted, why
 	}
 	if why != "" {
@@ -90,7 +90,7 @@ func read(route, routed string, loose Looseness) (readings []reading) {
 func (p *patterns) explain(readings []reading, loose Looseness) (matches bool, because string) {
 	for _, r := range readings {
 		if at := p.match(r, loose); at >= 0 {
-			return true, fmt.Sprintf("%v matches %q", r, p[0][at])
+			return true, fmt.Sprintf("%v matches %q", r, p.texts[at])
 		}
 	}
 	return false, fmt.Sprintf("%v %s", readings[0], p.noMatch())
@@ -117,7 +117,7 @@ func (p *patterns) explainAll(readings []reading, loose Looseness) (all bool, be
 	slices.Sort(matched)
 	var texts []string
 	for _, at := range slices.Compact(matched) {
-		texts = append(texts, strconv.Quote(p[0][at]))
+		texts = append(texts, strconv.Quote(p.texts[at]))
 	}
 	return true, "excepted: every reading matches " + strings.Join(texts, " or ")
 }
@@ -128,15 +128,15 @@ func notExcepted(r reading, exceptions *patterns) string {
 
 // match returns the index of the first pattern that matches a reading, or -1.
 func (p *patterns) match(r reading, loose Looseness) int {
-	return slices.IndexFunc(p[loose&^Unsure], func(pattern string) bool { return matches(pattern, r.folded) })
+	return slices.IndexFunc(p.forms[loose&^Unsure], func(of pattern) bool { return of.matches(r.folded) })
 }
 
 func (p *patterns) noMatch() string {
-	if len(p[0]) == 1 {
-		return "does not match " + strconv.Quote(p[0][0])
+	if len(p.texts) == 1 {
+		return "does not match " + strconv.Quote(p.texts[0])
 	}
-	texts := make([]string, len(p[0]))
-	for i, pattern := range p[0] {
+	texts := make([]string, len(p.texts))
+	for i, pattern := range p.texts {
 		texts[i] = strconv.Quote(pattern)
 	}
 	return "matches none of " + strings.Join(texts, ", ")

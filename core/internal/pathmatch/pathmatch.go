@@ -17,9 +17,15 @@ type Scope struct {
 	looks         atomic.Int32 // the calls that Misspelled has looked at
 }
 
-// patterns holds path patterns in four forms, indexed by Looseness: for routers that ignore
-// nothing, ASCII case, trailing slashes, or both.
-type patterns [forms][]string
+// patterns holds path patterns.
+type patterns struct {
+	texts []string // as they are written
+	// forms is indexed by Looseness: for routers that ignore nothing, ASCII case, trailing slashes, or both.
+	forms [forms][]pattern
+}
+
+// pattern is a path pattern and, if it has braces, each text that their alternatives make of it.
+type pattern []string
 
 // NewScope returns the scope of checked methods and patterns. Empty methods or paths apply to every
 // call.
@@ -27,10 +33,19 @@ func NewScope(methods, paths, except []string) Scope {
 	return Scope{methods: methods, paths: newPatterns(paths), except: newPatterns(except), named: withNamedParameters(paths)}
 }
 
-func newPatterns(texts []string) (p patterns) {
-	for loose := range p {
-		for _, text := range texts {
-			p[loose] = append(p[loose], Looseness(loose).fold(text))
+func newPatterns(texts []string) patterns {
+	p := patterns{texts: slices.Clone(texts)}
+	for _, text := range texts {
+		all := []string{text}
+		if expand(text, 0, &all); len(all) == 2 { // it has no braces
+			all = all[:1]
+		}
+		for loose := range p.forms {
+			var folded pattern
+			for _, one := range all {
+				folded = append(folded, Looseness(loose).fold(one))
+			}
+			p.forms[loose] = append(p.forms[loose], folded)
 		}
 	}
 	return p
@@ -40,7 +55,7 @@ func newPatterns(texts []string) (p patterns) {
 func (s *Scope) HasMethods() bool { return len(s.methods) > 0 }
 
 // HasPatterns reports whether the scope depends on the path.
-func (s *Scope) HasPatterns() bool { return len(s.paths[0]) > 0 || len(s.except[0]) > 0 }
+func (s *Scope) HasPatterns() bool { return len(s.paths.texts) > 0 || len(s.except.texts) > 0 }
 
 // MatchesMethod reports whether a method is in the scope. A HEAD matches GET, because it runs the
 // same handler, and "post" matches POST, because a handler for all methods serves it too. "" is
@@ -57,7 +72,7 @@ func (s *Scope) MatchesMethod(method string) bool {
 // router distinguishes, a pattern applies if one of the routers would choose it, and an exception only
 // if each would.
 func (s *Scope) MatchesPath(r *Readings) bool {
-	if len(s.paths[0]) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
+	if len(s.paths.texts) > 0 && !slices.ContainsFunc(r.texts, s.paths.matcher(r.loose)) {
 		return false
 	}
 	return !s.except.matchAll(r.texts, r.loose) || r.loose&Unsure != 0 && !s.except.matchAll(r.exact, 0)
@@ -73,11 +88,17 @@ func (p *patterns) matchAll(readings []string, loose Looseness) bool {
 func (p *patterns) matcher(loose Looseness) func(text string) bool {
 	form := loose &^ Unsure
 	return func(text string) bool {
-		return slices.ContainsFunc(p[form], func(pattern string) bool { return matches(pattern, text) })
+		return slices.ContainsFunc(p.forms[form], func(of pattern) bool { return of.matches(text) })
 	}
 }
 
-// matches reports whether a pattern matches a text. At the end of a text, doublestar does not find that
+// matches reports whether the pattern matches a text. doublestar does not find that what is in braces is
+// nothing beside a star that is nothing, and in braces it takes ** for more than a star anywhere.
+func (p pattern) matches(text string) bool {
+	return slices.ContainsFunc(p, func(alternative string) bool { return matches(alternative, text) })
+}
+
+// matches reports whether a pattern, or an alternative of it, matches a text. At the end of a text, doublestar does not find that
 // a star is nothing beside ** that is nothing, too: /v1*/** is to match /v1, and /v1/**/* the path /v1/.
 func matches(pattern, text string) bool {
 	switch {
