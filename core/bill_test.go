@@ -90,7 +90,7 @@ var billStories = map[string]struct {
 		steps: "charge 0; left 10 100; charge max = debt; left 0 0; exceeded " + strconv.Itoa(min(1<<40, math.MaxInt-20)), // 2^40 is the most that a call adds
 	},
 	"bills obey the overrides when they are opened, and no longer when they are settled": {
-		core.BillTerms{}, true, "max 20; open 18; left 2 82; block; refused 1; add 2; lift; settle 3; open max; settle max; remove; left 7 97",
+		core.BillTerms{}, true, "max 20; open 18; left 2 82; block; refused 1; resume; add 2; lift; settle 3; open max; resume; settle max; remove; left 7 97",
 	},
 	"charges obey overrides": {core.BillTerms{}, true, "max 20; charge 40; charge 1 = debt; lift; charge max; block; charge 1 = blocked; remove; left 0 59"},
 }
@@ -180,6 +180,8 @@ func (s *storyteller) change(verb string, n int, blocked bool) (err error) {
 		if blocked != (s.charged.Reason == core.Blocked) || s.charged.Allowed == blocked && !errors.Is(err, core.ErrCostExceedsLimit) {
 			s.Errorf("charge %d: %+v, blocked: %t", n, s.charged, blocked)
 		}
+	case "resume":
+		s.bill, err = s.Resume(s.bill.Token())
 	case "add":
 		err = s.bill.Add(background, n)
 	case "settle":
