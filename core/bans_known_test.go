@@ -53,10 +53,7 @@ func oneServer(t *testing.T) *outage {
 	}, []*redistest.Server{server}}
 }
 
-var (
-	open   = core.Rule{Name: "open", Seconds: 3600}
-	closed = core.Rule{Name: "closed", Seconds: 3600, OnStoreError: core.FailClosed}
-)
+var closed = core.Rule{Name: "closed", Seconds: 3600, OnStoreError: core.FailClosed}
 
 func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	var log logtest.Log

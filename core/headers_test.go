@@ -63,10 +63,8 @@ func equal(a, b []entry) bool {
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
 var (
-	wide   = core.Rule{Name: "wide", Seconds: 3600, MaxCount: 1000}
-	narrow = core.Rule{Name: "narrow", Limit: core.Limit{Max: 5, Window: 1500 * time.Millisecond}}
-	few    = algorithm.Verdict{Remaining: 4, ResetAfter: micros(1100 * time.Millisecond)}
-	none   = algorithm.Verdict{RetryAfter: micros(200 * time.Millisecond), ResetAfter: micros(1500 * time.Millisecond)}
+	wide = core.Rule{Name: "wide", Seconds: 3600, MaxCount: 1000}
+	few  = algorithm.Verdict{Remaining: 4, ResetAfter: micros(1100 * time.Millisecond)}
 )
 
 func xReset(t *testing.T, v *fakeView) int64 {

@@ -135,16 +135,6 @@ func refund(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	}
 }
 
-// hold takes a slot, which must be free.
-func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
-	t.Helper()
-	release, d, err := holdBy(limiter, background, "n", subject, limit)
-	if err != nil || !d.Allowed {
-		t.Fatalf("Hold: %+v, %v", d, err)
-	}
-	return release
-}
-
 func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
 
 func key(subject string) core.KeyFunc {

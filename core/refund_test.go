@@ -211,8 +211,6 @@ func TestRefundOfAnEndedCaller(t *testing.T) {
 	wantLeft(t, limiter, "n", "s", core.PerHour(3), 3)
 }
 
-func done() (status int) { return 200 }
-
 // A charge that a handler refunded by its decision is not given back once more when the outcome
 // does not count.
 func TestRefundAndCountGiveBackOnce(t *testing.T) {
