@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +12,9 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
 var log3 = core.Limit{Max: 3, Window: time.Hour, Algorithm: core.SlidingLog}
@@ -205,4 +205,34 @@ func TestARuleTakesALease(t *testing.T) {
 	if trips := limiter.Stats().Trips; trips > 150 {
 		t.Errorf("%d trips: nothing was leased", trips)
 	}
+}
+
+// hold takes a slot, which must be free.
+func hold(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit) (release func()) {
+	t.Helper()
+	release, d, err := holdBy(limiter, background, "n", subject, limit)
+	if err != nil || !d.Allowed {
+		t.Fatalf("Hold: %+v, %v", d, err)
+	}
+	return release
+}
+
+// Holds leave no goroutine behind, though some were being renewed and one is never released.
+func TestHoldsLeaveNoGoroutine(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		many := core.Limit{Max: 100, Window: time.Second, Algorithm: core.Concurrency}
+		hold(t, limiter, "s", many)() // opens what the client keeps open from now on
+		before := runtime.NumGoroutine()
+		var held []func()
+		for range 50 {
+			held = append(held, hold(t, limiter, "s", many))
+		}
+		time.Sleep(many.Window / 2) // some are being renewed
+		for _, release := range held[1:] {
+			release()
+		}
+		limiter.Close()
+		eventually(t, "all goroutines ended", func() bool { return runtime.NumGoroutine() <= before })
+	})
 }

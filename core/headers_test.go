@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // parseList parses a structured-fields list (RFC 9651) of items strictly.
@@ -142,5 +143,30 @@ func TestHeadersOfRulesWithOneName(t *testing.T) {
 	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule, change(rule, func(r *core.Rule) { r.Key = core.Global })), v, 200)
 	if got := parseList(t, v.response["Ratelimit"]); len(got) != 2 || got[0].Value == got[1].Value {
 		t.Errorf("%v", v.response)
+	}
+}
+
+// While a refusal by one shard is repeated, the response says nothing about limits on the others,
+// because they are not asked.
+func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
+	ring := redistest.StartRing(t, 2)
+	nodes, limiter := ring.Nodes(), newLimiter(t, core.Options{Redis: ring.Client(t), Timeout: patient})
+	guard := newGuard(t, limiter,
+		core.Rule{Name: "shared", Seconds: 3600, MaxCount: 10, Key: key(subjectOn(t, nodes[1], limiter, "shared"))},
+		core.Rule{Name: "own", Seconds: 3600, MaxCount: 1, Key: key(subjectOn(t, nodes[0], limiter, "own"))})
+	wantStatus(t, guard, newView("GET", "/"), 200)
+	for i, source := range []core.Source{core.FromRedis, core.FromDenyCache} {
+		v := newView("GET", "/")
+		refusal := wantStatus(t, guard, v, 429).Refusal
+		d := refusal.Decision
+		if d.Rule != "own" || d.Reason != core.LimitExceeded || d.Source != source || d.RetryAfter <= 0 || len(refusal.Violated) != 1 {
+			t.Errorf("%+v", refusal)
+		}
+		if lines := parseList(t, v.response["Ratelimit"]); len(lines) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
+			t.Errorf("from %s the headers show %v", source, v.response)
+		}
+		if i == 0 && (len(d.All) != 2 || d.All[1].Remaining != 9) || i == 1 && d.All != nil {
+			t.Errorf("from %s: %+v", source, d.All)
+		}
 	}
 }

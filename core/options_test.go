@@ -3,9 +3,11 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -158,5 +160,49 @@ func TestHooksSeeNoCommands(t *testing.T) {
 	}
 	if client.Ping(background); before.seen != 1 || after.seen != 1 {
 		t.Error("hooks do not see the commands of the client's owner: the test shows nothing")
+	}
+}
+
+// One script decides many calls on different keys, and reads them by MGET, unless OneKeyPerScript is
+// set or the user may not call MGET. The log says that once.
+func TestOneKeyPerScript(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		option bool
+		rule   string // of the user
+		joins  bool
+		lines  int
+	}{
+		{"by default", false, "+@all", true, 0},
+		{"turned off", true, "+@all", false, 0},
+		{"without the right", false, "-mget", false, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			server := redistest.Start(t)
+			client := server.UserWith(t, "~accesslimit:*", "+@all", test.rule)
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient, Logger: log.Logger(), OneKeyPerScript: test.option})
+			counter := limiter.MustCounter("name", core.PerHour(1000))
+			const line = "different subjects cannot share a script"
+			for round := 0; round < 20 || test.joins && server.Calls("mget") < 200 || log.Count(line) < test.lines; round++ {
+				var callers sync.WaitGroup
+				for i := range 64 {
+					callers.Go(func() {
+						for n := range 8 {
+							if d, err := counter.Allow(background, fmt.Sprint(i, n)); err != nil || !d.Allowed {
+								t.Errorf("%v, %v", d, err)
+							}
+						}
+					})
+				}
+				callers.Wait()
+				if round == 500 {
+					t.Fatalf("%d calls of MGET, log: %s", server.Calls("mget"), log.String())
+				}
+			}
+			if n := server.Calls("mget"); !test.joins && n > 0 || log.Count(line) != test.lines {
+				t.Errorf("%d calls of MGET, %d lines in the log: %s", n, log.Count(line), log.String())
+			}
+		})
 	}
 }

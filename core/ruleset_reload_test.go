@@ -262,3 +262,28 @@ func mustReplace(t *testing.T, set *core.RuleSet, rules ...core.Rule) {
 		t.Fatal(err)
 	}
 }
+
+// Sets and guards may be made, replaced and looked at from several goroutines.
+func TestRuleSetsAreSafeForConcurrentUse(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)), named("n0", core.PerHour(1)), named("n1", core.PerHour(1)))
+	var goroutines sync.WaitGroup
+	for g := range 4 {
+		goroutines.Go(func() {
+			for i := range 100 {
+				guard := set.MustGuard("api", fmt.Sprint("n", i%2))
+				guard.Check(newView("GET", "/"))
+				limit := core.PerHour(1 + i)
+				if err := set.Replace(fmt.Sprint(g, i), named("api", limit), named("n0", limit), named("n1", limit)); err != nil {
+					t.Error(err)
+				}
+				if i%25 == 0 && set.Replace("bad") == nil {
+					t.Error("rules without an attached name are accepted")
+				}
+				newGuard(t, limiter, named(fmt.Sprint("static", i), core.PerHour(1))).Check(newView("GET", "/"))
+				_, _ = limiter.Stats(), guard.Rules()
+			}
+		})
+	}
+	goroutines.Wait()
+}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/logtest"
@@ -200,5 +201,70 @@ func wantPlaces(t *testing.T, err error, parts ...string) {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not have %q", err, part)
 		}
+	}
+}
+
+// inFlight returns a rule of so many calls at once, whose slots count for a while.
+func inFlight(n int, window time.Duration) core.Rule {
+	return named("n", core.InFlight(n).LostAfter(window))
+}
+
+// Calls in flight keep the slots that they began with. A changed number counts them. A changed
+// window is another counter, which does not.
+func TestSlotsAcrossVersions(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter := newLimiter(t, options)
+		set := newRuleSet(t, limiter, inFlight(2, time.Minute))
+		guard := set.MustGuard("n")
+		serveInside(t, guard, func() {
+			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+			mustReplace(t, set, inFlight(1, time.Minute))
+			wantStatus(t, guard, newView("GET", "/"), 429)
+			mustReplace(t, set, inFlight(1, time.Hour))
+			serveInside(t, guard, func() { wantStatus(t, guard, newView("GET", "/"), 429) })
+			wantLeft(t, limiter, "n", me, inFlight(1, time.Minute).Limit, 0)
+		})
+		wantLeft(t, limiter, "n", me, inFlight(1, time.Minute).Limit, 1)
+		wantLeft(t, limiter, "n", me, inFlight(1, time.Hour).Limit, 1)
+	})
+}
+
+// Outcomes and refunds give back to the counter that was charged, whatever the rule says by then.
+func TestGivingBackAcrossVersions(t *testing.T) {
+	counted := func(limit core.Limit) core.Rule {
+		rule := named("n", limit)
+		rule.Count = is(401)
+		return rule
+	}
+	for name, next := range map[string]core.Limit{
+		"another Max": core.PerHour(9), "another Window": core.PerDay(9), "another Algorithm": core.PerHour(9).Log(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+				options.Expose = true
+				limiter, first := newLimiter(t, options), core.PerHour(5)
+				set := newRuleSet(t, limiter, counted(first))
+				guard := set.MustGuard("n")
+				counts, free := guard.Check(newView("POST", "/")), guard.Check(newView("POST", "/"))
+				refunded := guard.Check(newView("POST", "/"))
+				mustReplace(t, set, counted(next))
+				serve(guard, newView("POST", "/"), 401)
+				uncounted := named("n", next)
+				mustReplace(t, set, uncounted)
+				counts.Run(func() int { return 401 })
+				free.Run(func() int { return 200 })
+				d, _ := core.DecisionFrom(refunded.Context)
+				if err := limiter.Refund(background, d, 1); err != nil {
+					t.Error(err)
+				}
+				refunded.Run(func() int { return 200 }) // it has nothing left to give back
+				if next.Window == first.Window && next.Algorithm == first.Algorithm {
+					wantLeft(t, limiter, "n", me, first, 3)
+				} else {
+					wantLeft(t, limiter, "n", me, first, 4)
+					wantLeft(t, limiter, "n", me, next, 8)
+				}
+			})
+		})
 	}
 }
