@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,21 +101,23 @@ func TestRequestsAtOnce(t *testing.T) {
 }
 
 // A site that somebody opens can make the browser send requests without credentials. Over plain HTTP,
-// nothing in them tells where they come from. They lock out nobody, neither those who are logged in
-// nor those who are about to.
+// nothing in them tells where they come from, and over HTTPS they may follow a link. They lock out
+// nobody, neither those who are logged in nor those who are about to.
 func TestRequestsWithoutCredentialsLockOutNobody(t *testing.T) {
 	c := new(counted)
 	page := newPage(t, newLimiter(t, core.Options{}), console.Options{Authorize: c.authorize, Challenge: `Basic realm="limits"`})
-	send := func() answer {
+	plain := []string{"Accept: */*", "User-Agent: Mozilla/5.0", "Accept-Language: en", "Range: bytes=0-1", "X-Forwarded-Proto: http"}
+	link := append(slices.Clip(plain), "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document", "Sec-Ch-Ua-Mobile: ?0")
+	send := func(headers []string) answer {
 		r := httptest.NewRequest(http.MethodGet, "/limits/", nil)
-		for _, header := range []string{"Accept: */*", "User-Agent: Mozilla/5.0", "Accept-Language: en", "Range: bytes=0-1", "X-Forwarded-Proto: http"} {
+		for _, header := range headers {
 			name, value, _ := strings.Cut(header, ": ")
 			r.Header.Set(name, value)
 		}
 		return as(t, "", page).do(r)
 	}
-	for i := range 40 {
-		if got := send(); got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") == "" {
+	for i := range 80 {
+		if got := send([][]string{plain, link}[i%2]); got.StatusCode != http.StatusUnauthorized || got.Header.Get("WWW-Authenticate") == "" {
 			t.Fatalf("request %d gets status %d", i, got.StatusCode)
 		}
 	}

@@ -190,6 +190,13 @@ func TestUnreadFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("unread")
+	if err := syscall.Mkfifo(other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("unread")
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
 	replace(good, rulesText("api", "limit: 0/h"))
 	want("wrong")
 	replace(good, rulesText("api", "limit: 2/h"))
