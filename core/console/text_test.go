@@ -163,6 +163,10 @@ func TestSince(t *testing.T) {
 	if got := quantile(since(now, then), 0.99); got != "1ms" {
 		t.Errorf("99 %% of the last minute took at most %s", got)
 	}
+	then.Counts, then.Count = []uint64{100, 7, 0}, 107
+	if got := quantile(since(now, then), 0.99); got != "over 10ms" {
+		t.Errorf("99 %% of three slow calls took at most %s", got)
+	}
 	if got := quantile(since(now, core.Histogram{}), 0.99); got != "over 10ms" {
 		t.Errorf("99 %% of all took at most %s", got)
 	}
