@@ -183,3 +183,20 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// A bill keeps its charges for as long as it is open, while other calls use the same memory.
+func TestChargesOutliveTheCall(t *testing.T) {
+	w := newWorld(t)
+	c := w.open().add(by{Rule: hard("n", perDay(9)), subject: "alice"})
+	c.Decide(background)
+	charges := c.Charges()
+	if len(charges) != 1 {
+		t.Fatalf("%+v", charges)
+	}
+	before := string(charges[0].Key)
+	c.Clear()
+	c.add(by{Rule: hard("n", perDay(9)), subject: "bobby"})
+	if after := string(charges[0].Key); after != before {
+		t.Errorf("the charge of %q has become one of %q", before, after)
+	}
+}
