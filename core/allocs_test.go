@@ -128,3 +128,11 @@ func TestAllocationsOfARefusedCall(t *testing.T) {
 		})
 	}
 }
+
+// looseView is a call of a framework that serves other spellings of a path than the registered one.
+type looseView struct {
+	*fakeView
+	anyCase, anySlash bool
+}
+
+func (v looseView) Loose() (anyCase, anySlash bool) { return v.anyCase, v.anySlash }

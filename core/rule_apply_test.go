@@ -12,14 +12,6 @@ import (
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
-// looseView is a call of a framework that serves other spellings of a path than the registered one.
-type looseView struct {
-	*fakeView
-	anyCase, anySlash bool
-}
-
-func (v looseView) Loose() (anyCase, anySlash bool) { return v.anyCase, v.anySlash }
-
 func at(route, path string) *fakeView {
 	v := newView("GET", route)
 	v.path = path
