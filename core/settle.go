@@ -30,7 +30,7 @@ import (
 // counters are those that were charged, whatever plan or override the caller has by now. A call that
 // nobody settles stays at its estimate. One that does not count by [Rule].Count is given back as a
 // whole. There is nothing to settle, and no error, if the rule did not count the call, for example
-// because of its Skip, its cost was 0, the caller is [Unlimited], or Redis did not answer.
+// because its Skip ignored it, its cost was 0, the caller is [Unlimited], or Redis did not answer.
 //
 // The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or

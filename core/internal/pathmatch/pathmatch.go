@@ -92,14 +92,16 @@ func (p *patterns) matcher(loose Looseness) func(text string) bool {
 	}
 }
 
-// matches reports whether the pattern matches a text. doublestar does not find that what is in braces is
-// nothing beside a star that is nothing, and in braces it takes ** for more than a star anywhere.
+// matches reports whether the pattern matches a text. Each alternative is tried by itself, because
+// doublestar overlooks an empty one beside a star that matches nothing. The pattern is also tried as it
+// is written, because in braces doublestar takes ** for any number of segments even behind a letter.
 func (p pattern) matches(text string) bool {
 	return slices.ContainsFunc(p, func(alternative string) bool { return matches(alternative, text) })
 }
 
-// matches reports whether a pattern, or an alternative of it, matches a text. At the end of a text, doublestar does not find that
-// a star is nothing beside ** that is nothing, too: /v1*/** is to match /v1, and /v1/**/* the path /v1/.
+// matches reports whether one text of a pattern matches a path. At the end of a path, doublestar
+// overlooks a * that matches nothing beside a ** that matches nothing: /v1*/** must match /v1, and
+// /v1/**/* must match /v1/.
 func matches(pattern, text string) bool {
 	switch {
 	case doublestar.MatchUnvalidated(pattern, text):
