@@ -138,9 +138,9 @@ func TestTheRootRequiresNothingMore(t *testing.T) {
 	}
 }
 
-// What a package depends on outside of its tests is not among these. A service that uses one framework
-// compiles no other, and its tests compile no test library and not the suite for adapters. An author of
-// an adapter can read package adapter by itself.
+// No package depends on any of these outside of its tests. So a service that uses one framework compiles
+// no other, and its tests compile neither a test library nor the suite for adapters. An author of an
+// adapter can read package adapter by itself.
 func TestDependencies(t *testing.T) {
 	const frameworks, libraries = `gin-gonic|labstack|gofiber|google.golang.org/grpc|fasthttp`, `goleak|rapid|testify`
 	for name, unwanted := range map[string]string{
