@@ -30,7 +30,7 @@ func (s *askedStore) Decide(ctx context.Context, _ []algorithm.Counter, _ bool, 
 // end them.
 func TestReportsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := redis.NewClient(&redis.Options{})
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 		defer client.Close()
 		turns, store := redisstore.New(client, time.Second), new(askedStore)
 		defer turns.Close()
