@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,15 +22,17 @@ func TestCounterOfOneLimitInProcess(t *testing.T) {
 		"aligned": core.PerSecond(5).Aligned(), "log": core.PerSecond(5).Log(), "unlimited": core.Unlimited,
 	} {
 		t.Run(name, func(t *testing.T) {
-			now, seed := int64(1_800_000_000_000_000), rand.Uint64()
+			var now atomic.Int64
+			seed := rand.Uint64()
 			history := func(take func(core.Counter) core.Counter) string {
 				var reported decisions
 				limiter := newLimiter(t, core.Options{OnDecision: reported.note})
-				core.UseClock(limiter, func() int64 { return now })
+				now.Store(1_800_000_000_000_000)
+				core.UseClock(limiter, now.Load)
 				counter, random := take(limiter.MustCounter("reply", limit)), rand.New(rand.NewPCG(seed, 0))
 				var lines []any
 				for range 200 {
-					now += random.Int64N(400_000)
+					now.Add(random.Int64N(400_000))
 					subject := []string{"user:a", "user:{b}", strings.Repeat("c", 99), ""}[random.IntN(4)]
 					n := random.IntN(6) - 1
 					d, err := counter.AllowN(background, subject, n)
@@ -39,7 +42,6 @@ func TestCounterOfOneLimitInProcess(t *testing.T) {
 				return fmt.Sprintf("%s %v", text, err)
 			}
 			short := history(func(c core.Counter) core.Counter { return c })
-			now = 1_800_000_000_000_000
 			long := history(func(c core.Counter) core.Counter { return c.With(limit) })
 			if short != long {
 				t.Errorf("seed %d: the histories differ:\n%s\n%s", seed, short, long)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,11 +81,12 @@ func xReset(t *testing.T, v *fakeView) int64 {
 func ceilSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // newDraft11 returns a limiter in this process that sends HeadersDraft11, and its clock, at 22:00.
-func newDraft11(t *testing.T, options core.Options) (limiter *core.Limiter, now *int64) {
+func newDraft11(t *testing.T, options core.Options) (limiter *core.Limiter, now *atomic.Int64) {
 	t.Helper()
 	options.Headers = core.HeadersDraft11
-	limiter, now = newLimiter(t, options), new(time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro())
-	core.UseClock(limiter, func() int64 { return *now })
+	limiter, now = newLimiter(t, options), new(atomic.Int64)
+	now.Store(time.Date(2026, 11, 22, 22, 0, 0, 0, time.UTC).UnixMicro())
+	core.UseClock(limiter, now.Load)
 	return limiter, now
 }
 
@@ -119,7 +121,7 @@ func TestDraft11(t *testing.T) {
 			if got := strings.TrimSpace(v.response.Get("RateLimit") + " " + v.response.Get("Retry-After")); got != want {
 				t.Errorf("%s, call %d: %s, want %s", name, i, got, want)
 			}
-			*now += time.Second.Microseconds()
+			now.Add(time.Second.Microseconds())
 		}
 	}
 }

@@ -67,7 +67,7 @@ func hugeRule(i int) core.Rule {
 	case 2:
 		rule.Limit = core.Limit{Max: 100, Window: time.Hour, Algorithm: core.SlidingLog}
 	case 3:
-		rule.Limit, rule.Overrides = core.InFlight(5), false
+		rule.Limit, rule.Overrides = core.InFlight(5).LostAfter(time.Hour), false
 	case 4:
 		rule.Plan, rule.Plans = func(core.Request) (string, error) { return "", nil }, map[string]core.Limit{"pro": core.PerHour(1000)}
 	}

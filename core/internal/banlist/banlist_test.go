@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,8 +155,9 @@ func TestAnEntryIsReplacedAndRemoved(t *testing.T) {
 
 // The list of a process is bounded by ended bans and by those that end first.
 func TestTheListOfAProcessIsBounded(t *testing.T) {
-	now := time.Now().UnixMicro()
-	store := memstore.New(100_000, func() int64 { return now })
+	var now atomic.Int64
+	now.Store(time.Now().UnixMicro())
+	store := memstore.New(100_000, now.Load)
 	list := banlist.NewMemory(store, 2_000)
 	subjects := func() (subjects []string) {
 		page, next, err := list.Page(background, "n", "", 1_000)
@@ -183,7 +185,7 @@ func TestTheListOfAProcessIsBounded(t *testing.T) {
 	if len(got) < 1_900 || len(got) > 2_000 || got[len(got)-1] != "a04999" {
 		t.Fatalf("%d bans are listed, from %v to %v", len(got), got[0], got[len(got)-1])
 	}
-	now += 4_900 * second
+	now.Add(4_900 * second)
 	ban("b", 10_000, 1_900)
 	if got := subjects(); len(got) != 2_000 || got[0] != "a04900" {
 		t.Errorf("%d bans are listed, from %v", len(got), got[0])

@@ -45,9 +45,10 @@ func (d deployment) lostReply(t *testing.T) {
 	for _, f := range faults {
 		p := startProxy(t)
 		// The client's reads give up early, so that there is time left to try again.
-		s := newStore(t, d.connect(t, options{dial: p.dial, readTimeout: timeout * 3 / 4}), timeout)
+		client := d.connect(t, options{dial: p.dial, readTimeout: timeout * 3 / 4})
 		c := counter(f.name+t.Name(), daily(t, 100))
-		s.mustTake(t, c)
+		newStore(t, client, patient).mustTake(t, c) // it connects, which may take longer
+		s := newStore(t, client, timeout)
 		p.fault.Store(f)
 		s.takeInTime(t, false, c)
 		if p.lost.Load() != 1 {
