@@ -54,15 +54,15 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 		"named":      {[]core.Rule{{Name: "a", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x")},
 		"unnamed":    {[]core.Rule{{Seconds: 60, MaxCount: plenty}}, newView("GET", "/users/:id")},
 		"by route":   {[]core.Rule{{Name: "b", Seconds: 60, MaxCount: plenty, Paths: []string{"/users/*"}}}, at("/users/:id", "/users/7")},
-		"IPv6":       {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("2001:db8::1")},
-		"forwarded":  {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").from("10.0.0.1").with("X-Forwarded-For", "1.1.1.1, 203.0.113.7")},
+		"IPv6":       {[]core.Rule{{Name: "c", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").From("2001:db8::1")},
+		"forwarded":  {[]core.Rule{{Name: "d", Seconds: 60, MaxCount: plenty}}, newView("GET", "/x").From("10.0.0.1").With("X-Forwarded-For", "1.1.1.1, 203.0.113.7")},
 		"two limits": {[]core.Rule{{Name: "f", Seconds: 60, MaxCount: plenty, Also: []core.Limit{core.PerHour(plenty)}}}, newView("GET", "/x")},
 		"bucket":     {[]core.Rule{{Name: "e", Limit: core.PerSecond(plenty).Bucket(0)}}, newView("GET", "/x")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			guard := newGuard(t, limiter, test.rules...)
 			wantAllocs(t, 0, func() {
-				clear(test.view.response)
+				clear(test.view.Response)
 				wantStatus(t, guard, test.view, 200)
 			})
 		})
@@ -80,7 +80,7 @@ func TestAllocationsOfAnAllowedCall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			check(v) // reaches the first threshold
 			wantAllocs(t, 0, func() {
-				clear(v.response)
+				clear(v.Response)
 				if check(v).Refusal != nil {
 					t.Fatal("refused")
 				}
@@ -123,7 +123,7 @@ func TestAllocationsOfARefusedCall(t *testing.T) {
 		v := newView("GET", "/x")
 		guard.Check(v)
 		wantAllocs(t, most, func() {
-			clear(v.response)
+			clear(v.Response)
 			wantStatus(t, guard, v, 429)
 		})
 	}

@@ -139,7 +139,7 @@ func banningRule(name string) core.Rule {
 
 func ofSubject(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
 
-func of(subject string) *fakeView { return newView("GET", "/").with("Subject", subject) }
+func of(subject string) *fakeView { return newView("GET", "/").With("Subject", subject) }
 
 func newBanningProcess(t *testing.T, o *outage) *banningProcess {
 	t.Helper()

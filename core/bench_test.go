@@ -95,7 +95,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				v := newView("GET", "/reply")
 				for pb.Next() {
-					clear(v.response)
+					clear(v.Response)
 					guard.Check(v)
 				}
 			})

@@ -93,8 +93,8 @@ func headersAfterSettling(b gateway) {
 	wantSettled(b.T, guard, "tokens", 700, nil)
 	v := newView("GET", "/")
 	wantStatus(b.T, guard, v, ok)
-	if got := v.response.Get("RateLimit"); !strings.Contains(got, ";r=200;") {
-		b.Errorf("%v, want 200 left", v.response)
+	if got := v.Response.Get("RateLimit"); !strings.Contains(got, ";r=200;") {
+		b.Errorf("%v, want 200 left", v.Response)
 	}
 }
 
@@ -108,7 +108,7 @@ func holdUntilSettled(b gateway) {
 	guard := newGuard(b.T, b.limiter, estimating("tokens", core.PerDay(1000), 800))
 	v := newView("GET", "/")
 	ctx, hangUp := context.WithCancel(background)
-	v.ctx = ctx
+	v.Ctx = ctx
 	answer := wantStatus(b.T, guard, v, ok)
 	answer.Run(func() int {
 		hangUp()
@@ -153,7 +153,7 @@ func limitOfEachLevel(b gateway) {
 	for i, want := range []int{200, 429} { // the second one exceeds the last level only
 		ctx, err := check.WithEstimates(background, map[string]int{"user": 300, "team": 300, "organization": 300})
 		b.is(err, nil)
-		if got := status(check.Allow(viewIn(ctx), "")); got != want {
+		if got := status(check.Allow(newView("GET", "/").In(ctx), "")); got != want {
 			b.Errorf("call %d: status %d, want %d", i, got, want)
 		}
 	}

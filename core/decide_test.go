@@ -22,8 +22,8 @@ func TestExtremeCosts(t *testing.T) {
 		limiter, v := newLimiter(t, core.Options{Logger: log.Logger(), OnDecision: heard.note}), newView("GET", "/")
 		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Cost: cost(n)}), v, 200)
 		wantLeft(t, limiter, "n", me, core.PerHour(10), left)
-		if len(heard.heard) != 10-left || (len(v.response) > 0) != (left < 10) || log.Count("Cost is negative") != 10-left {
-			t.Errorf("a cost of %d: %v, %v, %s", n, heard.heard, v.response, log.String())
+		if len(heard.heard) != 10-left || (len(v.Response) > 0) != (left < 10) || log.Count("Cost is negative") != 10-left {
+			t.Errorf("a cost of %d: %v, %v, %s", n, heard.heard, v.Response, log.String())
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestCostBySize(t *testing.T) {
 	guard := newGuard(t, limiter, rule)
 	for size, want := range map[int64]int{401: 413, math.MaxInt64: 413, 0: 200} {
 		v := newView("POST", "/")
-		v.size = size
+		v.BodySize = size
 		answer := wantStatus(t, guard, v, want)
 		if r := answer.Refusal; r != nil && (r.Decision.Reason != core.CostTooHigh || r.Code != 3 || r.RetryAfter != 0 || !strings.Contains(r.Message, "body")) {
 			t.Errorf("%+v", r)
@@ -46,7 +46,7 @@ func TestCostBySize(t *testing.T) {
 	planned.Name, planned.LimitFor = "planned", func(core.Request) (core.Limit, error) { return core.PerHour(3), nil }
 	wantStatus(t, newGuard(t, limiter, planned), v, 200)
 	wantLeft(t, limiter, "planned", me, core.PerHour(3), 0)
-	v.size = math.MaxInt64 // a known size, though it is the largest
+	v.BodySize = math.MaxInt64 // a known size, though it is the largest
 	for _, most := range []int{5, mostPermits} {
 		wantStatus(t, newGuard(t, limiter, core.Rule{Name: fmt.Sprint("bytes ", most), Seconds: 1, MaxCount: most, Cost: core.CostBySize(1)}, core.Rule{Name: "one", Seconds: 1, Cost: cost(1)}), v, 413)
 	}
@@ -137,11 +137,11 @@ func TestCallerWhoseContextEndsIsNotAskedToLogIn(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, options), core.Rule{Name: "ip", Seconds: 60}, core.Rule{Name: "user", Seconds: 60, NeedLogin: true})
 	ctx, cancel := context.WithCancel(background)
 	v := newView("GET", "/")
-	v.ctx = &endsLater{Context: ctx, end: cancel, after: 1}
+	v.Ctx = &endsLater{Context: ctx, end: cancel, after: 1}
 	guard.Check(v)
 	late, cancel := context.WithTimeout(background, -1)
 	defer cancel()
-	v.ctx = late
+	v.Ctx = late
 	if answer := guard.Check(v); answer.Refusal == nil || answer.Refusal.Code != 4 { // DEADLINE_EXCEEDED
 		t.Errorf("after the deadline: %+v", answer.Refusal)
 	}
@@ -191,13 +191,13 @@ func TestHeadersOfSeveralLimits(t *testing.T) {
 				"X":       {"X-Ratelimit-Limit": "10", "X-Ratelimit-Remaining": "9"},
 			}[name]
 			for header, value := range want {
-				if got := v.response[header]; len(got) != 1 || got[0] != value {
+				if got := v.Response[header]; len(got) != 1 || got[0] != value {
 					t.Errorf("%s:\n%q, want\n%q", header, got, value)
 				}
 			}
 			if name == "draft 10" {
-				parseList(t, v.response["Ratelimit-Policy"])
-				parseList(t, v.response["Ratelimit"])
+				parseList(t, v.Response["Ratelimit-Policy"])
+				parseList(t, v.Response["Ratelimit"])
 			}
 		})
 	}

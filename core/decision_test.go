@@ -89,12 +89,12 @@ func TestContextWithExpose(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Expose: true, Identify: whoSays})
 	free := core.Rule{Name: "outer", Seconds: 3600, NeedLogin: true, Cost: cost(0)}
 	ctx, cancel := context.WithCancel(context.WithValue(background, ownKey{}, "own"))
-	v := newView("GET", "/").as("alice")
+	v := newView("GET", "/").As("alice")
 	for _, guard := range []*core.Guard{
 		newGuard(t, limiter, free), // a call that costs nothing has its user, too
 		newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600, MaxCount: 9}, core.Rule{Name: "third", Seconds: 3600, MaxCount: 20}),
 	} {
-		v.ctx = ctx
+		v.Ctx = ctx
 		ctx = wantStatus(t, guard, v, 200).Context
 		if user, ok := core.UserFrom(ctx); !ok || user != "alice" || ctx.Value(ownKey{}) != "own" || ctx.Value([]int{}) != nil {
 			t.Errorf("user %q, and the caller's own value %v", user, ctx.Value(ownKey{}))
@@ -113,10 +113,10 @@ func TestOnDecisionGetsTheContext(t *testing.T) {
 	var got []any
 	limiter := newLimiter(t, core.Options{OnDecision: func(ctx context.Context, _ core.Event) { got = append(got, ctx.Value(ownKey{})) }})
 	v := newView("GET", "/")
-	v.ctx = context.WithValue(background, ownKey{}, "own")
+	v.Ctx = context.WithValue(background, ownKey{}, "own")
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), v, 200)
-	_, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(v.ctx, "s")
-	_, err2 := peek(limiter, v.ctx, "n", "s", core.PerSecond(1))
+	_, err := limiter.MustCounter("n", core.PerSecond(1)).Allow(v.Ctx, "s")
+	_, err2 := peek(limiter, v.Ctx, "n", "s", core.PerSecond(1))
 	if errors.Join(err, err2) != nil || !slices.Equal(got, []any{"own", "own"}) {
 		t.Errorf("OnDecision saw %v, want the context of two decisions; %v, %v", got, err, err2)
 	}

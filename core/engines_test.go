@@ -39,7 +39,11 @@ var (
 	setOverride       = limitertest.SetOverride
 	errorOf           = limitertest.ErrorOf
 	ruleOf            = limitertest.RuleOf
+	newView           = limitertest.NewView
+	whoSays           = limitertest.WhoSays
 )
+
+type fakeView = limitertest.View
 
 // onBothEngines runs a test in process and on a real Redis that no other test uses.
 func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, source core.Source)) {

@@ -123,7 +123,7 @@ func TestEstimatesOfACheck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := status(check.Allow(viewIn(ctx), "s")); got != want {
+		if got := status(check.Allow(newView("GET", "/").In(ctx), "s")); got != want {
 			t.Errorf("%v: status %d, want %d", estimates, got, want)
 		}
 		return ctx
@@ -163,8 +163,7 @@ func TestEstimatesOfChecksInsideOfAMiddleware(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, check := range []*core.Check{first, second, first} { // one Allow replaces the one before
-			v := newView("GET", "/")
-			v.ctx = ctx
+			v := newView("GET", "/").In(ctx)
 			if got := status(check.Allow(v, me)); got != 200 {
 				t.Fatalf("status %d", got)
 			}

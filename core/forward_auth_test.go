@@ -12,8 +12,8 @@ import (
 
 // asking returns the request of a trusted proxy about a call from 203.0.113.7.
 func asking(method, uri string) *fakeView {
-	return newView("GET", "/auth").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7").
-		with("X-Forwarded-Method", method).with("X-Forwarded-Uri", uri).with("X-Forwarded-Host", "service.test").with("Host", "auth.test")
+	return newView("GET", "/auth").From("10.0.0.1").With("X-Forwarded-For", "203.0.113.7").
+		With("X-Forwarded-Method", method).With("X-Forwarded-Uri", uri).With("X-Forwarded-Host", "service.test").With("Host", "auth.test")
 }
 
 // forwardAuth returns a function that returns the status for the request of a proxy.
@@ -31,19 +31,19 @@ func forwardAuth(t testing.TB, check *core.Check) (ask func(adapter.View) int) {
 func TestForwardAuthIsRefused(t *testing.T) {
 	without := func(name string) *fakeView {
 		v := asking("GET", "/a")
-		v.request.Del(name)
+		v.Request.Del(name)
 		return v
 	}
 	for name, test := range map[string]struct {
 		view *fakeView
 		log  []string
 	}{
-		"a stranger":          {asking("GET", "/a").from("198.51.100.1"), []string{"level=WARN", "a peer that is not trusted asked", "peer=198.51.100.1", "TrustedProxies"}},
-		"an untrusted socket": {asking("GET", "/a").from(""), []string{"level=WARN", "a peer that is not trusted asked", `peer="a unix socket"`}},
+		"a stranger":          {asking("GET", "/a").From("198.51.100.1"), []string{"level=WARN", "a peer that is not trusted asked", "peer=198.51.100.1", "TrustedProxies"}},
+		"an untrusted socket": {asking("GET", "/a").From(""), []string{"level=WARN", "a peer that is not trusted asked", `peer="a unix socket"`}},
 		"no method":           {without("X-Forwarded-Method"), []string{"level=WARN", "X-Forwarded-Method is missing", "peer=10.0.0.1"}},
 		"no target":           {without("X-Forwarded-Uri"), []string{"level=WARN", "X-Forwarded-Uri is missing"}},
 		"no host":             {without("X-Forwarded-Host"), []string{"level=WARN", "X-Forwarded-Host is missing"}},
-		"two targets":         {asking("GET", "/a").with("X-Forwarded-Uri", "/b"), []string{"level=WARN", "X-Forwarded-Uri is there more than once"}},
+		"two targets":         {asking("GET", "/a").With("X-Forwarded-Uri", "/b"), []string{"level=WARN", "X-Forwarded-Uri is there more than once"}},
 		"no target of a call": {asking("GET", "nonsense"), []string{"level=WARN", "X-Forwarded-Uri is not the target"}},
 		"an empty method":     {asking("", "/a"), []string{"level=WARN", "X-Forwarded-Method is not a method"}},
 	} {

@@ -51,7 +51,7 @@ func TestGuardReset(t *testing.T) {
 			wantStatus(t, guard, newView("GET", "/a"), 200)
 			wantStatus(t, guard, newView("POST", "/b"), 200)
 		}
-		wantStatus(t, guard, newView("GET", "/a").from("192.0.2.2"), 200)
+		wantStatus(t, guard, newView("GET", "/a").From("192.0.2.2"), 200)
 		ban(t, limiter, "n", me, time.Hour)
 		for _, want := range []bool{true, false} {
 			if changed, err := guard.Reset(background, me); err != nil || changed != want {
@@ -104,13 +104,13 @@ func TestSkip(t *testing.T) {
 		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{ByHand: true}, Skip: skip}
 		login, dry := rule, rule
 		login.NeedLogin, dry.Mode = true, core.DryRun
-		skipped := func() *fakeView { return newView("GET", "/").with("X-Skip", "1") }
+		skipped := func() *fakeView { return newView("GET", "/").With("X-Skip", "1") }
 		ban(t, limiter, "n", me, time.Hour)
 		for name, rule := range map[string]core.Rule{"by IP": rule, "with a login": login, "dry": dry} {
 			v := skipped()
 			wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 200, 200)
-			if len(v.response) > 0 || identified > 0 {
-				t.Errorf("%s: the headers are %v, and Identify ran %d times", name, v.response, identified)
+			if len(v.Response) > 0 || identified > 0 {
+				t.Errorf("%s: the headers are %v, and Identify ran %d times", name, v.Response, identified)
 			}
 		}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 429) // banned
@@ -126,7 +126,7 @@ func TestEvents(t *testing.T) {
 	var events []core.Event
 	limiter := newLimiter(t, core.Options{ClientIP: proxies, OnDecision: func(_ context.Context, e core.Event) { events = append(events, e) }})
 	rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.Global}
-	v := at("/users/:id", "/users/7").from("10.0.0.1").with("X-Forwarded-For", "203.0.113.7")
+	v := at("/users/:id", "/users/7").From("10.0.0.1").With("X-Forwarded-For", "203.0.113.7")
 	wantServed(t, newGuard(t, limiter, rule), v, ok, 200, 429)
 	limiter.MustCheck(rule).Allow(v, "s")
 	for i, e := range events {
@@ -134,7 +134,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("event %d: %+v", i, e)
 		}
 	}
-	wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/").from(""), 429)
+	wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/").From(""), 429)
 	charge(t, limiter, "n", "direct", core.PerHour(1), 1)
 	if len(events) != 5 || events[3].ClientIP.IsValid() || events[4].Method+events[4].Route+events[4].Path != "" || events[4].ClientIP.IsValid() {
 		t.Errorf("without an address, and of a direct call: %+v", events[3:])

@@ -116,7 +116,7 @@ func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	guard := newGuard(t, limiter, rule)
 	for _, length := range []int{10, len(path)} {
 		v := newView("GET", "/")
-		v.path = unsafe.String(&path[0], length)
+		v.URLPath = unsafe.String(&path[0], length)
 		wantServed(t, guard, v, ok, 200)
 	}
 	copy(path, "what another caller sent")

@@ -46,7 +46,7 @@ func FuzzHeaders(f *testing.F) {
 		rule := core.Rule{Name: name, Limit: core.Limit{Max: int(most), Window: time.Duration(window) * time.Microsecond, Algorithm: core.Algorithm(kind), Burst: int(burst)}}
 		view := newView("GET", route)
 		if path != "" {
-			rule.Paths, view.path = []string{path, "/**"}, "/"
+			rule.Paths, view.URLPath = []string{path, "/**"}, "/"
 		}
 		limiter := newLimiter(t, options)
 		guard, err := limiter.Guard(rule)
@@ -59,7 +59,7 @@ func FuzzHeaders(f *testing.F) {
 		if (answer.Refusal != nil) != (retry > 0) {
 			t.Fatalf("retry after %d µs, and the refusal is %+v", retry, answer.Refusal)
 		}
-		received := receivedHeaders{t, rule, verdict, options.Headers, view.response}
+		received := receivedHeaders{t, rule, verdict, options.Headers, view.Response}
 		title := received.check(rule.Limit.Burst)
 		if answer.Refusal != nil {
 			checkRefusal(t, answer.Refusal, title)
@@ -115,7 +115,7 @@ func (h receivedHeaders) check(burst int) (title string) {
 		if h.header.Get("X-RateLimit-Limit") != strconv.Itoa(size) || h.header.Get("X-RateLimit-Remaining") != strconv.FormatInt(h.verdict.Remaining, 10) {
 			h.Errorf("%v, want %d of %d", h.header, h.verdict.Remaining, size)
 		}
-		if got := xReset(h.T, &fakeView{response: h.header}); h.style == core.HeadersXRateLimitDelta && got != seconds || got < seconds {
+		if got := xReset(h.T, &fakeView{Response: h.header}); h.style == core.HeadersXRateLimitDelta && got != seconds || got < seconds {
 			h.Errorf("X-RateLimit-Reset %d, want %d", got, seconds)
 		}
 	}

@@ -71,7 +71,7 @@ var (
 
 func xReset(t *testing.T, v *fakeView) int64 {
 	t.Helper()
-	reset, err := strconv.ParseInt(v.response.Get("X-RateLimit-Reset"), 10, 64)
+	reset, err := strconv.ParseInt(v.Response.Get("X-RateLimit-Reset"), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +114,11 @@ func TestDraft11(t *testing.T) {
 		guard := newGuard(t, limiter, test.rules...)
 		for i, want := range test.want {
 			v := newView("GET", "/")
-			v.size = 3500
+			v.BodySize = 3500
 			if answer := guard.Check(v); answer.Refusal != nil {
-				answer.Refusal.SetHeader(v.response)
+				answer.Refusal.SetHeader(v.Response)
 			}
-			if got := strings.TrimSpace(v.response.Get("RateLimit") + " " + v.response.Get("Retry-After")); got != want {
+			if got := strings.TrimSpace(v.Response.Get("RateLimit") + " " + v.Response.Get("Retry-After")); got != want {
 				t.Errorf("%s, call %d: %s, want %s", name, i, got, want)
 			}
 			now.Add(time.Second.Microseconds())
@@ -134,7 +134,7 @@ func TestDraft11WithoutAStore(t *testing.T) {
 	failClosed, v := wide, newView("GET", "/")
 	failClosed.OnStoreError = core.FailClosed
 	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "fixed", Limit: core.PerMinute(5).Fixed()}, failClosed), v, 503)
-	if got := v.response.Get("RateLimit"); got != `"fixed";r=4` {
+	if got := v.Response.Get("RateLimit"); got != `"fixed";r=4` {
 		t.Error(got)
 	}
 }
@@ -143,8 +143,8 @@ func TestDraft11WithoutAStore(t *testing.T) {
 func TestHeadersOfRulesWithOneName(t *testing.T) {
 	rule, v := named("api", core.PerMinute(5)), newView("GET", "/")
 	wantStatus(t, newGuard(t, newLimiter(t, core.Options{}), rule, change(rule, func(r *core.Rule) { r.Key = core.Global })), v, 200)
-	if got := parseList(t, v.response["Ratelimit"]); len(got) != 2 || got[0].Value == got[1].Value {
-		t.Errorf("%v", v.response)
+	if got := parseList(t, v.Response["Ratelimit"]); len(got) != 2 || got[0].Value == got[1].Value {
+		t.Errorf("%v", v.Response)
 	}
 }
 
@@ -164,8 +164,8 @@ func TestARepeatedRefusalShowsItsOwnShardOnly(t *testing.T) {
 		if d.Rule != "own" || d.Reason != core.LimitExceeded || d.Source != source || d.RetryAfter <= 0 || len(refusal.Violated) != 1 {
 			t.Errorf("%+v", refusal)
 		}
-		if lines := parseList(t, v.response["Ratelimit"]); len(lines) != 2-i || len(parseList(t, v.response["Ratelimit-Policy"])) != 2-i {
-			t.Errorf("from %s the headers show %v", source, v.response)
+		if lines := parseList(t, v.Response["Ratelimit"]); len(lines) != 2-i || len(parseList(t, v.Response["Ratelimit-Policy"])) != 2-i {
+			t.Errorf("from %s the headers show %v", source, v.Response)
 		}
 		if i == 0 && (len(d.All) != 2 || d.All[1].Remaining != 9) || i == 1 && d.All != nil {
 			t.Errorf("from %s: %+v", source, d.All)

@@ -92,6 +92,10 @@ func panics(do func()) (did bool) {
 
 const ok = http.StatusOK
 
+func by(user string) *fakeView { return newView("GET", "/").As(user) }
+
+const me = "ip:192.0.2.1" // who calls in newView
+
 // peek returns a Decision about what is left of a limit by any algorithm.
 func peek(limiter *core.Limiter, ctx context.Context, name, subject string, limit core.Limit) (core.Decision, error) {
 	if limit.Algorithm == core.Concurrency {
@@ -204,11 +208,4 @@ func (d *decisions) last(t testing.TB, n int) core.Decision {
 		t.Fatalf("OnDecision was called %d times, want %d", len(d.heard), n)
 	}
 	return d.heard[n-1]
-}
-
-// viewIn returns a call with a context.
-func viewIn(ctx context.Context) *fakeView {
-	v := newView("GET", "/")
-	v.ctx = ctx
-	return v
 }

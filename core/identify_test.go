@@ -72,8 +72,8 @@ func TestIdentifyFailsBecauseTheCallerLeft(t *testing.T) {
 	}})
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, NeedLogin: true})
 	v := newView("GET", "/")
-	ctx, leave := context.WithCancel(v.ctx)
-	v.ctx, v.values["leave"] = ctx, leave
+	ctx, leave := context.WithCancel(v.Ctx)
+	v.Ctx, v.Values["leave"] = ctx, leave
 	answer := wantStatus(t, guard, v, 503)
 	if answer.Refusal.Decision.Reason != core.ContextEnded || answer.Refusal.Code != 1 || answer.Refusal.RetryAfter != 0 {
 		t.Errorf("%+v", answer.Refusal)
@@ -119,40 +119,40 @@ func TestIdentify(t *testing.T) {
 		user     string
 		fails    bool
 	}{
-		{"bearer", bearer, call().with("Authorization", "Bearer alice-token"), "alice", false},
-		{"scheme in small letters, more spaces", bearer, call().with("Authorization", "bearer   alice-token "), "alice", false},
-		{"bearer of two words", bearer, call().with("Authorization", "Bearer two words"), "alice", false},
-		{"wrong token", bearer, call().with("Authorization", "Bearer nobody"), "", false},
+		{"bearer", bearer, call().With("Authorization", "Bearer alice-token"), "alice", false},
+		{"scheme in small letters, more spaces", bearer, call().With("Authorization", "bearer   alice-token "), "alice", false},
+		{"bearer of two words", bearer, call().With("Authorization", "Bearer two words"), "alice", false},
+		{"wrong token", bearer, call().With("Authorization", "Bearer nobody"), "", false},
 		{"no header", bearer, call(), "", false},
-		{"no token", bearer, call().with("Authorization", "Bearer "), "", false},
-		{"only the scheme", bearer, call().with("Authorization", "Bearer"), "", false},
-		{"only the token", bearer, call().with("Authorization", "alice-token"), "", false},
-		{"another scheme", bearer, call().with("Authorization", "Basic alice-token"), "", false},
-		{"no space", bearer, call().with("Authorization", "Beareralice-token"), "", false},
-		{"the first of two headers", bearer, call().with("Authorization", "Bearer alice-token").with("Authorization", "Bearer bob-token"), "alice", false},
-		{"the second of two headers", bearer, call().with("Authorization", "Basic a").with("Authorization", "Bearer alice-token"), "", false},
-		{"verify fails", bearer, call().with("Authorization", "Bearer down"), "", true},
+		{"no token", bearer, call().With("Authorization", "Bearer "), "", false},
+		{"only the scheme", bearer, call().With("Authorization", "Bearer"), "", false},
+		{"only the token", bearer, call().With("Authorization", "alice-token"), "", false},
+		{"another scheme", bearer, call().With("Authorization", "Basic alice-token"), "", false},
+		{"no space", bearer, call().With("Authorization", "Beareralice-token"), "", false},
+		{"the first of two headers", bearer, call().With("Authorization", "Bearer alice-token").With("Authorization", "Bearer bob-token"), "alice", false},
+		{"the second of two headers", bearer, call().With("Authorization", "Basic a").With("Authorization", "Bearer alice-token"), "", false},
+		{"verify fails", bearer, call().With("Authorization", "Bearer down"), "", true},
 
-		{"cookie", cookie, call().with("Cookie", "a=b; session=alice-session; c=d"), "alice", false},
-		{"cookie in quotes", cookie, call().with("Cookie", `session="alice-session"`), "alice", false},
-		{"cookie on the second line", cookie, call().with("Cookie", "a=b").with("Cookie", "session=alice-session"), "alice", false},
-		{"the first of two", cookie, call().with("Cookie", "session=nobody; session=alice-session"), "", false},
+		{"cookie", cookie, call().With("Cookie", "a=b; session=alice-session; c=d"), "alice", false},
+		{"cookie in quotes", cookie, call().With("Cookie", `session="alice-session"`), "alice", false},
+		{"cookie on the second line", cookie, call().With("Cookie", "a=b").With("Cookie", "session=alice-session"), "alice", false},
+		{"the first of two", cookie, call().With("Cookie", "session=nobody; session=alice-session"), "", false},
 		{"no cookie", cookie, call(), "", false},
-		{"other case", cookie, call().with("Cookie", "Session=alice-session"), "", false},
-		{"empty cookie", cookie, call().with("Cookie", "session="), "", false},
-		{"rubbish", cookie, call().with("Cookie", ";;=;\x00"), "", false},
-		{"verify fails for a cookie", cookie, call().with("Cookie", "session=down"), "", true},
+		{"other case", cookie, call().With("Cookie", "Session=alice-session"), "", false},
+		{"empty cookie", cookie, call().With("Cookie", "session="), "", false},
+		{"rubbish", cookie, call().With("Cookie", ";;=;\x00"), "", false},
+		{"verify fails for a cookie", cookie, call().With("Cookie", "session=down"), "", true},
 
-		{"value of a middleware", whoSays, call().as("alice"), "alice", false},
+		{"value of a middleware", whoSays, call().As("alice"), "alice", false},
 		{"no value", whoSays, call(), "", false},
 
 		{"first of none", core.FirstOf(), call(), "", false},
-		{"the first knows", core.FirstOf(bearer, cookie), call().with("Authorization", "Bearer alice-token").with("Cookie", "session=down"), "alice", false},
-		{"the second knows", core.FirstOf(bearer, cookie), call().with("Cookie", "session=alice-session"), "alice", false},
-		{"the first fails", core.FirstOf(bearer, cookie), call().with("Authorization", "Bearer down").with("Cookie", "session=alice-session"), "", true},
+		{"the first knows", core.FirstOf(bearer, cookie), call().With("Authorization", "Bearer alice-token").With("Cookie", "session=down"), "alice", false},
+		{"the second knows", core.FirstOf(bearer, cookie), call().With("Cookie", "session=alice-session"), "alice", false},
+		{"the first fails", core.FirstOf(bearer, cookie), call().With("Authorization", "Bearer down").With("Cookie", "session=alice-session"), "", true},
 		{"none knows", core.FirstOf(bearer, cookie, whoSays), call(), "", false},
 
-		{"Identify unset", nil, call().as("alice"), "", false},
+		{"Identify unset", nil, call().As("alice"), "", false},
 		{"a user beside an error is none", func(core.Request) (string, error) { return "alice", errVerify }, call(), "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -193,14 +193,14 @@ func TestARefusalIsRepeatedBeforeIdentify(t *testing.T) {
 				guard = newGuard(t, limiter, rules...)
 			}
 			restart()
-			wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+			wantStatus(t, guard, newView("GET", "/").As("alice"), 200)
 			for _, who := range []string{"alice", "bob", ""} {
 				restart()
-				wantStatus(t, guard, newView("GET", "/").as(who), 429)
+				wantStatus(t, guard, newView("GET", "/").As(who), 429)
 				begun, before, source := time.Now(), limiter.Stats().Trips, core.FromRedis
 				asked = 0
 				for range 100 {
-					d := wantStatus(t, guard, newView("GET", "/").as(who), 429).Refusal.Decision
+					d := wantStatus(t, guard, newView("GET", "/").As(who), 429).Refusal.Decision
 					if source = d.Source; d.Rule != "ip" || d.RetryAfter < time.Minute {
 						t.Fatalf("%+v", d)
 					}
@@ -238,21 +238,21 @@ func TestRefusalsThatWaitForIdentify(t *testing.T) {
 			var heard decisions
 			limiter := newLimiter(t, core.Options{Redis: client, Prefix: test.name, Timeout: patient, Identify: whoSays, OnDecision: heard.note})
 			guard := newGuard(t, limiter, test.rules...)
-			wantStatus(t, guard, newView("GET", "/").as("alice"), 200)
+			wantStatus(t, guard, newView("GET", "/").As("alice"), 200)
 			for range 3 {
-				if d := wantStatus(t, guard, newView("GET", "/").as("alice"), 429).Refusal.Decision; d.Rule != test.binds {
+				if d := wantStatus(t, guard, newView("GET", "/").As("alice"), 429).Refusal.Decision; d.Rule != test.binds {
 					t.Errorf("%+v", d)
 				}
 			}
 			heard.last(t, 4*test.heard)
 			// The same limit has refused another call, but this rule need not count that one.
 			if test.name == "tried" {
-				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").as("alice"), 429)
-				wantStatus(t, guard, newView("GET", "/").as("alice"), 429)
+				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").As("alice"), 429)
+				wantStatus(t, guard, newView("GET", "/").As("alice"), 429)
 				heard.last(t, 4*test.heard+1+test.heard)
 			}
 			if test.name == "dear" {
-				wantStatus(t, guard, newView("GET", "/").as("alice").with("Dear", "1"), 400)
+				wantStatus(t, guard, newView("GET", "/").As("alice").With("Dear", "1"), 400)
 			}
 		})
 	}

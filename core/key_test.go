@@ -41,7 +41,7 @@ func TestIPSubject(t *testing.T) {
 		var heard decisions
 		limiter := newLimiter(t, core.Options{OnDecision: heard.note, ClientIP: core.ClientIP{IPv6Prefix: test.prefix}})
 		addr, _ := netip.ParseAddr(test.addr)
-		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), newView("GET", "/").from(test.addr), 200)
+		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), newView("GET", "/").From(test.addr), 200)
 		if got, counted := limiter.IPSubject(addr), heard.last(t, 1).Key; got != test.want || counted != test.want {
 			t.Errorf("%s, grouped by %d: %s, counted as %s, want %s", test.addr, test.prefix, got, counted, test.want)
 		}
@@ -56,7 +56,7 @@ func ofUsers() *fakeView { return newView("GET", "/users/:id") }
 
 func ofTenant(value any) *fakeView {
 	v := ofUsers()
-	v.values["tenant"] = value
+	v.Values["tenant"] = value
 	return v
 }
 
@@ -71,10 +71,10 @@ var keyFuncs = []struct {
 }{
 	{"unset", nil, ofUsers(), me},
 	{"ByIP", core.ByIP, ofUsers(), me},
-	{"ByIP of an IPv6 caller", core.ByIP, ofUsers().from("2001:db8:1:2::3"), "ip:2001:db8:1:2::/64"},
-	{"ByIP of nobody knows where", core.ByIP, ofUsers().from(""), "ip:unknown"},
-	{"ByUser", core.ByUser, ofUsers().as("alice"), "user:alice"},
-	{"ByUser in capitals", core.ByUser, ofUsers().as("Alice"), "user:Alice"},
+	{"ByIP of an IPv6 caller", core.ByIP, ofUsers().From("2001:db8:1:2::3"), "ip:2001:db8:1:2::/64"},
+	{"ByIP of nobody knows where", core.ByIP, ofUsers().From(""), "ip:unknown"},
+	{"ByUser", core.ByUser, ofUsers().As("alice"), "user:alice"},
+	{"ByUser in capitals", core.ByUser, ofUsers().As("Alice"), "user:Alice"},
 	{"ByUser of nobody", core.ByUser, ofUsers(), me},
 	{"ByRoute", core.ByRoute, ofUsers(), "GET /users/:id"},
 	{"ByRoute of a HEAD", core.ByRoute, newView("HEAD", "/x"), "GET /x"},
@@ -86,50 +86,50 @@ var keyFuncs = []struct {
 	{"ByValue of a number", byTenant, ofTenant(7), "value:7"},
 	{"ByValue of a Stringer", byTenant, ofTenant(tenant(7)), "value:tenant-7"},
 	{"ByValue in capitals", byTenant, ofTenant("Acme"), "value:Acme"},
-	{"ByValue of a header", byTenant, ofUsers().with("Tenant", "acme").with("tenant", "acme"), me},
+	{"ByValue of a header", byTenant, ofUsers().With("Tenant", "acme").With("tenant", "acme"), me},
 	{"ByValue of nothing", byTenant, ofUsers(), me},
 	{"ByValue of an empty string", byTenant, ofTenant(""), me},
 
-	{"ByHeader", byAPIKey, ofUsers().with("X-Api-Key", "secret"), "header:x-api-key:" + core.Digest("secret")},
-	{"ByHeader in capitals", byAPIKey, ofUsers().with("X-Api-Key", "SECRET"), "header:x-api-key:" + core.Digest("SECRET")},
-	{"ByHeader of several lines", byAPIKey, ofUsers().with("X-Api-Key", "a").with("X-Api-Key", "b"), "header:x-api-key:" + core.Digest("a")},
-	{"ByHeader of several lines, the first empty", byAPIKey, ofUsers().with("X-Api-Key", "").with("X-Api-Key", "b"), me},
+	{"ByHeader", byAPIKey, ofUsers().With("X-Api-Key", "secret"), "header:x-api-key:" + core.Digest("secret")},
+	{"ByHeader in capitals", byAPIKey, ofUsers().With("X-Api-Key", "SECRET"), "header:x-api-key:" + core.Digest("SECRET")},
+	{"ByHeader of several lines", byAPIKey, ofUsers().With("X-Api-Key", "a").With("X-Api-Key", "b"), "header:x-api-key:" + core.Digest("a")},
+	{"ByHeader of several lines, the first empty", byAPIKey, ofUsers().With("X-Api-Key", "").With("X-Api-Key", "b"), me},
 	{"ByHeader of a missing one", byAPIKey, ofUsers(), me},
-	{"ByHeader of an empty one", byAPIKey, ofUsers().with("X-Api-Key", ""), me},
-	{"ByHeader of another one", byAPIKey, ofUsers().with("X-Other", "secret"), me},
+	{"ByHeader of an empty one", byAPIKey, ofUsers().With("X-Api-Key", ""), me},
+	{"ByHeader of another one", byAPIKey, ofUsers().With("X-Other", "secret"), me},
 
-	{"ByHost", core.ByHost, ofUsers().with("Host", "API.Example.com"), "host:api.example.com"},
-	{"ByHost with a port", core.ByHost, ofUsers().with("Host", "api.example.com:8080"), "host:api.example.com"},
-	{"ByHost with an empty port", core.ByHost, ofUsers().with("Host", "api.example.com:"), "host:api.example.com"},
-	{"ByHost with a trailing dot", core.ByHost, ofUsers().with("Host", "api.example.com.:443"), "host:api.example.com"},
-	{"ByHost of IPv6", core.ByHost, ofUsers().with("Host", "[2001:DB8::1]:443"), "host:2001:db8::1"},
-	{"ByHost of IPv6 without a port", core.ByHost, ofUsers().with("Host", "[2001:db8::1]"), "host:2001:db8::1"},
-	{"ByHost of an address without brackets", core.ByHost, ofUsers().with("Host", "2001:db8::1"), "host:2001:db8::1"},
-	{"ByHost with half a bracket", core.ByHost, ofUsers().with("Host", "[::1"), "host:::1"},
-	{"ByHost with a user", core.ByHost, ofUsers().with("Host", "ip@api.example.com:80"), "host:ip@api.example.com"},
-	{"ByHost of a port alone", core.ByHost, ofUsers().with("Host", ":443"), me},
-	{"ByHost of a dot alone", core.ByHost, ofUsers().with("Host", "."), me},
-	{"ByHost of brackets alone", core.ByHost, ofUsers().with("Host", "[]:443"), me},
+	{"ByHost", core.ByHost, ofUsers().With("Host", "API.Example.com"), "host:api.example.com"},
+	{"ByHost with a port", core.ByHost, ofUsers().With("Host", "api.example.com:8080"), "host:api.example.com"},
+	{"ByHost with an empty port", core.ByHost, ofUsers().With("Host", "api.example.com:"), "host:api.example.com"},
+	{"ByHost with a trailing dot", core.ByHost, ofUsers().With("Host", "api.example.com.:443"), "host:api.example.com"},
+	{"ByHost of IPv6", core.ByHost, ofUsers().With("Host", "[2001:DB8::1]:443"), "host:2001:db8::1"},
+	{"ByHost of IPv6 without a port", core.ByHost, ofUsers().With("Host", "[2001:db8::1]"), "host:2001:db8::1"},
+	{"ByHost of an address without brackets", core.ByHost, ofUsers().With("Host", "2001:db8::1"), "host:2001:db8::1"},
+	{"ByHost with half a bracket", core.ByHost, ofUsers().With("Host", "[::1"), "host:::1"},
+	{"ByHost with a user", core.ByHost, ofUsers().With("Host", "ip@api.example.com:80"), "host:ip@api.example.com"},
+	{"ByHost of a port alone", core.ByHost, ofUsers().With("Host", ":443"), me},
+	{"ByHost of a dot alone", core.ByHost, ofUsers().With("Host", "."), me},
+	{"ByHost of brackets alone", core.ByHost, ofUsers().With("Host", "[]:443"), me},
 	{"ByHost of none", core.ByHost, ofUsers(), me},
 
-	{"ByQuery", core.ByQuery("key"), ofUsers().asking("key=a%20secret&key=b"), "query:key:" + core.Digest("a secret")},
-	{"ByQuery of another name", core.ByQuery("KEY"), ofUsers().asking("key=secret"), me},
-	{"ByQuery of an empty one", core.ByQuery("key"), ofUsers().asking("key="), me},
+	{"ByQuery", core.ByQuery("key"), ofUsers().Asking("key=a%20secret&key=b"), "query:key:" + core.Digest("a secret")},
+	{"ByQuery of another name", core.ByQuery("KEY"), ofUsers().Asking("key=secret"), me},
+	{"ByQuery of an empty one", core.ByQuery("key"), ofUsers().Asking("key="), me},
 	{"ByQuery of none", core.ByQuery("key"), ofUsers(), me},
 
-	{"ByParam", core.ByParam("id"), ofUsers().matching("id", "7"), "param:id:7"},
-	{"ByParam that looks like an address", core.ByParam("id"), ofUsers().matching("id", "ip:192.0.2.9"), "param:id:ip:192.0.2.9"},
-	{"ByParam that is not decoded", core.ByParam("id"), ofUsers().matching("id", "%61%40b"), "param:id:a@b"},
-	{"ByParam that is no encoding", core.ByParam("id"), ofUsers().matching("id", "100%"), "param:id:100%"},
-	{"ByParam of another name", core.ByParam("name"), ofUsers().matching("id", "7"), me},
+	{"ByParam", core.ByParam("id"), ofUsers().Matching("id", "7"), "param:id:7"},
+	{"ByParam that looks like an address", core.ByParam("id"), ofUsers().Matching("id", "ip:192.0.2.9"), "param:id:ip:192.0.2.9"},
+	{"ByParam that is not decoded", core.ByParam("id"), ofUsers().Matching("id", "%61%40b"), "param:id:a@b"},
+	{"ByParam that is no encoding", core.ByParam("id"), ofUsers().Matching("id", "100%"), "param:id:100%"},
+	{"ByParam of another name", core.ByParam("name"), ofUsers().Matching("id", "7"), me},
 	{"ByParam of none", core.ByParam("id"), ofUsers(), me},
 
 	{"an address that a function returns", key("2001:db8::1"), ofUsers(), "2001:db8::1"},
 
-	{"Join", core.Join(core.ByUser, core.ByRoute), ofUsers().as("alice"), "user:alice|GET /users/:id"},
-	{"Join of one", core.Join(core.ByUser), ofUsers().as("alice"), "user:alice"},
+	{"Join", core.Join(core.ByUser, core.ByRoute), ofUsers().As("alice"), "user:alice|GET /users/:id"},
+	{"Join of one", core.Join(core.ByUser), ofUsers().As("alice"), "user:alice"},
 	{"Join of none", core.Join(), ofUsers(), me},
-	{"Join with something missing", core.Join(core.ByUser, byTenant), ofUsers().from("").as("alice"), "user:alice|ip:unknown"},
+	{"Join with something missing", core.Join(core.ByUser, byTenant), ofUsers().From("").As("alice"), "user:alice|ip:unknown"},
 	{"Join of joined", core.Join(core.Join(key("a"), key("b")), key("c")), ofUsers(), "a%7Cb|c"},
 }
 
@@ -187,8 +187,8 @@ func TestDigest(t *testing.T) {
 }
 
 func TestRequestOfAKeyFunction(t *testing.T) {
-	v := newView("POST", "/items/:id").as("alice").with("Cookie", "a=1; b=2").with("X-Two", "1").with("X-Two", "2")
-	v.path, v.size = "/items/7", 4711
+	v := newView("POST", "/items/:id").As("alice").With("Cookie", "a=1; b=2").With("X-Two", "1").With("X-Two", "2")
+	v.URLPath, v.BodySize = "/items/7", 4711
 	var saw string
 	limiter := newLimiter(t, core.Options{Identify: func(r core.Request) (string, error) {
 		if _, _ = r.User(); r.Rule() != "" { // asking for the user here must not recurse
@@ -199,11 +199,11 @@ func TestRequestOfAKeyFunction(t *testing.T) {
 	guard := newGuard(t, limiter, core.Rule{Name: "first", Seconds: 1, NeedLogin: true}, core.Rule{Name: "second", Seconds: 1, Key: func(r core.Request) (string, error) {
 		user, err := r.User()
 		saw = fmt.Sprint(r.Method(), r.Path(), r.Route(), r.RemoteAddr(), r.ClientIP(), r.Header("X-Two"), r.Cookie("b"), r.Value("user"),
-			r.Size(), user, err, r.Rule(), r.Context() == v.ctx)
+			r.Size(), user, err, r.Rule(), r.Context() == v.Ctx)
 		return "", nil
 	}})
 	wantStatus(t, guard, v, 200)
-	if want := fmt.Sprint("POST", "/items/7", "/items/:id", v.peer, v.peer, []string{"1", "2"}, "2", "alice", int64(4711), "alice", nil, "second", true); saw != want {
+	if want := fmt.Sprint("POST", "/items/7", "/items/:id", v.Peer, v.Peer, []string{"1", "2"}, "2", "alice", int64(4711), "alice", nil, "second", true); saw != want {
 		t.Errorf("saw %s, want %s", saw, want)
 	}
 }
@@ -214,7 +214,7 @@ func TestKeyFunctionsTakeWrappedRequests(t *testing.T) {
 	type wrapped struct{ core.Request }
 	for peer, want := range map[string]string{"192.0.2.1": "ip:192.0.2.1", "2001:db8:1:2::3": "ip:2001:db8:1:2::/64", "": "ip:unknown"} {
 		for _, k := range []core.KeyFunc{core.ByIP, core.Join(core.ByUser)} {
-			v := newView("GET", "/").from(peer)
+			v := newView("GET", "/").From(peer)
 			if got := countedFor(t, func(r core.Request) (string, error) { return k(wrapped{r}) }, v); got != want {
 				t.Errorf("%q is %s, want %s", peer, got, want)
 			}
@@ -231,7 +231,7 @@ func TestRequestsShowTheClientIP(t *testing.T) {
 		client, peer = r.ClientIP().String(), r.RemoteAddr().String()
 		return "", nil
 	}})
-	wantStatus(t, guard, newView("GET", "/").from("10.0.0.1").with("X-Forwarded-For", "[2001:db8::1%x]:80"), 200)
+	wantStatus(t, guard, newView("GET", "/").From("10.0.0.1").With("X-Forwarded-For", "[2001:db8::1%x]:80"), 200)
 	if client != "2001:db8::1" || peer != "10.0.0.1" { // exact: only the counting is by prefix
 		t.Errorf("client %s, peer %s", client, peer)
 	}
@@ -281,7 +281,7 @@ func TestTrustedProxiesAreCopied(t *testing.T) {
 	var heard decisions
 	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: proxies}, OnDecision: heard.note})
 	proxies[0] = "192.0.2.0/24"
-	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), newView("GET", "/").with("X-Forwarded-For", "203.0.113.7"), 200)
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1}), newView("GET", "/").With("X-Forwarded-For", "203.0.113.7"), 200)
 	if d := heard.last(t, 1); d.Key != "ip:192.0.2.1" {
 		t.Errorf("counted as %s", d.Key)
 	}

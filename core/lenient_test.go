@@ -28,7 +28,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 		} {
 			v := newView("GET", "/")
 			refusal := guard.Check(v).Refusal
-			if got := parseEntries(t, v.response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"live", 2, 3600}}) {
+			if got := parseEntries(t, v.Response["Ratelimit-Policy"], "q", "w"); !equal(got, []entry{{"live", 2, 3600}}) {
 				t.Errorf("the headers show %v", got)
 			}
 			if (refusal != nil) != (call == 2) || refusal != nil && (!slices.Equal(refusal.Violated, []string{"live"}) || refusal.Decision.Rule != "live") {
@@ -176,10 +176,10 @@ func TestSoftNamedLikeARoute(t *testing.T) {
 		for i, rules := range [][]core.Rule{{soft, hard, other}, {hard, soft, other}} {
 			limiter := newLimiter(t, options)
 			guard := newGuard(t, limiter, rules...)
-			v := newView("GET", "/").from([]string{"192.0.2.7", "192.0.2.8"}[i])
+			v := newView("GET", "/").From([]string{"192.0.2.7", "192.0.2.8"}[i])
 			wantServed(t, guard, v, ok, 200, 200, 200, 429)
-			wantLeft(t, limiter, "GET /", "ip:"+v.peer.String(), core.PerHour(3), 0)
-			wantLeft(t, limiter, "GET /", "ip:"+v.peer.String(), core.PerDay(1), 0)
+			wantLeft(t, limiter, "GET /", "ip:"+v.Peer.String(), core.PerHour(3), 0)
+			wantLeft(t, limiter, "GET /", "ip:"+v.Peer.String(), core.PerDay(1), 0)
 		}
 	})
 }
@@ -194,7 +194,7 @@ func TestLenientRulesBesideALogin(t *testing.T) {
 			wantServed(t, exhausting, newView("GET", "/"), ok, 200, 200, 200)
 			guard := newGuard(t, limiter, lenient, core.Rule{Name: "login", Seconds: 3600, NeedLogin: true})
 			wantServed(t, guard, newView("GET", "/"), ok, 401)
-			wantServed(t, guard, newView("GET", "/").as("alice"), ok, 200)
+			wantServed(t, guard, newView("GET", "/").As("alice"), ok, 200)
 		}
 	})
 }
@@ -236,11 +236,11 @@ func TestSoftOutsideOfOtherMiddleware(t *testing.T) {
 		inner := newGuard(t, limiter, core.Rule{Name: "inner", Seconds: 3600})
 		wantStatus(t, outer, newView("GET", "/"), 200)
 		v := newView("GET", "/")
-		v.ctx = wantStatus(t, outer, v, 200).Context
+		v.Ctx = wantStatus(t, outer, v, 200).Context
 		if answer := wantStatus(t, inner, v, 200); answer.Context != nil {
-			v.ctx = answer.Context
+			v.Ctx = answer.Context
 		}
-		d, _ := core.DecisionFrom(v.ctx)
+		d, _ := core.DecisionFrom(v.Ctx)
 		if d.Reason != core.SoftExceeded || d.Rule != "soft" || expose && len(d.All) != 3 {
 			t.Errorf("Expose %t: the handler finds %+v", expose, d)
 		}

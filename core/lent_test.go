@@ -15,9 +15,9 @@ import (
 
 // lentView is a call whose strings are all lent.
 func lentView(l *lender) *fakeView {
-	v := newView(l.lend("GET"), l.lend("/a/b")).as(l.lend("alice"))
-	return v.with("X-Real-Ip", l.lend("203.0.113.7")).with("X-Note", l.lend("phone")).with("X-Zone", l.lend("Asia/Tokyo")).
-		with("Authorization", l.lend("Bearer token")).from("10.0.0.1")
+	v := newView(l.lend("GET"), l.lend("/a/b")).As(l.lend("alice"))
+	return v.With("X-Real-Ip", l.lend("203.0.113.7")).With("X-Note", l.lend("phone")).With("X-Zone", l.lend("Asia/Tokyo")).
+		With("Authorization", l.lend("Bearer token")).From("10.0.0.1")
 }
 
 func lentHeader(name string) func(core.Request) string {

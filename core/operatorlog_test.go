@@ -34,18 +34,18 @@ var setups = map[string]struct {
 	"a provider's own":    {rule: ofIP, view: forwardedBy("100.64.0.1"), says: []string{"WARN", "peer=100.64.0.1"}},
 	"a key of one's own":  {rule: keyedBy(ownKeyOfIP), view: forwardedBy("10.9.9.9"), says: []string{"WARN", "TrustedProxies", "peer=10.9.9.9"}},
 	"beside a trusted":    {rule: ofIP, view: forwardedBy("172.16.0.1"), ips: proxies, says: []string{"WARN", "peer=172.16.0.1"}},
-	"Forwarded":           {rule: ofIP, view: newView("GET", "/").from("127.0.0.1").with("Forwarded", "for=1.2.3.4"), says: []string{"WARN", `\"Forwarded\" in Options.ClientIP.Header`}},
+	"Forwarded":           {rule: ofIP, view: newView("GET", "/").From("127.0.0.1").With("Forwarded", "for=1.2.3.4"), says: []string{"WARN", `\"Forwarded\" in Options.ClientIP.Header`}},
 	"a public peer":       {rule: ofIP, view: forwardedBy("198.51.100.7"), says: []string{"INFO", "if the peer is your own proxy", "any caller can send"}},
 	"a trusted peer":      {rule: ofIP, view: forwardedBy("10.9.9.9"), ips: proxies},
-	"no header":           {rule: ofIP, view: newView("GET", "/").from("10.9.9.9")},
+	"no header":           {rule: ofIP, view: newView("GET", "/").From("10.9.9.9")},
 	"counted by user":     {rule: change(ofIP, func(r *core.Rule) { r.NeedLogin = true }), view: forwardedBy("10.9.9.9")},
 	"counted by route":    {rule: keyedBy(core.ByRoute), view: forwardedBy("10.9.9.9")},
-	"another header read": {rule: ofIP, view: newView("GET", "/").from("10.9.9.9").with("X-Real-Ip", "1.2.3.4"), ips: byRealIP, says: []string{"WARN", "header=X-Real-Ip"}},
+	"another header read": {rule: ofIP, view: newView("GET", "/").From("10.9.9.9").With("X-Real-Ip", "1.2.3.4"), ips: byRealIP, says: []string{"WARN", "header=X-Real-Ip"}},
 
-	"no address":           {rule: unnamed, view: newView("GET", "/").from(""), says: []string{"WARN", `rule="GET /"`, "ip:unknown", `add \"unix\" to`, "RemoteAddr"}},
-	"no address, by ByIP":  {rule: keyedBy(core.Join(core.ByRoute, core.ByIP)), view: newView("GET", "/").from(""), says: []string{"WARN", "rule=api"}},
-	"a trusted socket":     {rule: ofIP, view: newView("GET", "/").from(""), ips: byUnix, says: []string{"WARN", "let the proxy on the unix socket set X-Forwarded-For"}},
-	"no address, by route": {rule: keyedBy(core.ByRoute), view: newView("GET", "/").from("")},
+	"no address":           {rule: unnamed, view: newView("GET", "/").From(""), says: []string{"WARN", `rule="GET /"`, "ip:unknown", `add \"unix\" to`, "RemoteAddr"}},
+	"no address, by ByIP":  {rule: keyedBy(core.Join(core.ByRoute, core.ByIP)), view: newView("GET", "/").From(""), says: []string{"WARN", "rule=api"}},
+	"a trusted socket":     {rule: ofIP, view: newView("GET", "/").From(""), ips: byUnix, says: []string{"WARN", "let the proxy on the unix socket set X-Forwarded-For"}},
+	"no address, by route": {rule: keyedBy(core.ByRoute), view: newView("GET", "/").From("")},
 
 	"by user":       {rule: keyedBy(core.ByUser), view: newView("GET", "/"), unidentified: true, says: []string{"WARN", "asks who calls", "rule=api", "set Options.Identify"}},
 	"by its Skip":   {rule: change(ofIP, func(r *core.Rule) { r.Skip = skipsRoot }), view: newView("GET", "/"), unidentified: true, says: []string{"WARN", "asks who calls"}},
@@ -91,7 +91,7 @@ func skipsRoot(r core.Request) bool {
 }
 
 func forwardedBy(peer string) *fakeView {
-	return newView("GET", "/").as("alice").from(peer).with("X-Forwarded-For", "203.0.113.9")
+	return newView("GET", "/").As("alice").From(peer).With("X-Forwarded-For", "203.0.113.9")
 }
 
 // unroutedView is a call in a router that has not chosen a route.
@@ -131,9 +131,9 @@ func TestWarningsOfSetups(t *testing.T) {
 func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 	var log logtest.Log
 	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
-	wantStatus(t, guard, newView("GET", "/").from("10.9.9.9"), 200)
+	wantStatus(t, guard, newView("GET", "/").From("10.9.9.9"), 200)
 	for _, want := range []struct{ level, peer string }{{"level=INFO", "198.51.100.7"}, {"level=WARN", "10.9.9.9"}} {
-		v := newView("GET", "/").from(want.peer).with("X-Forwarded-For", "1.2.3.4")
+		v := newView("GET", "/").From(want.peer).With("X-Forwarded-For", "1.2.3.4")
 		for calls := 0; log.Count(want.level, "peer="+want.peer) == 0; calls++ { // one call in many looks
 			if wantStatus(t, guard, v, 200); calls == 50_000 {
 				t.Fatalf("%s is not found", want.peer)

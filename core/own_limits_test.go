@@ -39,8 +39,8 @@ func TestOwnLimitsChargeNothing(t *testing.T) {
 		guard.OwnLimits(v) // a script that Redis does not have takes a trip more
 		before := limiter.Stats()
 		wantOwn(t, guard, v, "api II of 2/h log, api III of 3/24h, slot II of 2 at once")
-		if after := limiter.Stats(); source == core.FromRedis && after.Trips != before.Trips+1 || len(after.Decisions)+len(v.response) > 0 {
-			t.Errorf("%d trips, %+v, headers %v", after.Trips-before.Trips, after.Decisions, v.response)
+		if after := limiter.Stats(); source == core.FromRedis && after.Trips != before.Trips+1 || len(after.Decisions)+len(v.Response) > 0 {
+			t.Errorf("%d trips, %+v, headers %v", after.Trips-before.Trips, after.Decisions, v.Response)
 		}
 		charge(t, limiter, "api", me, limit, 2)
 		for range 5 { // were these strikes, the caller would be banned
@@ -54,7 +54,7 @@ func TestOwnLimitsChargeNothing(t *testing.T) {
 		if d := own.Limits[0]; d.Reason != core.Banned || d.RetryAfter <= time.Hour {
 			t.Errorf("%+v", d)
 		}
-		wantOwn(t, guard, newView("GET", "/").from("192.0.2.2"), "api II of 2/h log, api III of 3/24h, slot II of 2 at once")
+		wantOwn(t, guard, newView("GET", "/").From("192.0.2.2"), "api II of 2/h log, api III of 3/24h, slot II of 2 at once")
 		heard.last(t, 1) // of the charge
 	})
 }
@@ -99,7 +99,7 @@ func TestWhichOwnLimitsAreShown(t *testing.T) {
 		}), "computed III of 3/m"},
 		{rule("login", func(r *core.Rule) { r.NeedLogin = true }), "login II of 2/m"},
 	} {
-		v := newView("GET", "/rate_limit").matching("tenant", "acme").asking("key=k").as("alice")
+		v := newView("GET", "/rate_limit").Matching("tenant", "acme").Asking("key=k").As("alice")
 		own := wantOwn(t, newGuard(t, limiter, test.rule), v, test.want)
 		if test.want == "" {
 			if _, _, body := own.Reply(); string(body) != `{"limits":[]}` {
@@ -150,8 +150,7 @@ func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 	local.OnStoreError = core.CountLocally(1)
 	ended, end := context.WithCancel(background)
 	end()
-	left := newView("GET", "/")
-	left.ctx = ended
+	left := newView("GET", "/").In(ended)
 	for _, test := range []struct {
 		name    string
 		limiter *core.Limiter
@@ -162,7 +161,7 @@ func TestOwnLimitsThatAreNotKnown(t *testing.T) {
 	}{
 		{"nobody", identified, newView("GET", "/"), []core.Rule{login}, 401, ""},
 		{"nobody, by IP", identified, newView("GET", "/"), []core.Rule{login, byIP}, 200, "ip IIIII of 5/m"},
-		{"alice", identified, newView("GET", "/").as("alice"), []core.Rule{login, byIP}, 200, "login IIIII of 5/m, ip IIIII of 5/m"},
+		{"alice", identified, newView("GET", "/").As("alice"), []core.Rule{login, byIP}, 200, "login IIIII of 5/m, ip IIIII of 5/m"},
 		{"who is not known", failing, newView("GET", "/"), []core.Rule{byIP, login}, 503, ""},
 		{"who is not known, softly", failing, newView("GET", "/"), []core.Rule{byIP, soft(login)}, 200, "ip IIIII of 5/m"},
 		{"nobody, softly", identified, newView("GET", "/"), []core.Rule{soft(login)}, 200, ""},
@@ -232,13 +231,13 @@ func TestOwnLimitsAsJSON(t *testing.T) {
 	} {
 		v := newView("GET", "/rate_limit")
 		own := guard.OwnLimits(v)
-		own.SetHeader(v.response)
+		own.SetHeader(v.Response)
 		status, contentType, body := own.Reply()
 		if status != 200 || contentType != "application/json" || string(body) != want {
 			t.Errorf("call %d: %d %s\n%s, want\n%s", i, status, contentType, body, want)
 		}
-		if len(v.response) != 2 || v.response.Get("Content-Type") != "application/json" || v.response.Get("Cache-Control") != "no-store" {
-			t.Errorf("the headers are %v", v.response)
+		if len(v.Response) != 2 || v.Response.Get("Content-Type") != "application/json" || v.Response.Get("Cache-Control") != "no-store" {
+			t.Errorf("the headers are %v", v.Response)
 		}
 		guard.Check(newView("GET", "/reply"))
 	}
@@ -250,7 +249,7 @@ func TestOwnLimitsDoNotDependOnTheHeaders(t *testing.T) {
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerMinute(6).Bucket(6), Cost: core.CostBySize(1000)})
 	for range 2 {
 		v := newView("POST", "/")
-		v.size = 1000
+		v.BodySize = 1000
 		wantStatus(t, guard, v, 200)
 	}
 	const want = `{"limits":[{"name":"api","limit":6,"remaining":4,"reset":20,"window":60,"policy":"\"api\";q=6;w=60"}]}`

@@ -83,7 +83,7 @@ func TestReferences(t *testing.T) {
 		{core.Rule{Name: "too dear", Seconds: 60, MaxCount: 1, Cost: cost(2)}, 0, core.CostTooHigh, core.PerMinute(1), 0, 0, ""},
 		{core.Rule{Name: "whom", Seconds: 60, MaxCount: 1, Key: failing}, 0, core.IdentifyFailed, core.PerMinute(1), 0, time.Second, ""},
 	} {
-		guard, v := newGuard(t, limiter, test.rule), newView("GET", "/").as("alice")
+		guard, v := newGuard(t, limiter, test.rule), newView("GET", "/").As("alice")
 		for range test.calls {
 			guard.Check(v)
 		}

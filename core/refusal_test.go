@@ -23,8 +23,8 @@ func refused(t *testing.T, options core.Options, wait time.Duration, rules ...co
 	core.UseAnswers(limiter, slices.Repeat([]algorithm.Verdict{verdict}, len(rules))...)
 	v := newView("GET", "/")
 	answer := wantStatus(t, newGuard(t, limiter, rules...), v, 429)
-	answer.Refusal.SetHeader(v.response)
-	return answer.Refusal, v.response
+	answer.Refusal.SetHeader(v.Response)
+	return answer.Refusal, v.Response
 }
 
 func TestRetryAfterIsRoundedUp(t *testing.T) {
@@ -116,14 +116,14 @@ func TestReply(t *testing.T) {
 			return core.Refusal{Status: status, ContentType: "text/plain", Body: []byte(user + " at " + r.Path()), RetryAfter: ours.RetryAfter}
 		}})
 		core.UseAnswers(limiter, algorithm.Verdict{RetryAfter: 5_000_000})
-		v := newView("GET", "/x").as("alice")
+		v := newView("GET", "/x").As("alice")
 		answer := newGuard(t, limiter, rule).Check(v)
-		answer.Refusal.SetHeader(v.response)
+		answer.Refusal.SetHeader(v.Response)
 		if r := answer.Refusal; r.Status != want || string(r.Body) != "alice at /x" {
 			t.Errorf("status %d became %d, body %q", status, r.Status, r.Body)
 		}
-		if v.response.Get("Content-Type") != "text/plain" || v.response.Get("Retry-After") != "5" {
-			t.Errorf("%v", v.response)
+		if v.Response.Get("Content-Type") != "text/plain" || v.Response.Get("Retry-After") != "5" {
+			t.Errorf("%v", v.Response)
 		}
 	}
 }

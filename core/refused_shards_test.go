@@ -184,14 +184,14 @@ func (w *twins) eachSide(do func(l *core.Limiter) error) {
 // call makes the same call on both sides.
 func (w *twins) call(refused map[core.Reason]bool) {
 	drawn := newView("POST", "/")
-	drawn.size = rapid.SampledFrom([]int64{1, 1, 2, 5, -1}).Draw(w.T, "size")
+	drawn.BodySize = rapid.SampledFrom([]int64{1, 1, 2, 5, -1}).Draw(w.T, "size")
 	for i := range w.rules {
-		drawn.with(fmt.Sprint("X-Plan", i), rapid.SampledFrom([]string{"", "internal"}).Draw(w.T, "plan"))
-		drawn.with(fmt.Sprint("X-Cost", i), rapid.SampledFrom([]string{"1", "1", "1", "1", "1", "0", "2", "5"}).Draw(w.T, "cost"))
+		drawn.With(fmt.Sprint("X-Plan", i), rapid.SampledFrom([]string{"", "internal"}).Draw(w.T, "plan"))
+		drawn.With(fmt.Sprint("X-Cost", i), rapid.SampledFrom([]string{"1", "1", "1", "1", "1", "0", "2", "5"}).Draw(w.T, "cost"))
 	}
 	view := func() *fakeView {
 		v := *drawn
-		v.response = http.Header{}
+		v.Response = http.Header{}
 		return &v
 	}
 	before, _ := w.counted(w.shard)
@@ -199,15 +199,15 @@ func (w *twins) call(refused map[core.Reason]bool) {
 	want, got := status(w.process.guard.Check(view())), status(w.shard.guard.Check(view()))
 	if got != want || explainedStatus(one, want) != want || explainedStatus(several, want) != want {
 		w.Fatalf("%v, size %d: status %d on several servers and %d in a process, explained as %s by %q and %s by %q",
-			drawn.request, drawn.size, got, want, several.Reason, several.Rule, one.Reason, one.Rule)
+			drawn.Request, drawn.BodySize, got, want, several.Reason, several.Rule, one.Reason, one.Rule)
 	}
 	if after, _ := w.counted(w.shard); got != 200 && after != before {
-		w.Fatalf("%v, size %d: refused with %d, which changed %s to %s", drawn.request, drawn.size, got, before, after)
+		w.Fatalf("%v, size %d: refused with %d, which changed %s to %s", drawn.Request, drawn.BodySize, got, before, after)
 	}
 	if got != 200 {
 		refused[one.Reason] = true
 	}
-	w.compare(fmt.Sprintf("%v, size %d: answered with %d", drawn.request, drawn.size, got))
+	w.compare(fmt.Sprintf("%v, size %d: answered with %d", drawn.Request, drawn.BodySize, got))
 }
 
 // counted returns what the counters and the bans of all rules hold.

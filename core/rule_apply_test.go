@@ -14,7 +14,7 @@ import (
 
 func at(route, path string) *fakeView {
 	v := newView("GET", route)
-	v.path = path
+	v.URLPath = path
 	return v
 }
 
@@ -175,7 +175,7 @@ func TestManyPlansTakeNoMemory(t *testing.T) {
 		for range calls {
 			v := newView("GET", "/")
 			wantStatus(t, guard, v, 200)
-			if got, want := v.response["Ratelimit-Policy"][0], fmt.Sprintf(`"n";q=%d;w=86400`, n); got != want {
+			if got, want := v.Response["Ratelimit-Policy"][0], fmt.Sprintf(`"n";q=%d;w=86400`, n); got != want {
 				t.Fatalf("plan %d: %s, want %s", n, got, want)
 			}
 		}

@@ -235,7 +235,7 @@ func TestACallUsesOneVersion(t *testing.T) {
 						return
 					default:
 					}
-					v := newView("GET", "/").from(fmt.Sprintf("192.0.2.%d", n))
+					v := newView("GET", "/").From(fmt.Sprintf("192.0.2.%d", n))
 					answer := guard.Check(v)
 					if n%2 == 1 {
 						answer = check.Allow(v, "account:7")

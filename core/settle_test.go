@@ -23,10 +23,10 @@ func handled(t testing.TB, guard *core.Guard, handle func(ctx context.Context) e
 	v := newView("GET", "/")
 	answer := wantStatus(t, guard, v, ok)
 	if answer.Context != nil {
-		v.ctx = answer.Context
+		v.Ctx = answer.Context
 	}
 	answer.Run(func() int {
-		err = handle(v.ctx)
+		err = handle(v.Ctx)
 		return ok
 	})
 	return err
@@ -50,8 +50,7 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 	err := handled(t, outer, func(ctx context.Context) error {
 		d, _ := core.DecisionFrom(ctx)
 		wantNoRefund(t, limiter, d, 1, "1") // in place of a settlement
-		v := newView("GET", "/ask")
-		v.ctx = ctx
+		v := newView("GET", "/ask").In(ctx)
 		answer := wantStatus(t, inner, v, ok)
 		answer.Run(func() int {
 			for _, rule := range []string{"outer", "inner", "GET /ask"} {
@@ -128,7 +127,7 @@ func TestNothingToSettleOfASkippedRule(t *testing.T) {
 	outer, check := newGuard(t, limiter, estimating("n", hour, 1)), limiter.MustCheck(skipped)
 	err := handled(t, outer, func(ctx context.Context) error {
 		ctx, _ = check.WithEstimates(ctx, map[string]int{"n": 3})
-		if got := status(check.Allow(viewIn(ctx), me)); got != ok {
+		if got := status(check.Allow(newView("GET", "/").In(ctx), me)); got != ok {
 			t.Errorf("status %d", got)
 		}
 		return core.Settle(ctx, "n", 3)
@@ -217,7 +216,7 @@ func TestSettleOfACheckThatChargedNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantRuleError(t, core.Settle(ctx, "tokens", 50), "", "rule", "tokens") // not asked yet
-		if got := status(check.Allow(viewIn(ctx), me)); got != 429 {
+		if got := status(check.Allow(newView("GET", "/").In(ctx), me)); got != 429 {
 			t.Errorf("status %d, want 429", got)
 		}
 		wantRuleError(t, core.Settle(ctx, "tokens", 50), "", "rule", "tokens")
@@ -238,7 +237,7 @@ func TestEstimatesOfTwoChecksWithOneName(t *testing.T) {
 	ofFirst, err := first.WithEstimates(background, map[string]int{"tokens": 10})
 	ofSecond, err2 := second.WithEstimates(ofFirst, nil)
 	for i, check := range []*core.Check{second, first} {
-		if got := status(check.Allow(viewIn(ofSecond), me)); got != 200 {
+		if got := status(check.Allow(newView("GET", "/").In(ofSecond), me)); got != 200 {
 			t.Fatalf("status %d", got)
 		}
 		wantLeft(t, limiter, "tokens", me, hour, []int{98, 88}[i])
@@ -260,7 +259,7 @@ func TestSettleInAContextThatIsUsedAgain(t *testing.T) {
 	shared, late := &reused{background}, context.Context(nil)
 	_ = handled(t, outer, func(ctx context.Context) error {
 		shared.Context = ctx
-		answer := wantStatus(t, inner, viewIn(shared), ok)
+		answer := wantStatus(t, inner, newView("GET", "/").In(shared), ok)
 		late = answer.Context
 		answer.Run(func() int { return ok })
 		return nil

@@ -50,7 +50,7 @@ func attachHuge(t *testing.T, limiter *core.Limiter, called bool) {
 		if !called {
 			break
 		}
-		guard.Check(callView{method: "GET", route: "/"})
+		guard.Check(callOf("GET", "/"))
 		if i < 20 {
 			if _, err := operate.New(limiter).Ban(t.Context(), hugeRule(i).Name, "ip:198.51.100.7", time.Hour); err != nil {
 				t.Fatal(err)

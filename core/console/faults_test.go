@@ -25,7 +25,7 @@ func TestPagesWithoutRedis(t *testing.T) {
 			guard := attach(t, limiter, steered)
 			viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 			fault(server)
-			guard.Check(callView{method: "GET", route: "/"})
+			guard.Check(callOf("GET", "/"))
 			for path, shows := range map[string]string{
 				"":                           "not counted", // this process's figures
 				"offenders":                  "Offenders",

@@ -42,7 +42,7 @@ func TestHintsAfterActs(t *testing.T) {
 func TestHints(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	tenants := attach(t, limiter, core.Rule{Name: "tenants", Seconds: 3600, Key: func(core.Request) (string, error) { return "acme", nil }})
-	tenants.Check(callView{method: "GET", route: "/"})
+	tenants.Check(callOf("GET", "/"))
 	attach(t, limiter, steered, core.Rule{Name: "plain", Seconds: 1})
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	for path, want := range map[string]string{
@@ -100,8 +100,8 @@ func TestOffendersOfLenientRules(t *testing.T) {
 		core.Rule{Name: "mixed", Limit: core.PerHour(3)})
 	trial := attach(t, limiter, core.Rule{Name: "mixed", Limit: core.PerHour(3), Mode: core.DryRun})
 	for range 4 {
-		guard.Check(callView{method: "GET", route: "/"})
-		trial.Check(callView{method: "GET", route: "/"})
+		guard.Check(callOf("GET", "/"))
+		trial.Check(callOf("GET", "/"))
 	}
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	body := viewer.wantPage("offenders")

@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 			t.Fatal("rules that lack an attached name are in force")
 		}
 		for range 5 {
-			trial.Check(callView{method: "GET", route: "/"})
+			trial.Check(callOf("GET", "/"))
 		}
 		attach(t, limiter,
 			core.Rule{Name: "all", Limit: core.PerHour(3), Key: core.Global},

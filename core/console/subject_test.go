@@ -1,10 +1,7 @@
 package console_test
 
 import (
-	"context"
 	"errors"
-	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -14,27 +11,15 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
-// callView is a call to a route of the service.
-type callView struct {
-	adapter.View // nil
-	method       string
-	route        string
+// callOf returns a call to a route of the service.
+func callOf(method, route string) *limitertest.View {
+	return limitertest.NewView(method, route).From("198.51.100.7")
 }
-
-func (v callView) Context() context.Context             { return context.Background() }
-func (v callView) Method() string                       { return v.method }
-func (v callView) Path() string                         { return v.route }
-func (v callView) Route() string                        { return v.route }
-func (v callView) RemoteAddr() netip.Addr               { return netip.MustParseAddr("198.51.100.7") }
-func (v callView) Header(string) []string               { return nil }
-func (v callView) Host() string                         { return "" }
-func (v callView) Size() int64                          { return -1 }
-func (v callView) ResponseHeader() adapter.HeaderWriter { return http.Header{} }
 
 // lines is what a page shows, without tags, on one line.
 func lines(html string) string {
@@ -66,7 +51,7 @@ func TestSubject(t *testing.T) {
 		attach(t, limiter, core.Rule{Name: "idle", Limit: core.PerHour(7)})
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		for range 3 {
-			guard.Check(callView{method: "GET", route: "/x"})
+			guard.Check(callOf("GET", "/x"))
 		}
 		wantParts(t, operator.wantPage("subject?subject=198.51.100.7"),
 			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
@@ -155,7 +140,7 @@ func TestExplain(t *testing.T) {
 		const call = "explain?method=get&path=/users/7%3Fx&route=/users/:id&address=198.51.100.7&header=X-A:%20b%0AX-C:d"
 		wantParts(t, operator.wantPage(call), "It would pass.", "The address is 198.51.100.7. The route is /users/:id", "api Applies", "post: method GET is not POST")
 		for range 2 {
-			guard.Check(callView{method: "GET", route: "/users/:id"})
+			guard.Check(callOf("GET", "/users/:id"))
 		}
 		body := operator.wantPage(call)
 		wantParts(t, body, "It would be refused by the rule api: limit exceeded, for another", "api refuses the call", "The subject is ip:198.51.100.7", "2/h rule 2 0")
@@ -175,8 +160,8 @@ func TestExplain(t *testing.T) {
 func TestReference(t *testing.T) {
 	limiter := newLimiter(t, core.Options{ReferenceKeys: [][]byte{[]byte(strings.Repeat("k", 32))}})
 	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(1)})
-	guard.Check(callView{method: "GET", route: "/"})
-	refusal := guard.Check(callView{method: "GET", route: "/"}).Refusal
+	guard.Check(callOf("GET", "/"))
+	refusal := guard.Check(callOf("GET", "/")).Refusal
 	viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
 	wantParts(t, viewer.wantPage("explain?of=198.51.100.7&reference="+refusal.Reference),
 		"the rule api refused a call: limit exceeded, limit 1/h, 0 left, to wait", "It is about ip:198.51.100.7.")
@@ -256,7 +241,7 @@ func TestSubjectWithAnUnlimitedPlan(t *testing.T) {
 		Name: "plans", Limit: core.PerHour(9), Plans: map[string]core.Limit{"ours": core.Unlimited},
 		Plan: func(core.Request) (string, error) { return "", nil },
 	})
-	guard.Check(callView{method: "GET", route: "/"})
+	guard.Check(callOf("GET", "/"))
 	body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
 	wantParts(t, body, "9/h rule 1 8", "unlimited plan ours nothing is counted")
 }

@@ -163,12 +163,12 @@ func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r cor
 func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, guard *core.Guard, events *decisions, seen map[core.Reason]int) {
 	t.Helper()
 	v := newView("POST", []string{"/a/b", "/c"}[random.IntN(2)])
-	v.route = "" // in front of a router
-	v.as([]string{"", "alice", "alice", "error"}[random.IntN(4)]).asking("plan=" + []string{"", "pro", "free"}[random.IntN(3)])
+	v.Pattern = "" // in front of a router
+	v.As([]string{"", "alice", "alice", "error"}[random.IntN(4)]).Asking("plan=" + []string{"", "pro", "free"}[random.IntN(3)])
 	if random.IntN(8) == 0 {
-		v.query.Set("fail", "yes")
+		v.URLQuery.Set("fail", "yes")
 	}
-	v.size = []int64{1, 1, 1, 2, 99, 0, math.MaxInt}[random.IntN(7)]
+	v.BodySize = []int64{1, 1, 1, 2, 99, 0, math.MaxInt}[random.IntN(7)]
 	x, err := operate.New(limiter).ExplainView(v)
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +190,6 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	}
 	if x.Reason != d.Reason || x.Rule != name || (x.RetryAfter-wait).Abs() > patient {
 		t.Fatalf("%s %s by %v: got %+v, refused %t; explained as %s by %q, wait %v:\n%v\n%+v",
-			v.method, v.path, v.user, d, answer.Refusal != nil, x.Reason, x.Rule, x.RetryAfter, x, guard.Rules())
+			v.Verb, v.URLPath, v.Values, d, answer.Refusal != nil, x.Reason, x.Rule, x.RetryAfter, x, guard.Rules())
 	}
 }

@@ -25,8 +25,8 @@ func newRouted(t *testing.T) (limiter *core.Limiter, reply, unnamed *core.Guard)
 	front := attach(t, limiter, core.Rule{Name: "front", Limit: core.PerHour(2)})
 	for range 2 {
 		reply.Check(newView("POST", "/reply"))
-		unnamed.Check(newView("GET", "/posts/:id").as("alice"))
-		front.Check(newView("GET", "").from("192.0.2.9"))
+		unnamed.Check(newView("GET", "/posts/:id").As("alice"))
+		front.Check(newView("GET", "").From("192.0.2.9"))
 	}
 	for i := range 20 {
 		group.Check(newView("GET", fmt.Sprint("/", i)))
@@ -75,7 +75,7 @@ func TestExplainRoutes(t *testing.T) {
 // notes none.
 func TestExplainNotedRoutes(t *testing.T) {
 	limiter, reply, unnamed := newRouted(t)
-	unnamed.Check(newView("GET", "/posts/{slug}").as("alice")) // now there are two for a path
+	unnamed.Check(newView("GET", "/posts/{slug}").As("alice")) // now there are two for a path
 	x := explain(t, limiter, operate.Call{Method: "GET", Path: "/posts/7", User: "alice"})
 	if r := ruleOf(t, x, "(no route)"); r.Elsewhere || len(r.Limits) > 0 || !strings.Contains(r.Because, "the call's route is not known") {
 		t.Errorf("%+v", r)
@@ -96,7 +96,7 @@ func TestExplainNotedRoutes(t *testing.T) {
 	if x := explain(t, limiter, operate.Call{Method: "POST", Path: "/x", Route: "/x", RemoteAddr: "192.0.2.2"}); x.Reason != core.Allowed || !strings.HasPrefix(x.String(), "POST /x from 192.0.2.2: allowed\n") {
 		t.Errorf("%v", x)
 	}
-	reply.Check(newView("POST", "/reply").from("192.0.2.3"))
+	reply.Check(newView("POST", "/reply").From("192.0.2.3"))
 	if x := explain(t, limiter, operate.Call{Method: "GET", Path: "/x", RemoteAddr: "192.0.2.3"}); x.Reason != core.Allowed || !strings.Contains(x.String(), `allowed, unless "reply" is attached to this route`) {
 		t.Errorf("%v", x)
 	}
@@ -189,9 +189,9 @@ func TestExplainForwardAuth(t *testing.T) {
 	}
 	for i, path := range []string{"/api/a", "/API/a/", "/api/FREE", "/api/free", "/other"} {
 		request := newView("GET", "/auth")
-		request.peer = netip.MustParseAddr("10.0.0.1")
+		request.Peer = netip.MustParseAddr("10.0.0.1")
 		for name, value := range map[string]string{"Method": "GET", "Uri": path, "Host": "service.test", "For": "203.0.113.7"} {
-			request.request.Set("X-Forwarded-"+name, value)
+			request.Request.Set("X-Forwarded-"+name, value)
 		}
 		refused := decide(request).Refusal != nil
 		r := ruleOf(t, explain(t, limiter, operate.Call{Method: "GET", Path: path, RemoteAddr: from1}), "api")

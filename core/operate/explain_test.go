@@ -229,8 +229,8 @@ func TestExplainLimits(t *testing.T) {
 			core.Rule{Name: "size", Limit: daily, Also: []core.Limit{core.InFlight(2)}, Cost: core.CostBySize(10)},
 			core.Rule{Name: "skip", Limit: daily, Skip: func(r core.Request) bool { return r.Query("skip") != "" }},
 		)
-		v := newView("GET", "/").asking("limit=7/24h+fixed")
-		v.size = 1
+		v := newView("GET", "/").Asking("limit=7/24h+fixed")
+		v.BodySize = 1
 		guard.Check(v)
 		for _, test := range []struct {
 			query, size string

@@ -37,7 +37,16 @@ var (
 	setOverride       = limitertest.SetOverride
 	errorOf           = limitertest.ErrorOf
 	ruleOf            = limitertest.RuleOf
+	newView           = limitertest.NewView
+	whoSays           = limitertest.WhoSays
 )
+
+type fakeView = limitertest.View
+
+const me = "ip:192.0.2.1" // who calls in newView
+
+// about returns a call that names a subject in a header.
+func about(subject string) *fakeView { return newView("GET", "/").With("Subject", subject) }
 
 // byHand bans the subjects that operators name.
 var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}

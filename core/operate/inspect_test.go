@@ -35,7 +35,7 @@ func TestInspect(t *testing.T) {
 		unnamed := attach(t, limiter, core.Rule{Seconds: 3600, NeedLogin: true})
 		never := attach(t, limiter, core.Rule{Seconds: 3600})
 		call := func(guard *core.Guard, method, route, query string) core.Answer {
-			return guard.Check(newView(method, route).as("alice").asking(query))
+			return guard.Check(newView(method, route).As("alice").Asking(query))
 		}
 		for _, query := range []string{"limit=3/24h+fixed", "limit=4/30h+fixed&plan=pro", "plan=slow", "plan=vip", ""} {
 			call(guard, "GET", "/", query)
@@ -145,13 +145,13 @@ func TestInspectOfSeveralPlans(t *testing.T) {
 	})
 	for _, plan := range []string{"pro", ""} {
 		user := "user" + plan
-		guard.Check(newView("GET", "/").as(user).asking("plan=" + plan))
+		guard.Check(newView("GET", "/").As(user).Asking("plan=" + plan))
 		if r := ruleOf(t, inspect(t, limiter, "user:"+user), "api"); r.Reason != "" {
 			t.Errorf("with the plan %q used up: %+v", plan, r)
 		}
 		for range 2 {
-			guard.Check(newView("GET", "/").as(user).asking("plan=pro"))
-			guard.Check(newView("GET", "/").as(user))
+			guard.Check(newView("GET", "/").As(user).Asking("plan=pro"))
+			guard.Check(newView("GET", "/").As(user))
 		}
 		if r := ruleOf(t, inspect(t, limiter, "user:"+user), "api"); r.Reason != core.LimitExceeded {
 			t.Errorf("with both used up: %+v", r)

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -16,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // These environment variables make this program a process of a fleet. They hold the address of the
@@ -133,7 +131,7 @@ func (m *member) run(r round, over *atomic.Bool) *tally {
 func (m *member) call(rule, subject string) {
 	var d core.Decision
 	begin := time.Now()
-	m.guards[rule].Check(visit{context.WithValue(context.Background(), decisionKey{}, &d), subject})
+	m.guards[rule].Check(visit(context.WithValue(context.Background(), decisionKey{}, &d), subject))
 	took := time.Since(begin)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -225,10 +223,9 @@ func beMember(addr string) error {
 	return nil
 }
 
-// visit is a call as an adapter shows it to a guard. Its subject is in a header.
-type visit struct {
-	ctx     context.Context
-	subject string
+// visit returns a call of a subject, which is in a header.
+func visit(ctx context.Context, subject string) *limitertest.View {
+	return limitertest.NewView("GET", "/").In(ctx).With(callerHeader, subject)
 }
 
 // callerHeader is the header with the subject of a visit.
@@ -236,19 +233,3 @@ const callerHeader = "X-Caller"
 
 // byCaller is a Key for rules that count visits by their subjects.
 func byCaller(r core.Request) (string, error) { return r.Header(callerHeader)[0], nil }
-
-func (v visit) Context() context.Context             { return v.ctx }
-func (v visit) Method() string                       { return http.MethodGet }
-func (v visit) Path() string                         { return "/" }
-func (v visit) Route() string                        { return "/" }
-func (v visit) RemoteAddr() netip.Addr               { return netip.Addr{} }
-func (v visit) Host() string                         { return "" }
-func (v visit) Header(name string) []string          { return v.headers()[name] }
-func (v visit) Query(string) string                  { return "" }
-func (v visit) Param(string) string                  { return "" }
-func (v visit) Cookie(string) string                 { return "" }
-func (v visit) Value(key any) any                    { return v.ctx.Value(key) }
-func (v visit) Size() int64                          { return -1 }
-func (v visit) ResponseHeader() adapter.HeaderWriter { return http.Header{} }
-
-func (v visit) headers() http.Header { return http.Header{callerHeader: {v.subject}} }

@@ -148,12 +148,12 @@ var questions = []question{
 		return wrongIf(!ok, "no ban"), err
 	}},
 	{"Explain", func(o *operator, ctx context.Context) (any, error) {
-		v := visit{ctx, o.of("blocked")}
-		x, err := operate.New(o.limiter).Explain(ctx, operate.Call{Method: v.Method(), Path: v.Path(), Header: v.headers()})
+		v := visit(ctx, o.of("blocked"))
+		x, err := operate.New(o.limiter).Explain(ctx, operate.Call{Method: v.Method(), Path: v.Path(), Header: v.Request})
 		return wrongIf(!explains(x, core.Blocked), x), err
 	}},
 	{"ExplainView", func(o *operator, ctx context.Context) (any, error) {
-		x, err := operate.New(o.limiter).ExplainView(visit{ctx, o.of("banned")})
+		x, err := operate.New(o.limiter).ExplainView(visit(ctx, o.of("banned")))
 		return wrongIf(!explains(x, core.Banned), x), err
 	}},
 	{"Inspect", func(o *operator, ctx context.Context) (any, error) {

@@ -1,4 +1,4 @@
-// Package limitertest makes limiters for the tests of core and the packages below it.
+// Package limitertest makes limiters and calls for the tests of core and the packages below it.
 package limitertest
 
 import (

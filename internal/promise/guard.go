@@ -3,34 +3,12 @@ package promise
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"sync"
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
-
-// call is a call, as an adapter would show it, to a route that has only the rules under test.
-type call struct {
-	ctx    context.Context
-	values map[any]any
-	answer http.Header
-}
-
-func (v *call) Context() context.Context             { return v.ctx }
-func (v *call) Method() string                       { return http.MethodGet }
-func (v *call) Path() string                         { return "/shop/list" }
-func (v *call) Route() string                        { return "/shop/list" }
-func (v *call) RemoteAddr() netip.Addr               { return netip.MustParseAddr("192.0.2.1") }
-func (v *call) Host() string                         { return "shop.example" }
-func (v *call) Header(string) []string               { return nil }
-func (v *call) Query(string) string                  { return "" }
-func (v *call) Param(string) string                  { return "" }
-func (v *call) Cookie(string) string                 { return "" }
-func (v *call) Value(key any) any                    { return v.values[key] }
-func (v *call) Size() int64                          { return -1 }
-func (v *call) ResponseHeader() adapter.HeaderWriter { return v.answer }
 
 // caller is the key of the value by which a call is counted.
 const caller = "caller"
@@ -38,9 +16,11 @@ const caller = "caller"
 // weight is the key of the value that says what a call costs.
 const weight = "weight"
 
-// callBy returns a call by this caller.
-func callBy(ctx context.Context, who string) *call {
-	return &call{ctx: ctx, values: map[any]any{caller: who, weight: 1}, answer: make(http.Header)}
+// callBy returns a call by this caller, to a route that has only the rules under test.
+func callBy(ctx context.Context, who string) *limitertest.View {
+	v := limitertest.NewView("GET", "/shop/list").In(ctx)
+	v.Values[caller], v.Values[weight] = who, 1
+	return v
 }
 
 // byCaller counts by the caller.

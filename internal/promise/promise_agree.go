@@ -89,8 +89,8 @@ type outcome struct {
 
 func (d *watchedGuard) admit(planned plannedCall) outcome {
 	v := callBy(context.Background(), callerNamed(planned.caller))
-	v.values[weight] = planned.weight
-	got := outcome{status: status(d.Check(v)), header: v.answer}
+	v.Values[weight] = planned.weight
+	got := outcome{status: status(d.Check(v)), header: v.Response}
 	last := d.last
 	last.Source, last.All = "", nil
 	for _, each := range d.last.All {

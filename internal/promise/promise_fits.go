@@ -109,7 +109,7 @@ func tooHeavyForAGuard(t *testing.T, e Engine) {
 		light.Cost, heavy.Cost = weigh, weigh
 		guard := watchGuard(t, e.Options(t), heavy, light)
 		v := callBy(context.Background(), "caller")
-		v.values[weight] = 6
+		v.Values[weight] = 6
 		if got := status(guard.Check(v)); got != http.StatusBadRequest || guard.last.Reason != core.CostTooHigh {
 			t.Errorf("status %d, want %d: %+v", got, http.StatusBadRequest, guard.last)
 		}
