@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -18,12 +16,13 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 func TestAdapter(t *testing.T) {
-	adaptertest.Run(t, adaptertest.Adapter{Serve: serve, Endings: endings})
+	adaptertest.Run(t, adaptertest.Adapter{Serve: serveAfter(), Endings: endings})
 }
 
 // TestMethodOverride runs the adapter's tests where callers may override the method by a header,
@@ -32,91 +31,12 @@ func TestMethodOverride(t *testing.T) {
 	adaptertest.RunPaths(t, adaptertest.Adapter{Serve: serveAfter(middleware.MethodOverride())})
 }
 
-func serve(t testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-	return serveAfter()(t, l, app)
-}
-
 // serveAfter serves with middlewares in front of the router.
 func serveAfter(pre ...echo.MiddlewareFunc) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		e := newEcho(app)
-		e.Pre(pre...)
-		return adaptertest.ServeHTTP(l, e)
+		return adaptertest.ServeHTTP(l, frameworks.Echo(app, pre...))
 	}
 }
-
-func newEcho(app adaptertest.App) *echo.Echo {
-	e := echo.New()
-	e.Logger.SetOutput(io.Discard)
-	e.Use(middleware.Recover(), before(app))
-	for _, rules := range app.Use {
-		e.Use(echolimit.New(app.Limiter, rules...))
-	}
-	for _, route := range app.Routes {
-		path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
-		var middlewares []echo.MiddlewareFunc
-		for _, guard := range route.Guards {
-			middlewares = append(middlewares, echolimit.With(guard))
-		}
-		if route.Recovers {
-			middlewares = append(middlewares, middleware.Recover())
-		}
-		handler := func(c echo.Context) error {
-			h := &handling{c: c}
-			route.Serve(h)
-			return h.err
-		}
-		switch route.Method {
-		case "":
-			e.GET(path, handler, middlewares...)
-		case "*":
-			e.Any(path, handler, middlewares...)
-		default:
-			e.Add(route.Method, path, handler, middlewares...)
-		}
-	}
-	return e
-}
-
-func before(app adaptertest.App) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			for name, value := range app.Values {
-				c.Set(name, value)
-			}
-			if app.Before != nil {
-				c.SetRequest(c.Request().WithContext(app.Before(c.Request().Context())))
-			}
-			return next(c)
-		}
-	}
-}
-
-type handling struct {
-	c   echo.Context
-	err error // what the handler returns
-}
-
-func (h *handling) Context() context.Context  { return h.c.Request().Context() }
-func (h *handling) Header(name string) string { return h.c.Request().Header.Get(name) }
-func (h *handling) Query(name string) string  { return h.c.QueryParam(name) }
-func (h *handling) Flush()                    { h.c.Response().Flush() }
-func (h *handling) Cookie(name string) string {
-	cookie, err := h.c.Cookie(name)
-	if err != nil {
-		return ""
-	}
-	return cookie.Value
-}
-func (h *handling) Text(text string) {
-	h.c.Response().Header().Set("Content-Length", strconv.Itoa(len(text)))
-	_ = h.c.String(http.StatusOK, text)
-}
-func (h *handling) Reply(status int) { _ = h.c.String(status, "replied") }
-func (h *handling) Allow(check *core.Check, subject string) bool {
-	return echolimit.Allow(h.c, check, subject)
-}
-func (h *handling) OwnLimits(guard *core.Guard) { h.err = echolimit.OwnLimits(guard)(h.c) }
 
 // endings are echo's own ways for a call to end.
 var endings = []adaptertest.Ending{
@@ -161,7 +81,7 @@ var endings = []adaptertest.Ending{
 
 func ending(name string, status int, handle echo.HandlerFunc) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
-		h.(*handling).err = handle(h.(*handling).c)
+		h.(*frameworks.EchoHandling).Err = handle(h.(*frameworks.EchoHandling).C)
 	}}
 }
 
@@ -197,6 +117,6 @@ func TestReturnedCancellation(t *testing.T) {
 }
 
 // FuzzPaths tries paths on echo's router.
-func FuzzPaths(f *testing.F) { adaptertest.FuzzPaths(f, adaptertest.Adapter{Serve: serve}) }
+func FuzzPaths(f *testing.F) { adaptertest.FuzzPaths(f, adaptertest.Adapter{Serve: serveAfter()}) }
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -2,32 +2,22 @@ package fiberlimit_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/gofiber/fiber/v2/middleware/recover"
 	"go.uber.org/goleak"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
-	"github.com/accesslimit/accesslimit/fiberlimit"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
 func TestAdapter(t *testing.T) {
-	adaptertest.Run(t, adaptertest.Adapter{
-		Serve: serve(fiber.Config{}), Cannot: cannot, Endings: endings,
-	})
-}
-
-var cannot = map[adaptertest.Feature]string{
-	adaptertest.RouteInUse:     "fiber runs what Use was given before it looks for the route",
-	adaptertest.LeavingCallers: "fasthttp does not read from the connection while a handler runs",
+	adapter := frameworks.Fiber(fiber.Config{})
+	adapter.Endings = endings
+	adaptertest.Run(t, adapter)
 }
 
 // TestRoutingOptions runs the adapter's tests while fiber routes by other forms of the path.
@@ -40,81 +30,15 @@ func TestRoutingOptions(t *testing.T) {
 		"strict unescaped": {StrictRouting: true, CaseSensitive: true, UnescapePath: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			adaptertest.RunPaths(t, adaptertest.Adapter{Serve: serve(config), Cannot: cannot})
+			adaptertest.RunPaths(t, frameworks.Fiber(config))
 		})
 	}
 }
 
-func serve(config fiber.Config) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
-	config.DisableStartupMessage = true
-	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		router := fiber.New(config)
-		router.Use(recover.New(), before(app))
-		for _, rules := range app.Use {
-			router.Use(fiberlimit.New(app.Limiter, rules...))
-		}
-		for _, route := range app.Routes {
-			path := strings.NewReplacer("{rest...}", "*", "{", ":", "}", "").Replace(route.Path)
-			var handlers []fiber.Handler
-			for _, guard := range route.Guards {
-				handlers = append(handlers, fiberlimit.With(guard))
-			}
-			if route.Recovers {
-				handlers = append(handlers, recover.New())
-			}
-			handlers = append(handlers, func(c *fiber.Ctx) error {
-				h := &handling{c: c}
-				route.Serve(h)
-				return h.err
-			})
-			switch route.Method {
-			case "":
-				router.Get(path, handlers...)
-			case "*":
-				router.All(path, handlers...)
-			default:
-				router.Add(route.Method, path, handlers...)
-			}
-		}
-		go func() { _ = router.Listener(l) }()
-		// Not Shutdown, which checks only every 100 ms whether all connections are closed.
-		return func() { _ = l.Close() }
-	}
-}
-
-func before(app adaptertest.App) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		for name, value := range app.Values {
-			c.Locals(name, value)
-		}
-		if app.Before != nil {
-			c.SetUserContext(app.Before(c.UserContext()))
-		}
-		return c.Next()
-	}
-}
-
-type handling struct {
-	c   *fiber.Ctx
-	err error // what the handler returns
-}
-
-func (h *handling) Context() context.Context  { return h.c.UserContext() }
-func (h *handling) Header(name string) string { return h.c.Get(name) }
-func (h *handling) Cookie(name string) string { return h.c.Cookies(name) }
-func (h *handling) Query(name string) string  { return h.c.Query(name) }
-func (h *handling) Flush()                    {} // fiber sends nothing before the handler returns
-func (h *handling) Text(text string)          { _ = h.c.SendString(text) }
-func (h *handling) Reply(status int)          { _ = h.c.Status(status).SendString("replied") }
-func (h *handling) Allow(check *core.Check, subject string) bool {
-	return fiberlimit.Allow(h.c, check, subject)
-}
-func (h *handling) OwnLimits(guard *core.Guard) { h.err = fiberlimit.OwnLimits(guard)(h.c) }
-
 // TestHeadersAsWritten runs the tricks with headers while fiber leaves their names as they were sent,
 // and reads a body, with its trailers, only when a handler asks for it.
 func TestHeadersAsWritten(t *testing.T) {
-	adaptertest.RunTricks(t, adaptertest.Adapter{Serve: serve(fiber.Config{DisableHeaderNormalizing: true, StreamRequestBody: true}), Cannot: cannot})
+	adaptertest.RunTricks(t, frameworks.Fiber(fiber.Config{DisableHeaderNormalizing: true, StreamRequestBody: true}))
 }
 
 // endings are fiber's own ways for a call to end.
@@ -154,7 +78,7 @@ var endings = []adaptertest.Ending{
 
 func ending(name string, status int, handle fiber.Handler) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
-		h.(*handling).err = handle(h.(*handling).c)
+		h.(*frameworks.FiberHandling).Err = handle(h.(*frameworks.FiberHandling).C)
 	}}
 }
 
@@ -162,12 +86,12 @@ func ending(name string, status int, handle fiber.Handler) adaptertest.Ending {
 // of the path.
 func FuzzPaths(f *testing.F) {
 	adaptertest.FuzzPaths(f,
-		adaptertest.Adapter{Serve: serve(fiber.Config{})},
-		adaptertest.Adapter{Serve: serve(fiber.Config{UnescapePath: true})},
-		adaptertest.Adapter{Serve: serve(fiber.Config{StrictRouting: true})},
-		adaptertest.Adapter{Serve: serve(fiber.Config{CaseSensitive: true})},
-		adaptertest.Adapter{Serve: serve(fiber.Config{StrictRouting: true, CaseSensitive: true})},
-		adaptertest.Adapter{Serve: serve(fiber.Config{StrictRouting: true, CaseSensitive: true, UnescapePath: true})},
+		frameworks.Fiber(fiber.Config{}),
+		frameworks.Fiber(fiber.Config{UnescapePath: true}),
+		frameworks.Fiber(fiber.Config{StrictRouting: true}),
+		frameworks.Fiber(fiber.Config{CaseSensitive: true}),
+		frameworks.Fiber(fiber.Config{StrictRouting: true, CaseSensitive: true}),
+		frameworks.Fiber(fiber.Config{StrictRouting: true, CaseSensitive: true, UnescapePath: true}),
 	)
 }
 

@@ -1,15 +1,12 @@
 package ginlimit_test
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -17,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
@@ -34,65 +32,9 @@ func TestRoutingOptions(t *testing.T) {
 
 func serve(configure func(*gin.Engine)) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		router := gin.New()
-		configure(router)
-		router.Use(gin.RecoveryWithWriter(io.Discard), before(app))
-		for _, rules := range app.Use {
-			router.Use(ginlimit.New(app.Limiter, rules...))
-		}
-		for _, route := range app.Routes {
-			path := strings.NewReplacer("{rest...}", "*rest", "{", ":", "}", "").Replace(route.Path)
-			var handlers []gin.HandlerFunc
-			for _, guard := range route.Guards {
-				handlers = append(handlers, ginlimit.With(guard))
-			}
-			if route.Recovers {
-				handlers = append(handlers, gin.RecoveryWithWriter(io.Discard))
-			}
-			handlers = append(handlers, func(c *gin.Context) { route.Serve(handling{c}) })
-			switch route.Method {
-			case "":
-				router.GET(path, handlers...)
-			case "*":
-				router.Any(path, handlers...)
-			default:
-				router.Handle(route.Method, path, handlers...)
-			}
-		}
-		return adaptertest.ServeHTTP(l, router)
+		return adaptertest.ServeHTTP(l, frameworks.Gin(app, configure))
 	}
 }
-
-func before(app adaptertest.App) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		for name, value := range app.Values {
-			c.Set(name, value)
-		}
-		if app.Before != nil {
-			c.Request = c.Request.WithContext(app.Before(c.Request.Context()))
-		}
-	}
-}
-
-type handling struct{ c *gin.Context }
-
-func (h handling) Context() context.Context  { return h.c.Request.Context() }
-func (h handling) Header(name string) string { return h.c.GetHeader(name) }
-func (h handling) Query(name string) string  { return h.c.Query(name) }
-func (h handling) Flush()                    { h.c.Writer.Flush() }
-func (h handling) Cookie(name string) string {
-	value, _ := h.c.Cookie(name)
-	return value
-}
-func (h handling) Text(text string) {
-	h.c.Header("Content-Length", strconv.Itoa(len(text)))
-	h.c.String(http.StatusOK, "%s", text)
-}
-func (h handling) Reply(status int) { h.c.String(status, "replied") }
-func (h handling) Allow(check *core.Check, subject string) bool {
-	return ginlimit.Allow(h.c, check, subject)
-}
-func (h handling) OwnLimits(guard *core.Guard) { ginlimit.OwnLimits(guard)(h.c) }
 
 // endings are gin's own ways for a call to end.
 var endings = []adaptertest.Ending{
@@ -135,7 +77,7 @@ var endings = []adaptertest.Ending{
 }
 
 func ending(name string, status int, handle func(*gin.Context)) adaptertest.Ending {
-	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) { handle(h.(handling).c) }}
+	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) { handle(h.(frameworks.GinHandling).C) }}
 }
 
 // broken is a body that cannot be read.

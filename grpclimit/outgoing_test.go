@@ -23,6 +23,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -128,14 +129,16 @@ func TestClientsReadWhatTheServerSays(t *testing.T) {
 }
 
 // kinds are calls of each kind.
-var kinds = map[string]invoke{
-	"unary": unary, "of the server": stream(grpc.StreamDesc{ServerStreams: true}),
-	"of the client": stream(grpc.StreamDesc{ClientStreams: true}), "both": stream(grpc.StreamDesc{ServerStreams: true, ClientStreams: true}),
+var unary = frameworks.InvokeGRPC(grpc.StreamDesc{})
+
+var kinds = map[string]frameworks.Invoke{
+	"unary": unary, "of the server": frameworks.InvokeGRPC(grpc.StreamDesc{ServerStreams: true}),
+	"of the client": frameworks.InvokeGRPC(grpc.StreamDesc{ClientStreams: true}), "both": frameworks.InvokeGRPC(grpc.StreamDesc{ServerStreams: true, ClientStreams: true}),
 }
 
 // wantNotSent checks that a call waits for a pause that lasts about so long, and that its error is this
 // process's own.
-func wantNotSent(t *testing.T, ctx context.Context, conn *grpc.ClientConn, invoke invoke, lasts time.Duration) {
+func wantNotSent(t *testing.T, ctx context.Context, conn *grpc.ClientConn, invoke frameworks.Invoke, lasts time.Duration) {
 	t.Helper()
 	_, err := invoke(ctx, conn, "/a.B/C")
 	var wait *outgoing.WaitError
@@ -244,7 +247,7 @@ func TestARetryPolicy(t *testing.T) {
 	}
 }
 
-func retried(t *testing.T, call invoke) {
+func retried(t *testing.T, call frameworks.Invoke) {
 	var attempts atomic.Int64
 	addr := serveAll(t, func(s grpc.ServerStream) error {
 		// If the last refusal overtakes the message, which gRPC sends again in each attempt, gRPC tells

@@ -19,6 +19,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -84,7 +85,7 @@ func proxied(t *testing.T, rule core.Rule, limiter *core.Limiter) *grpc.ClientCo
 	}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(server.Stop)
-	conn := connect(t, func(ctx context.Context) (net.Conn, error) {
+	conn := frameworks.ConnectGRPC(t, func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 	})
 	t.Cleanup(func() { _ = conn.Close() })

@@ -5,16 +5,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
-	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 func TestAdapter(t *testing.T) {
@@ -37,63 +35,8 @@ func serve(t testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
 
 func serveWith(around func(mux http.Handler) http.Handler) func(testing.TB, net.Listener, adaptertest.App) (stop func()) {
 	return func(_ testing.TB, l net.Listener, app adaptertest.App) (stop func()) {
-		handler := around(newMux(app))
-		for _, rules := range slices.Backward(app.Use) {
-			handler = nethttplimit.New(app.Limiter, rules...)(handler)
-		}
-		return adaptertest.ServeHTTP(l, recovered(before(app, handler)))
+		return adaptertest.ServeHTTP(l, frameworks.NetHTTP(app, around))
 	}
-}
-
-func newMux(app adaptertest.App) *http.ServeMux {
-	mux := http.NewServeMux()
-	for _, route := range app.Routes {
-		pattern := route.Path
-		switch route.Method {
-		case "":
-			pattern = "GET " + pattern
-		case "*":
-		default:
-			pattern = route.Method + " " + pattern
-		}
-		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Serve(handling{adaptertest.HTTPHandling{Writer: w, Request: r}})
-		})
-		if route.Recovers {
-			handler = recovered(handler)
-		}
-		for _, guard := range slices.Backward(route.Guards) {
-			handler = nethttplimit.With(guard)(handler)
-		}
-		mux.Handle(pattern, handler)
-	}
-	return mux
-}
-
-func recovered(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if recover() != nil {
-				w.WriteHeader(http.StatusInternalServerError)
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
-}
-
-func before(app adaptertest.App, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(app.Enter(r.Context())))
-	})
-}
-
-type handling struct{ adaptertest.HTTPHandling }
-
-func (h handling) Allow(check *core.Check, subject string) bool {
-	return nethttplimit.Allow(h.Writer, h.Request, check, subject)
-}
-func (h handling) OwnLimits(guard *core.Guard) {
-	nethttplimit.OwnLimits(guard).ServeHTTP(h.Writer, h.Request)
 }
 
 // endings are the ways for a call to end in net/http. The first status that is written counts.
@@ -157,7 +100,7 @@ var endings = []adaptertest.Ending{
 		http.TimeoutHandler(late, time.Millisecond, "too late").ServeHTTP(w, r)
 	}),
 	ending("a status that is none, recovered inside", 500, func(w http.ResponseWriter, r *http.Request) {
-		recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(1000) })).ServeHTTP(w, r)
+		frameworks.Recovered(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(1000) })).ServeHTTP(w, r)
 	}),
 	hijacking("hijacked", 200, 204, func(http.ResponseWriter) {}),
 	hijacking("switched, then hijacked", 101, 101, func(w http.ResponseWriter) { w.WriteHeader(http.StatusSwitchingProtocols) }),
@@ -169,7 +112,7 @@ var endings = []adaptertest.Ending{
 
 func ending(name string, status int, handle http.HandlerFunc) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: status, Handle: func(h adaptertest.Handling) {
-		handle(h.(handling).Writer, h.(handling).Request)
+		handle(h.(frameworks.HTTPHandling).Writer, h.(frameworks.HTTPHandling).Request)
 	}}
 }
 
@@ -177,7 +120,7 @@ func ending(name string, status int, handle http.HandlerFunc) adaptertest.Ending
 // status that comes too late.
 func hijacking(name string, outcome, sent int, first func(http.ResponseWriter)) adaptertest.Ending {
 	return adaptertest.Ending{Name: name, Outcome: outcome, Sent: sent, Handle: func(h adaptertest.Handling) {
-		w := h.(handling).Writer
+		w := h.(frameworks.HTTPHandling).Writer
 		first(w)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {

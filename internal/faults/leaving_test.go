@@ -142,7 +142,7 @@ func TestCallersLeave(t *testing.T) {
 // partiesOf returns one party for each framework and each way to leave it. The timeout is so long
 // that all callers leave before it.
 func partiesOf(t *testing.T, rdb redis.UniversalClient, timeout time.Duration) (parties []*party) {
-	for _, f := range frameworks(usual) {
+	for _, f := range everyFramework(usual) {
 		for _, way := range waysOf(f) {
 			p := newParty(t, f, rdb, timeout)
 			p.name, p.unnoticed, p.call = f.name+", "+way.name, f.unnoticed(), way.leave(t, p.dial)
@@ -171,7 +171,7 @@ func leaveAll(t *testing.T, parties []*party, calls int) {
 func TestDeadlinesNearTimeout(t *testing.T) {
 	const timeout = 200
 	server := redistest.Start(t)
-	rpc := frameworks(usual)[4]
+	rpc := everyFramework(usual)[4]
 	var all sync.WaitGroup
 	var deadlines []time.Duration
 	var parties []*party

@@ -30,7 +30,7 @@ const roomy = 4 << 20
 func TestOversized(t *testing.T) {
 	server := redistest.Start(t)
 	calls, longest := 0, time.Duration(0)
-	for _, f := range frameworks(roomy) {
+	for _, f := range everyFramework(roomy) {
 		t.Run(f.name, func(t *testing.T) {
 			s := newOversizedService(t, f, server)
 			s.run(t)
@@ -86,9 +86,7 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 			adaptertest.Route{Path: "/deep/{rest...}", Guards: one("deep", func(r *core.Rule) { r.Paths = []string{"/**/admin/**/edit/**/{a,b}*c", "/deep/**"} })})
 	}
 	dial := listenAndServe(t, f, app)
-	if s.client = connectHTTP(dial); f.RPC {
-		s.client = connectGRPC(t, dial)
-	}
+	s.client = f.connect(t, dial)
 	t.Cleanup(s.client.Close)
 	return s
 }

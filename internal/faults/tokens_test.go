@@ -30,7 +30,7 @@ func TestGuessedTokens(t *testing.T) {
 	server := redistest.Start(t)
 	var tries, asked int64
 	var took time.Duration
-	for _, f := range frameworks(usual) {
+	for _, f := range everyFramework(usual) {
 		t.Run(f.name, func(t *testing.T) {
 			g := newGuessed(t, f, server)
 			started := time.Now()
@@ -75,12 +75,7 @@ func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 		},
 		Handle: func(h adaptertest.Handling) { g.ran.Add(1); h.Text("ok") },
 	}}})
-	g.connect = func() adaptertest.Client {
-		if f.RPC {
-			return connectGRPC(t, dial)
-		}
-		return connectHTTP(dial)
-	}
+	g.connect = func() adaptertest.Client { return f.connect(t, dial) }
 	return g
 }
 
@@ -118,7 +113,7 @@ const (
 // adapters' own tests try the rest.
 func TestTricks(t *testing.T) {
 	var all adaptertest.Tricks
-	tried, addresses, served := frameworks(usual), 800, 200
+	tried, addresses, served := everyFramework(usual), 800, 200
 	if !long() {
 		tried, addresses, served = tried[:1], 160, 50
 	}

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/frameworks"
 )
 
 // way is a way to leave.
@@ -79,7 +82,7 @@ func grpcCancelled(t *testing.T, dial adaptertest.Dial) func() {
 }
 
 func grpcCall(t *testing.T, dial adaptertest.Dial, until func(call int64) (context.Context, context.CancelFunc)) func() {
-	client := connectGRPC(t, dial)
+	client := frameworks.GRPC(grpc.StreamDesc{}).Connect(t, dial)
 	t.Cleanup(client.Close)
 	client.Do(t, adaptertest.Call{Path: "/no/such"}) // so that the connection is up
 	var calls atomic.Int64

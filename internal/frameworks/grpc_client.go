@@ -1,4 +1,4 @@
-package grpclimit_test
+package frameworks
 
 import (
 	"context"
@@ -28,17 +28,24 @@ var httpStatus = map[codes.Code]int{
 	codes.DeadlineExceeded: 503, codes.InvalidArgument: 400, codes.Unimplemented: 404, codes.NotFound: 404,
 }
 
-// invoke makes a call of one kind, unary or a stream.
-type invoke func(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (text string, err error)
+// Invoke makes a call of one kind, unary or a stream.
+type Invoke func(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (text string, err error)
 
-func unary(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (string, error) {
+// InvokeGRPC returns the Invoke of a kind. A stream sends one message, and reads until it ends.
+func InvokeGRPC(kind grpc.StreamDesc) Invoke {
+	if isUnary(kind) {
+		return invokeUnary
+	}
+	return invokeStream(kind)
+}
+
+func invokeUnary(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (string, error) {
 	text := new(wrapperspb.StringValue)
 	err := conn.Invoke(ctx, method, new(emptypb.Empty), text, options...)
 	return text.Value, err
 }
 
-// stream calls as a stream of messages in one direction or both, and reads until it ends.
-func stream(kind grpc.StreamDesc) invoke {
+func invokeStream(kind grpc.StreamDesc) Invoke {
 	return func(ctx context.Context, conn *grpc.ClientConn, method string, options ...grpc.CallOption) (text string, err error) {
 		stream, err := conn.NewStream(ctx, &kind, method, options...)
 		if err != nil {
@@ -63,21 +70,17 @@ func stream(kind grpc.StreamDesc) invoke {
 	}
 }
 
-// client makes calls of one kind.
-type client struct {
+// grpcClient makes calls of one kind.
+type grpcClient struct {
 	*grpc.ClientConn
-	invoke invoke
-}
-
-func connectTo(kind invoke) func(testing.TB, adaptertest.Dial) adaptertest.Client {
-	return func(t testing.TB, dial adaptertest.Dial) adaptertest.Client { return client{connect(t, dial), kind} }
+	invoke Invoke
 }
 
 // Close implements adaptertest.Client.
-func (c client) Close() { _ = c.ClientConn.Close() }
+func (c grpcClient) Close() { _ = c.ClientConn.Close() }
 
 // Do implements adaptertest.Client.
-func (c client) Do(t testing.TB, call adaptertest.Call) adaptertest.Reply {
+func (c grpcClient) Do(t testing.TB, call adaptertest.Call) adaptertest.Reply {
 	t.Helper()
 	ctx := call.Until()
 	for name, values := range call.Header {
@@ -132,7 +135,8 @@ func readStatus(t testing.TB, reply *adaptertest.Reply, refusal *status.Status, 
 	}
 }
 
-func connect(t testing.TB, dial adaptertest.Dial) *grpc.ClientConn {
+// ConnectGRPC returns a connection that dial opens.
+func ConnectGRPC(t testing.TB, dial adaptertest.Dial) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///service.test", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
