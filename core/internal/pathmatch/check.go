@@ -40,11 +40,29 @@ func CheckPattern(pattern string) string {
 	case braced.MatchString(pattern):
 		return "has braces around a single word, which match that word only: write * for a parameter, {a,b} for alternatives"
 	}
-	switch steps, cutsClass := expand(pattern, 0, nil); {
+	var all []string
+	switch steps, cutsClass := expand(pattern, 0, &all); {
 	case cutsClass:
 		return "has a comma or a brace in brackets within braces, which ends the alternative there: leave out the brackets, or write several patterns"
 	case steps > maxAlternatives:
 		return fmt.Sprintf("has braces with more than %d combinations to try: write several patterns, or *", maxAlternatives)
+	}
+	for _, one := range all {
+		if wrong := checkStars(unescaped(one)); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// checkStars returns what is wrong with the stars of a pattern without braces, or "". doublestar takes
+// three stars for one, and a slash at the end, behind two, for one that may be missing, but not always.
+func checkStars(pattern string) string {
+	switch {
+	case strings.Contains(pattern, "***"):
+		return "has three stars in a row: write * for one segment, or ** for any number of them"
+	case strings.HasSuffix(pattern, "**/"):
+		return "ends in a slash behind **, which stands for every path below, with or without a slash: leave it out"
 	}
 	return ""
 }
@@ -59,8 +77,8 @@ func CheckMethod(method string) string {
 
 // expand replaces the braces of a valid pattern by their alternatives as doublestar does, from left
 // to right beginning at an index, and returns how many it tried. It stops beyond maxAlternatives, and
-// at an alternative that ends within brackets, which matches nothing. If all is not nil, it adds the
-// patterns without braces to it.
+// at an alternative that ends within brackets, which matches nothing. It adds the patterns without
+// braces to all.
 func expand(pattern string, from int, all *[]string) (steps int, cutsClass bool) {
 	for i := from; i < len(pattern); i++ {
 		switch pattern[i] {
@@ -83,9 +101,7 @@ func expand(pattern string, from int, all *[]string) (steps int, cutsClass bool)
 			return steps, false
 		}
 	}
-	if all != nil {
-		*all = append(*all, pattern)
-	}
+	*all = append(*all, pattern)
 	return steps, false
 }
 
