@@ -130,8 +130,8 @@ func TestTrailersAreNotRead(t *testing.T) {
 	}
 }
 
-// A redirect to another host takes a turn of that host, without the credential, and its refusal stops
-// no call to the first.
+// A redirect within a host needs no second slot. One to another host takes a turn of that host, without the
+// credential, and its refusal stops no call to the first.
 func TestARedirectToAnotherHost(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "600")
@@ -139,7 +139,10 @@ func TestARedirectToAnotherHost(t *testing.T) {
 	}))
 	t.Cleanup(other.Close)
 	there := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
-	server := httptest.NewServer(http.RedirectHandler(there, http.StatusFound))
+	routes := http.NewServeMux()
+	routes.Handle("/", http.RedirectHandler("/next", http.StatusFound))
+	routes.Handle("/next", http.RedirectHandler(there, http.StatusFound))
+	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
 	var keys []string
 	rule := oneSlot
@@ -148,7 +151,7 @@ func TestARedirectToAnotherHost(t *testing.T) {
 		return keys[len(keys)-1]
 	}
 	rule.MaxWait = time.Second
-	client, _ := clientOf(t, rule, &http.Transport{})
+	client, turns := clientOf(t, rule, &http.Transport{})
 	r, _ := http.NewRequest("GET", server.URL, nil)
 	r.Header.Set("Authorization", "Bearer alice")
 	response, err := client.Do(r)
@@ -156,12 +159,15 @@ func TestARedirectToAnotherHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
+	if s := turns.Stats(); s.Sent != 3 || s.Waited != 0 || s.Pauses != 1 {
+		t.Errorf("the counts are %+v", s)
+	}
 	_, err = client.Do(r)
 	var wait *outgoing.WaitError
 	if !errors.As(err, &wait) || wait.Key != strings.TrimPrefix(there, "http://") {
 		t.Errorf("the second call: %v", err)
 	}
-	if len(keys) != 4 || !strings.HasPrefix(keys[0], strings.TrimPrefix(server.URL, "http://")+":") {
+	if len(keys) != 6 || keys[1] != keys[0] || !strings.HasPrefix(keys[0], strings.TrimPrefix(server.URL, "http://")+":") {
 		t.Errorf("the keys are %q", keys)
 	}
 }

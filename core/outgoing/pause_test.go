@@ -111,13 +111,15 @@ func TestAnAnnouncedPauseEndsByItself(t *testing.T) {
 }
 
 // A refusal without a hint pauses for a second, then for two, and so on, and again for a second after
-// an answer. Refusals of calls that were in flight together count once.
+// an answer. Refusals of calls that were in flight together count once. After each pause there is a probe.
 func TestPausesWithoutAHintGrow(t *testing.T) {
 	virtually(t, outgoing.Rule{MaxWait: time.Millisecond, MaxPause: 5 * time.Second}, func(t *testing.T, turns *outgoing.Turns) {
 		for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second} {
 			flight := []*outgoing.Turn{take(t, turns, alice)}
 			if want == time.Second {
 				flight = append(flight, take(t, turns, alice), take(t, turns, alice))
+			} else {
+				wantWait(t, turns, alice, 0) // for the probe
 			}
 			for _, turn := range flight {
 				turn.Answered(refused(0))
@@ -172,20 +174,6 @@ func TestAProbeThatDoesNotReturnFreesItsPlace(t *testing.T) {
 		call(t, turns, alice, outgoing.Answer{})
 		lost.Answered(outgoing.Answer{})
 		call(t, turns, alice, outgoing.Answer{})
-	})
-}
-
-// A probe that is refused begins the next pause, after which there is a probe again.
-func TestAProbeThatIsRefused(t *testing.T) {
-	virtually(t, outgoing.Rule{MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
-		call(t, turns, alice, refused(time.Second))
-		time.Sleep(time.Second)
-		call(t, turns, alice, refused(3*time.Second))
-		wantWait(t, turns, alice, 3*time.Second)
-		time.Sleep(3 * time.Second)
-		probe := take(t, turns, alice)
-		wantWait(t, turns, alice, 0)
-		probe.Release()
 	})
 }
 
