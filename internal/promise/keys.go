@@ -37,7 +37,10 @@ func keysOf(servers []*redis.Client, prefix string) (map[string]keyState, error)
 				return nil, firstOf(err, err2)
 			}
 			state := keyState{dump: dump}
-			if at > 0 {
+			switch {
+			case at == -2: // it has died since
+				continue
+			case at > 0:
 				state.expires = time.UnixMilli(at)
 			}
 			all[key] = state

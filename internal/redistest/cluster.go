@@ -61,8 +61,9 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 // join gives master i its share of the slots and makes it meet the masters before it. Each master
 // starts with a different epoch, so the masters do not have to resolve a conflict first.
 func (c *Cluster) join(i int) error {
-	ctx, client := context.Background(), c.nodes[i].probe()
+	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].Addr(), ReadTimeout: patience, WriteTimeout: patience, MaxRetries: -1})
 	defer func() { _ = client.Close() }()
+	ctx := context.Background()
 	err := errors.Join(
 		client.Do(ctx, "cluster", "set-config-epoch", i+1).Err(),
 		client.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())

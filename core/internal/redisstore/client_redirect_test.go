@@ -155,7 +155,7 @@ func TestAMasterThatBecomesAReplica(t *testing.T) {
 			}
 			wantSoon(t, "the master is a replica", func() bool {
 				info, _ := old.Info(ctx, "replication").Result()
-				return strings.Contains(info, "role:slave")
+				return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up")
 			})
 			together(32, func(int) { s.mustTake(t, c) })
 			if left := s.left(t, c); left < 60 { // more, where the replica had not heard of a call yet

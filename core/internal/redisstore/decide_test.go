@@ -54,7 +54,7 @@ func (d deployment) lostReply(t *testing.T) {
 		if p.lost.Load() != 1 {
 			t.Fatalf("%s: %d replies were lost, want 1", f.name, p.lost.Load())
 		}
-		if left := s.left(t, c); left != 98 {
+		if left := newStore(t, d.connect(t, options{}), patient).left(t, c); left != 98 {
 			t.Errorf("%s: %d charged, want 2: one call that was answered and one whose reply was lost", f.name, 100-left)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
@@ -32,7 +31,7 @@ func (t *Table) inTurn() []*Rule {
 }
 
 func (t *Table) flushRules(rules []*Rule) error {
-	total, end := 0, time.Now().Add(flushTime)
+	total, end := 0, t.now()+flushTime
 	for i, r := range rules {
 		for of := range kinds {
 			added, err := t.flush(r, of)
@@ -40,7 +39,7 @@ func (t *Table) flushRules(rules []*Rule) error {
 				return err
 			}
 		}
-		if total >= maxAdded || time.Now().After(end) {
+		if total >= maxAdded || t.now() > end {
 			t.turn += i + 1
 			return nil
 		}
