@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -78,6 +81,44 @@ func TestProbeReplies(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: %q, want %q", reply, got, want)
+		}
+	}
+}
+
+// A server speaks plainly if its reply to a PING is one of Redis, also if that is an error.
+func TestWhatSpeaksPlainly(t *testing.T) {
+	for reply, want := range map[string]bool{"+PONG\r\n": true, "-NOAUTH Authentication required.\r\n": true, "HTTP/1.1 400\r\n": false, "": false} {
+		server, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			defer server.Close()
+			if conn, err := server.Accept(); err == nil {
+				_, _ = conn.Read(make([]byte, 6))
+				_, _ = conn.Write([]byte(reply))
+				_ = conn.Close()
+			}
+		}()
+		p := probe{&redis.Options{Network: "tcp", Addr: server.Addr().String()}, newCommon(breakerTimeout)}
+		for _, want := range []bool{want, false} { // the second time nobody listens
+			if got := p.speaksPlain(t.Context()); got != want {
+				t.Errorf("%q: %t, want %t", reply, got, want)
+			}
+		}
+	}
+}
+
+// Dialers of users return errors of many kinds for servers that do not answer, or hang up.
+func TestProbesWithOtherDialers(t *testing.T) {
+	for err, want := range map[error]error{
+		context.DeadlineExceeded: errNobody, on("dial", os.ErrDeadlineExceeded): errNobody, io.EOF: errClosing, io.ErrUnexpectedEOF: errClosing,
+		on("read", syscall.ECONNRESET): errClosing, on("write", syscall.EPIPE): errClosing, syscall.ECONNREFUSED: syscall.ECONNREFUSED,
+	} {
+		dialer := func(context.Context, string, string) (net.Conn, error) { return nil, err }
+		p := probe{&redis.Options{Dialer: dialer}, newCommon(breakerTimeout)}
+		if got := p.ping(t.Context()); !errors.Is(got, want) {
+			t.Errorf("%v: %v, want %v", err, got, want)
 		}
 	}
 }

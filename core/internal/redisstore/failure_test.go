@@ -116,6 +116,9 @@ func TestClassOf(t *testing.T) {
 			if got := classOf(err); got != test.want {
 				t.Errorf("%v: class %s, want %s", err, got, test.want)
 			}
+			if isSlotUnavailable(err) && test.want != failure.NotReady {
+				t.Errorf("%v: is sent to another server, although it may have been charged", err)
+			}
 		}
 		explained := toFailure(test.err, breakerTimeout)
 		if errors.Is(explained, context.Canceled) || errors.Is(explained, context.DeadlineExceeded) || explained.Class != test.want {
