@@ -23,7 +23,7 @@ import (
 
 const (
 	// patience bounds each test's use of a tab, however busy the machine.
-	patience = 3 * time.Minute
+	patience = 10 * time.Minute
 	// plainName is a name that leads to 127.0.0.1, as all under .test do here. Browsers do not trust
 	// it as they trust 127.0.0.1 itself: over HTTP they send no Sec-Fetch-Site to it.
 	plainName = "console.test"
