@@ -3,10 +3,13 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // If INFO could not be read, or was just being read, it is read again, so that no change is missed.
@@ -76,5 +79,24 @@ func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
 func TestALossWithoutInfoMayBeAnEviction(t *testing.T) {
 	if how := new(serverWatch).howLost(""); !strings.Contains(how, "evicted only the one") {
 		t.Error(how)
+	}
+}
+
+// A mark is renewed once it is old, or of a time to come, because a clock was set. Its number grows then. A
+// value that is not a mark stays.
+func TestRenewedMarks(t *testing.T) {
+	client, ctx := redistest.Start(t).Client(t), context.Background()
+	const old = 1000 // seconds
+	now := client.Time(ctx).Val().Unix()
+	for was, want := range map[string]string{
+		"": "new 1 ", fmt.Sprint("ab 7 ", now-old): "ab 8 ", fmt.Sprint("ab 7 ", now+2*old): "ab 8 ", fmt.Sprint("ab 7 ", now): fmt.Sprint("ab 7 ", now), "ab": "ab",
+	} {
+		if err := client.Set(ctx, "mark", was, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := client.Eval(ctx, markText, []string{"mark"}, "new", old).StringSlice()
+		if err != nil || len(reply) != 2 || reply[0] != was || !strings.HasPrefix(reply[1], want) || client.Get(ctx, "mark").Val() != reply[1] {
+			t.Errorf("%q: %q, %v; want %q", was, reply, err, want)
+		}
 	}
 }
