@@ -34,7 +34,8 @@ func FuzzStates(f *testing.F) {
 		if l.Kind == algorithm.SlidingLog {
 			s.addGaps(f, byte(i), l)
 		}
-		for _, state := range []string{"hello", "12345", strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
+		endsLate := strings.Repeat("\x01", 7) + strings.Repeat("\x00", 17) // a ban that ends after it is forgotten
+		for _, state := range []string{"hello", "12345", endsLate, strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
 			f.Add(byte(i), []byte(state), int64(0))
 		}
 	}
