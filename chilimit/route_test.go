@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/chilimit"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 // shown is what middlewares and handlers saw of one call.
@@ -25,12 +26,7 @@ type shown struct {
 }
 
 func newShown(t testing.TB) *shown {
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return &shown{limiter: limiter}
+	return &shown{limiter: extensiontest.NewLimiter(t, core.Options{})}
 }
 
 // limit returns a middleware that notes the route.

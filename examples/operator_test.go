@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/examples/internal/example"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -100,11 +101,7 @@ func TestOperatorsRoutesAreGuarded(t *testing.T) {
 // terminal none of them.
 func TestOperatorsPagesOfBans(t *testing.T) {
 	t.Setenv("OPERATOR_TOKEN", "secret")
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { limiter.Close() })
+	limiter := limitertest.New(t, core.Options{})
 	for i := range 99 {
 		mustBan(t, limiter, fmt.Sprintf("user:%02d", i))
 	}

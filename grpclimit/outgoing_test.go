@@ -30,11 +30,16 @@ import (
 // serveAll starts a server that handles every method, and returns its address.
 func serveAll(t *testing.T, handle func(grpc.ServerStream) error) (addr string) {
 	t.Helper()
+	return started(t, grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return handle(s) })))
+}
+
+// started starts a server, and returns its address.
+func started(t *testing.T, server *grpc.Server) (addr string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error { return handle(s) }))
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()

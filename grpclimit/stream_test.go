@@ -3,7 +3,6 @@ package grpclimit_test
 import (
 	"context"
 	"io"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,26 +27,18 @@ const check = "/grpc.health.v1.Health/Check"
 // serveHealth serves the standard health and reflection services under rules, and connects to them.
 func serveHealth(t *testing.T, options []grpc.DialOption, rules ...core.Rule) *grpc.ClientConn {
 	t.Helper()
-	limiter, err := core.New(core.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := limitertest.New(t, core.Options{})
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(grpclimit.UnaryServerInterceptor(limiter, rules...)),
 		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rules...)),
 	)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	conn, err := grpc.NewClient(started(t, server), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = server.Serve(l) }()
-	conn, err := grpc.NewClient(l.Addr().String(), append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(); server.Stop(); limiter.Close() })
+	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
 

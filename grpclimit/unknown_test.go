@@ -79,14 +79,9 @@ func proxied(t *testing.T, rule core.Rule, limiter *core.Limiter) *grpc.ClientCo
 	server := grpc.NewServer(
 		grpc.ChainStreamInterceptor(grpclimit.StreamServerInterceptor(limiter, rule)),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return nil }))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(server.Stop)
+	addr := started(t, server)
 	conn := frameworks.ConnectGRPC(t, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	})
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn

@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/replay"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -45,11 +46,7 @@ func liveLog(t *testing.T, random *rand.Rand) (options replay.Options, live []st
 		Format:   `$remote_addr [$time_local] "$request" $status "$http_x_forwarded_for" "$http_host"`,
 		ClientIP: core.ClientIP{TrustedProxies: []string{"127.0.0.0/8", "10.0.0.0/8"}},
 	}
-	limiter, err := core.New(core.Options{ClientIP: options.ClientIP, OnDecision: func(_ context.Context, e core.Event) { live = append(live, decided(e)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { limiter.Close() })
+	limiter := limitertest.New(t, core.Options{ClientIP: options.ClientIP, OnDecision: func(_ context.Context, e core.Event) { live = append(live, decided(e)) }})
 	rules := []core.Rule{drawRule(random, "0"), drawRule(random, "1")}
 	for i := range rules {
 		rules[i].Key = []core.KeyFunc{nil, core.ByHost}[random.IntN(2)]

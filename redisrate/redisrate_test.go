@@ -2,12 +2,12 @@ package redisrate_test
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/redisrate"
 )
 
@@ -15,12 +15,7 @@ import (
 
 func newLimiter(t *testing.T) *redisrate.Limiter {
 	t.Helper()
-	limiter, err := core.New(core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return redisrate.From(limiter)
+	return redisrate.From(extensiontest.NewLimiter(t, core.Options{}))
 }
 
 func TestLimits(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"os"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // TestTLS runs the script of a Redis that is reached by TLS, and demands a certificate.
@@ -32,32 +31,11 @@ func TestTLS(t *testing.T) {
 			return err
 		}
 		t.Cleanup(func() { listener.Close() })
-		go forward(listener, limittest.StartRedis(t).Addr())
+		go redistest.Forward(listener, redistest.Start(t))
 		env.Setenv("ADDR", listener.Addr().String())
 		env.Setenv("ACCESSLIMIT_TIMEOUT", "30s") // for a busy machine
 		return nil
 	})
-}
-
-// forward passes on what both sides of connections send.
-func forward(listener net.Listener, to string) {
-	for {
-		in, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", to)
-		if err != nil {
-			in.Close()
-			continue
-		}
-		pass := func(to, from net.Conn) {
-			_, _ = io.Copy(to, from) // until one of them ends
-			to.Close()
-		}
-		go pass(out, in)
-		go pass(in, out)
-	}
 }
 
 // writeCertificate makes a certificate of 127.0.0.1, which is its own CA, and writes it and its key into

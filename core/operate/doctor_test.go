@@ -1,14 +1,12 @@
 package operate_test
 
 import (
-	"io"
 	"maps"
 	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -244,26 +242,7 @@ func forward(t *testing.T, servers ...*redistest.Server) (addr string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	var next atomic.Int64
-	go func() {
-		for {
-			in, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", servers[int(next.Add(1))%len(servers)].Addr())
-			if err != nil {
-				in.Close()
-				continue
-			}
-			pass := func(to, from net.Conn) {
-				_, _ = io.Copy(to, from) // until one of them ends
-				to.Close()
-			}
-			go pass(out, in)
-			go pass(in, out)
-		}
-	}()
+	go redistest.Forward(listener, servers...)
 	return listener.Addr().String()
 }
 

@@ -11,6 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
+// Patient is a Timeout that a healthy Redis never needs, however busy the machine.
+const Patient = 20 * time.Second
+
 // NewLimiter returns a limiter that is closed with the test. Unless the options say otherwise, it logs
 // nothing, and its Timeout is so long that a busy machine does not look like a failing store.
 func NewLimiter(t testing.TB, options core.Options) *core.Limiter {
@@ -18,7 +21,7 @@ func NewLimiter(t testing.TB, options core.Options) *core.Limiter {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	options.Timeout = cmp.Or(options.Timeout, 20*time.Second)
+	options.Timeout = cmp.Or(options.Timeout, Patient)
 	limiter, err := core.New(options)
 	if err != nil {
 		t.Fatal(err)

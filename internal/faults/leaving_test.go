@@ -3,7 +3,6 @@ package faults_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -41,13 +41,9 @@ type party struct {
 func newParty(t *testing.T, f framework, rdb redis.UniversalClient, timeout time.Duration) *party {
 	t.Helper()
 	p := new(party)
-	limiter, err := core.New(core.Options{
-		Redis: rdb, Timeout: timeout, Prefix: fmt.Sprint("leaving", time.Now().UnixNano()), Logger: slog.New(slog.DiscardHandler), OnDecision: p.hear,
+	limiter := limitertest.New(t, core.Options{
+		Redis: rdb, Timeout: timeout, Prefix: fmt.Sprint("leaving", time.Now().UnixNano()), OnDecision: p.hear,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
 	p.counter = limiter.MustCounter("leaving", leaving)
 	rule := core.Rule{Name: "leaving", Limit: leaving, Key: core.Global}
 	p.dial = listenAndServe(t, f, adaptertest.App{

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -59,15 +59,8 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	t.Helper()
 	s := &service{t: t, server: server, client: server.Client(t, change...), within: cmp.Or(options.Timeout, timeout)}
 	options.Redis = s.client
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
 	options.OnDecision = leaveDecision
-	var err error
-	if s.limiter, err = core.New(options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.limiter.Close)
+	s.limiter = limitertest.New(t, options)
 	return s
 }
 
@@ -183,19 +176,8 @@ func charged(t *testing.T, server *redistest.Server, name string, limit core.Lim
 	return used
 }
 
-// together runs a function in n goroutines that begin at once, and waits for them.
-func together(n int, do func(goroutine int)) {
-	begin := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			<-begin
-			do(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
+// together runs a function in several goroutines that begin at once.
+var together = limitertest.Together
 
 // soon waits until holds returns true.
 func soon(t *testing.T, what string, holds func() bool) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -60,16 +60,12 @@ type oversizedService struct {
 func newOversizedService(t *testing.T, f framework, server *redistest.Server) *oversizedService {
 	t.Helper()
 	s := &oversizedService{rpc: f.RPC, readsAll: f.name == "fiber", prefix: "oversized-" + strings.ReplaceAll(f.name, "/", "-"), callers: make(map[string]bool)}
-	limiter, err := core.New(core.Options{
-		Redis: server.Client(t), Prefix: s.prefix, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	limiter := limitertest.New(t, core.Options{
+		Redis: server.Client(t), Prefix: s.prefix, Timeout: 10 * time.Second,
 		ClientIP:   core.ClientIP{TrustedProxies: []string{"127.0.0.0/8"}},
 		Identify:   core.Cookie("session", func(_ context.Context, token string) (string, error) { return token, nil }),
 		OnDecision: func(_ context.Context, e core.Event) { s.counted.Store(e.Decision.Key) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
 	one := func(name string, change func(*core.Rule)) []*core.Guard {
 		rule := core.Rule{Name: name, Seconds: 600, MaxCount: 1}
 		change(&rule)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/algorithms"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -57,14 +57,7 @@ func (s shards) limiter(t *testing.T, timeout time.Duration) *core.Limiter {
 
 func limiterOn(t *testing.T, client redis.UniversalClient, timeout time.Duration) *core.Limiter {
 	t.Helper()
-	limiter, err := core.New(core.Options{
-		Redis: client, Timeout: timeout, Logger: slog.New(slog.DiscardHandler), OnDecision: leaveDecision,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
+	return limitertest.New(t, core.Options{Redis: client, Timeout: timeout, OnDecision: leaveDecision})
 }
 
 // subjects returns n subjects whose counters lie on this server.

@@ -3,7 +3,6 @@ package faults_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -58,14 +58,10 @@ type guessed struct {
 func newGuessed(t *testing.T, f framework, server *redistest.Server) *guessed {
 	t.Helper()
 	g := new(guessed)
-	limiter, err := core.New(core.Options{
-		Redis: server.Client(t), Prefix: "tokens/" + f.name, Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	limiter := limitertest.New(t, core.Options{
+		Redis: server.Client(t), Prefix: "tokens/" + f.name, Timeout: 10 * time.Second,
 		Identify: core.BearerToken(func(context.Context, string) (string, error) { g.asked.Add(1); return "", nil }),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
 	dial := listenAndServe(t, f, adaptertest.App{Limiter: limiter, Routes: []adaptertest.Route{{
 		Path: "/shop/reply",
 		Guards: []*core.Guard{

@@ -2,12 +2,11 @@
 package limitertest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,10 +14,11 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 // Patient is a Timeout that a healthy Redis never needs, however busy the machine.
-const Patient = 20 * time.Second
+const Patient = extensiontest.Patient
 
 // MostPermits is the largest Max, 10^12, or as much as an int holds.
 const MostPermits = min(1_000_000_000_000, math.MaxInt-1)
@@ -36,16 +36,7 @@ func NoMax() int {
 // nothing, and its Timeout is so long that a busy machine does not look like a failing store.
 func New(t testing.TB, options core.Options) *core.Limiter {
 	t.Helper()
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
-	}
-	options.Timeout = cmp.Or(options.Timeout, Patient)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatalf("New: %v", err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
+	return extensiontest.NewLimiter(t, options)
 }
 
 // DeadRedis returns options with a Redis whose port refuses connections. However busy this machine
@@ -104,4 +95,18 @@ func Eventually(t testing.TB, what string, is func() bool) {
 			t.Fatalf("after %v still not: %s", Patient, what)
 		}
 	}
+}
+
+// Together runs a function in n goroutines that begin at once.
+func Together(n int, do func(goroutine int)) {
+	begin := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-begin
+			do(i)
+		})
+	}
+	close(begin)
+	all.Wait()
 }

@@ -68,3 +68,6 @@ func status(answer core.Answer) int {
 func ruleOf(name string, l core.Limit) core.Rule {
 	return core.Rule{Name: name, Limit: l, Key: byCaller}
 }
+
+// together runs a function in several goroutines that begin at once.
+var together = limitertest.Together

@@ -2,7 +2,6 @@ package promise
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -44,18 +43,4 @@ func ExactUnderConcurrency(t *testing.T, e Engine) {
 		}
 		c.of("some more").wantLeft(1000 - int(permits.Load()))
 	})
-}
-
-// together runs a function in n goroutines that begin at once.
-func together(n int, do func(goroutine int)) {
-	begin := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			<-begin
-			do(i)
-		})
-	}
-	close(begin)
-	all.Wait()
 }

@@ -14,19 +14,26 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
+// documentOf opens a document as the user of an ACL line, or without one.
+func documentOf(t *testing.T, server *redistest.Server, prefix string, line []string) *rulefile.Document {
+	t.Helper()
+	client := server.Client(t, func(o *redis.Options) {
+		if line != nil {
+			o.Username, o.Password = userOf(line)
+		}
+	})
+	document, err := rulefile.NewDocument(client, prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
 // A document with rules is published and followed with exactly these rights. Without any one of
 // them, the error names it, or the audit stream stays as it is.
 func TestTheACLLinesForADocument(t *testing.T) {
 	server := redistest.Start(t)
 	admin, acl := server.Client(t), readACL(t)
-	open := func(line []string) *rulefile.Document {
-		user, password := userOf(line)
-		document, err := rulefile.NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return document
-	}
 	limiter := newLimiter(t, core.Options{Redis: admin, Timeout: patient})
 	version, entries := rulefile.Version{}, 0
 	for _, less := range append(rights(acl.publishers), "") {
@@ -34,7 +41,7 @@ func TestTheACLLinesForADocument(t *testing.T) {
 		if err := admin.ScriptFlush(background).Err(); err != nil {
 			t.Fatal(err)
 		}
-		next, err := open(acl.publishers).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version)
+		next, err := documentOf(t, server, "", acl.publishers).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version)
 		found, errAudit := operate.New(limiter).Audit(background, "", 100)
 		if errAudit != nil {
 			t.Fatal(errAudit)
@@ -52,7 +59,7 @@ func TestTheACLLinesForADocument(t *testing.T) {
 	}
 	for _, less := range append(rights(acl.followers), "") {
 		permit(t, admin, less, acl.everybody, acl.followers)
-		read, err := open(acl.everybody).Read(background)
+		read, err := documentOf(t, server, "", acl.everybody).Read(background)
 		if less == "" && (err != nil || read != version) || less != "" && (!isRefused(err) || !names(err, less)) {
 			t.Errorf("without %q: %v, %v", less, read, err)
 		}
@@ -70,11 +77,7 @@ func TestTheACLLineForTheHistory(t *testing.T) {
 		if err := admin.ScriptFlush(background).Err(); err != nil {
 			t.Fatal(err)
 		}
-		user, password := userOf(acl.publishers)
-		document, err := rulefile.NewDocument(server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		document, err := documentOf(t, server, "", acl.publishers), error(nil)
 		if version, err = document.Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", version); err != nil {
 			t.Fatalf("without %q: %v", less, err)
 		}
@@ -99,19 +102,11 @@ func TestTheACLLineForReaders(t *testing.T) {
 		return // which has no such patterns
 	}
 	permit(t, admin, "", acl.everybody, acl.readers)
-	user, password := userOf(acl.everybody)
-	open := func(change ...func(*redis.Options)) *rulefile.Document {
-		document, err := rulefile.NewDocument(server.Client(t, change...), "rules")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return document
-	}
-	published, err := open().Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", rulefile.Version{})
+	published, err := documentOf(t, server, "rules", nil).Write(background, "version: 1\nrules: [{name: api, limit: 1/s}]\n", rulefile.Version{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := open(func(o *redis.Options) { o.Username, o.Password = user, password })
+	document := documentOf(t, server, "rules", acl.everybody)
 	if read, err := document.Read(background); err != nil || read != published {
 		t.Errorf("%v, %v", read, err)
 	}

@@ -118,16 +118,16 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 		w.wantLeft(t, "s", one, 0)
 		held.Release()
 		w.wantLeft(t, "s", one, 1)
-		if w.log.Count("level=WARN", "could not be renewed", "out of order") != 1 {
-			t.Errorf("want one line with the cause, got: %s", w.log.String())
-		}
-		w.wantFailures(t, 7)
+		w.wantFailures(t, 7, "could not be renewed")
 	})
 }
 
-// wantFailures checks how many failures of the store were counted.
-func (w *world) wantFailures(t *testing.T, want uint64) {
+// wantFailures checks how many failures of the store were counted, and that one line has their cause.
+func (w *world) wantFailures(t *testing.T, want uint64, what string) {
 	t.Helper()
+	if w.log.Count("level=WARN", what, "out of order") != 1 {
+		t.Errorf("want one line with the cause, got: %s", w.log.String())
+	}
 	var got uint64
 	w.failures.Each(func(_ failure.Class, n uint64) { got += n })
 	if got != want {
@@ -150,10 +150,7 @@ func TestASlotThatIsNotTakenBackIsTriedAgain(t *testing.T) {
 		synctest.Wait()
 		w.wantLeft(t, "slot", one, 1)
 		w.wantLeft(t, "counted", two, 1)
-		if w.log.Count("level=WARN", "could not be given back", "out of order") != 1 {
-			t.Errorf("want one line with the cause, got: %s", w.log.String())
-		}
-		w.wantFailures(t, 1)
+		w.wantFailures(t, 1, "could not be given back")
 	})
 }
 

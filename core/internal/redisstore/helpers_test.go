@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -98,18 +98,7 @@ func (s store) left(t testing.TB, c algorithm.Counter) int64 {
 func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil && v.Ended == nil }
 
 // together runs a function in several goroutines that begin at once.
-func together(n int, do func(goroutine int)) {
-	begin := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			<-begin
-			do(i)
-		})
-	}
-	close(begin)
-	all.Wait()
-}
+var together = limitertest.Together
 
 // alarm reports when a call is late: by slack, in short sleeps one after the other. On a busy machine
 // each of them takes longer, as the call does.
