@@ -26,6 +26,7 @@ import (
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
 	d.wantAlerts("all is well, and the canary has another text")
+	texts, versions := d.rules("digest"), d.rules("version")
 
 	d.redis.Stop()
 	d.wantAlerts("Redis stands still", "AccesslimitWithoutRedis")
@@ -50,6 +51,12 @@ func TestDrill(t *testing.T) {
 	d.wantLines("Redis is back, and empty", lostData, lostRules)
 	d.publish()
 	d.wantAlerts("the documents were published again", "AccesslimitRedisLostData")
+	if now := d.rules("digest"); now != texts {
+		d.Errorf("published again, the texts are %s, want %s", now, texts)
+	}
+	if now := d.rules("version"); now == versions {
+		d.Errorf("published again, the versions are %s as before", now)
+	}
 	d.wantOnly(
 		notRead, lostData, lostRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
 	)
@@ -149,6 +156,25 @@ func (d *drill) startProcess(document string) (addr string) {
 		}
 	})
 	return addr
+}
+
+// rules waits until Prometheus sees the rules of all processes, and returns a label of each document's.
+func (d *drill) rules(label string) (values string) {
+	d.Helper()
+	expr := fmt.Sprintf(`count by (document, %s) (accesslimit_rules_info)`, label)
+	if !redistest.WaitUntil(func() bool {
+		processes, labels := make(map[string]float64), make(map[string]string)
+		found, _ := d.prometheus.query(expr, time.Now())
+		for _, one := range found {
+			document := one.labels["document"]
+			processes[document], labels[document] = one.value, one.labels[label]
+		}
+		values = fmt.Sprint(labels)
+		return len(found) == 2 && processes["accesslimit"] == 2 && processes["canary"] == 1
+	}, 2*time.Minute) {
+		d.Fatalf("the rules of two documents, in three processes, are %s", values)
+	}
+	return values
 }
 
 // wantAlerts waits until exactly these alerts are true, and those among them that are critical fire.
