@@ -26,7 +26,7 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	metered.Spend(t, limiter, "tenant:acme")
-	metered.GoOut(t, limiter, "host")
+	metered.GoOut(t, limiter, "api", "host")
 	found := collect(t, reader)
 	wantNames(t, found, 17)
 	const tokens, api = "accesslimit.limiter=default,accesslimit.rule=tokens", "accesslimit.limiter=default,accesslimit.rule=api"

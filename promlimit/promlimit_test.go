@@ -123,7 +123,7 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 	limiter, registry := extensiontest.NewLimiter(t, core.Options{}), prometheus.NewPedanticRegistry()
 	registry.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
 	metered.Spend(t, limiter, "tenant:acme")
-	metered.GoOut(t, limiter, "host")
+	metered.GoOut(t, limiter, "api", "host")
 	found := values(t, registry)
 	for name, want := range map[string]float64{
 		"bills_opened_total": 2, "bills_settled_total": 1, "bills_unknown_total": 0, "bills_estimated_permits_total": 8,

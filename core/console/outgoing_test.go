@@ -1,41 +1,19 @@
 package console_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
-	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/extensiontest/metered"
 )
-
-// pausedTurns returns turns of a rule named github, which are paused for the key acme.
-func pausedTurns(t *testing.T, limiter *core.Limiter) *outgoing.Turns {
-	t.Helper()
-	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "github", Limit: core.PerHour(1000).Bucket(10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn, err := turns.Take(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
-	turn.Release()
-	var wait *outgoing.WaitError
-	if _, err := turns.Take(t.Context(), "acme"); !errors.As(err, &wait) || !wait.Paused {
-		t.Fatalf("Take: %v", err)
-	}
-	return turns
-}
 
 // The page shows pauses, and an operator ends them.
 func TestAPauseEndsOnThePage(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		turns := pausedTurns(t, limiter)
+		turns := metered.GoOut(t, limiter, "github", "acme")
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 		wantParts(t, operator.wantPage("subject?subject=acme"), "Paused for another 1", ": paused by the server.", "Pauses in a row after refusals by the server: 1.", "End the pause of github")
 		operator.send("unban", http.StatusSeeOther, fields("rule", "github", "subject", "acme", "note", "ticket 7"))
@@ -54,7 +32,7 @@ func TestNowShowsCostsAndCallsThatGoOut(t *testing.T) {
 	if body := viewer.wantPage(""); strings.Contains(body, "Costs known") || strings.Contains(body, "go out") {
 		t.Errorf("the page shows what is not used:\n%s", body)
 	}
-	pausedTurns(t, limiter)
+	metered.GoOut(t, limiter, "github", "acme")
 	tokens := limiter.MustCounter("tokens", core.PerHour(10))
 	bill, _, err := tokens.Open(t.Context(), "tenant:acme", 4)
 	if err == nil {

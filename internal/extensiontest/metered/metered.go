@@ -1,5 +1,5 @@
-// Package metered does what the modules for metrics count: it opens bills, exceeds a debt, and makes
-// calls that go out.
+// Package metered does what metrics and the operator's page show: it opens bills, exceeds a debt, and
+// makes calls that go out.
 package metered
 
 import (
@@ -32,11 +32,11 @@ func Spend(t testing.TB, limiter *core.Limiter, subject string) {
 	}
 }
 
-// GoOut makes a call to a host by the rule "api", which the server refuses, and another one, which is
-// not sent.
-func GoOut(t testing.TB, limiter *core.Limiter, host string) {
+// GoOut makes a call to a host by a rule, which the server refuses for an hour, and another one, which
+// is not sent. It returns the turns of the rule.
+func GoOut(t testing.TB, limiter *core.Limiter, rule, host string) *outgoing.Turns {
 	t.Helper()
-	turns, err := outgoing.New(limiter, outgoing.Rule{Name: "api", Limit: core.PerHour(1000).Bucket(10)})
+	turns, err := outgoing.New(limiter, outgoing.Rule{Name: rule, Limit: core.PerHour(1000).Bucket(10)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,4 +50,5 @@ func GoOut(t testing.TB, limiter *core.Limiter, host string) {
 	if _, err := turns.Take(context.Background(), host); !errors.As(err, &wait) || !wait.Paused {
 		t.Fatalf("Take: %v", err)
 	}
+	return turns
 }
