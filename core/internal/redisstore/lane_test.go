@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -68,6 +69,19 @@ func (s store) wantTimed(t *testing.T, calls int) {
 	t.Helper()
 	if found := s.Times(); found.Count != uint64(calls) || found.Sum <= 0 {
 		t.Errorf("timed %+v, want %d calls", found, calls)
+	}
+}
+
+// Calls that are alone take no longer together than it took to make them.
+func TestTimesOfCallsAlone(t *testing.T) {
+	_, client := startOne(t)
+	s, limit, began := newStore(t, client, patient), daily(t, 100), time.Now()
+	for range 100 {
+		s.mustTake(t, counter("s", limit))
+	}
+	s.wantTimed(t, 100)
+	if sum, took := s.Times().Sum, time.Since(began); sum > took.Seconds() {
+		t.Errorf("the calls are said to have taken %v s, and took %v", sum, took)
 	}
 }
 
