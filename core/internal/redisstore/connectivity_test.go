@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A server that answers on the connections it has, and takes no more, is not flooded with probes.
@@ -120,5 +122,15 @@ func TestProbesWithOtherDialers(t *testing.T) {
 		if got := p.ping(t.Context()); !errors.Is(got, want) {
 			t.Errorf("%v: %v, want %v", err, got, want)
 		}
+	}
+}
+
+// A probe that gets a connection has no cause to report, and a pool that is exhausted needs no probe.
+func TestNothingToReport(t *testing.T) {
+	c := &connectivity{client: redistest.Start(t).Client(t), common: newCommon(time.Minute)}
+	err := c.noConnectionInTime(redis.ErrPoolExhausted)
+	c.probe()
+	if cause := c.cause.Load(); cause != nil || !errors.Is(err, redis.ErrPoolTimeout) {
+		t.Errorf("the cause is %v, and of the pool: %v", cause, err)
 	}
 }
