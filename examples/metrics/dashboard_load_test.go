@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -38,9 +38,9 @@ func newLoad(t *testing.T) *load {
 	dead := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	t.Cleanup(func() { _ = dead.Close() })
 	l := &load{t: t, pages: make(map[string][]string), limiters: map[string]*core.Limiter{
-		"redis":  newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: time.Minute}),
-		"down":   newLimiter(t, core.Options{Redis: dead, Timeout: 20 * time.Millisecond}),
-		"memory": newLimiter(t, core.Options{MaxKeys: 100}),
+		"redis":  extensiontest.NewLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: time.Minute}),
+		"down":   extensiontest.NewLimiter(t, core.Options{Redis: dead, Timeout: 20 * time.Millisecond}),
+		"memory": extensiontest.NewLimiter(t, core.Options{MaxKeys: 100}),
 	}}
 	key := core.ByHeader("X-User")
 	limited, err := l.limiters["redis"].RuleSet(core.Rule{Name: "limited", Seconds: 3600, MaxCount: 5, Key: key})
@@ -63,17 +63,6 @@ func newLoad(t *testing.T) *load {
 	}
 	l.service = mux
 	return l
-}
-
-func newLimiter(t *testing.T, options core.Options) *core.Limiter {
-	t.Helper()
-	options.Logger = slog.New(slog.DiscardHandler)
-	limiter, err := core.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
 }
 
 // run makes the calls of each step, and scrapes afterwards.

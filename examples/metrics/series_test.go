@@ -18,6 +18,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
 // series counts the series that each path of the example shows, comments left out.
@@ -45,7 +46,7 @@ func TestSeriesDoNotGrowWithSubjects(t *testing.T) {
 	if os.Getenv("ACCESSLIMIT_LONG") != "" {
 		subjects = 1_000_000
 	}
-	limiter, mux := newLimiter(t, core.Options{}), http.NewServeMux()
+	limiter, mux := extensiontest.NewLimiter(t, core.Options{}), http.NewServeMux()
 	if err := addMetrics(mux, map[string]*core.Limiter{"a": limiter}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestSeriesDoNotGrowWithSubjects(t *testing.T) {
 // separately, and no longer ones than 1,024 bytes. Names are valid labels, whatever the callers
 // send.
 func TestSeriesOfMadeUpRoutesAreBounded(t *testing.T) {
-	limiter, mux := newLimiter(t, core.Options{}), http.NewServeMux()
+	limiter, mux := extensiontest.NewLimiter(t, core.Options{}), http.NewServeMux()
 	if err := addMetrics(mux, map[string]*core.Limiter{"a": limiter}); err != nil {
 		t.Fatal(err)
 	}

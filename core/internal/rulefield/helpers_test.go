@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // onPage returns what the page shows of a rule.
@@ -87,15 +88,9 @@ var functions = rulefile.Functions{
 
 func newLimiter(t *testing.T) *core.Limiter {
 	t.Helper()
-	limiter, err := core.New(core.Options{
+	return limitertest.New(t, core.Options{
 		Identify: func(core.Request) (string, error) { return "", nil }, OnThreshold: func(context.Context, core.Threshold) {},
-		Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(limiter.Close)
-	return limiter
 }
 
 // file writes a file with a rule, and returns its path.
