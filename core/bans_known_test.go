@@ -63,7 +63,7 @@ func TestAStoreThatFailsIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		wantStatus(t, guard, newView("GET", "/"), 503)
 	}
-	if log.Count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.Count("does not answer") != 1 {
+	if log.Count("level=WARN", "rule=closed", "policy=fail_closed", "error=") != 1 || log.Count("the store does not answer") != 1 {
 		t.Errorf("want one line with rule, policy and cause, got: %s", log.String())
 	}
 }

@@ -35,6 +35,7 @@ type breaker struct {
 	pendingChange atomic.Pointer[breakerChange]
 	onChange      func(breakerChange)
 	onFailure     func() // called for each trip that counts against the server, if set
+	inCluster     bool   // a call that this server refuses to write, because it is now a replica, goes on to the master
 }
 
 // breakerChange is a breaker's opening, or its closing after a time.
@@ -98,7 +99,7 @@ func (b *breaker) run(trip func() error) (err error) {
 
 // judgeTrip returns the error that the circuit gets for a trip. began is the time since start.
 func (b *breaker) judgeTrip(err error, began time.Duration) error {
-	if isAnswer(err) {
+	if isAnswer(err) || b.inCluster && isReadOnly(err) {
 		if b.failingSince.Load() != 0 {
 			b.failingSince.Store(0)
 		}

@@ -154,6 +154,15 @@ func TestBreakerStaysClosed(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a replica of a cluster", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, b *tested) {
+			b.inCluster = true
+			for range 100 {
+				_ = b.trip(minFailingTime/20, reply("READONLY You can't write against a read only replica. script: f"))
+			}
+			b.wantState(t, "closed")
+		})
+	})
 	t.Run("failures with an answer between them", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, b *tested) {
 			for i := range 100 {

@@ -58,7 +58,7 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 	}
 	var n node = bound
 	if t.cluster != nil {
-		n = clusterNode{bound, client, t}
+		n, b.inCluster = clusterNode{bound, client, t}, true
 		b.onFailure = func() { // a replica may have taken the master's place
 			t.cluster.ReloadState(context.Background())
 		}
