@@ -27,7 +27,7 @@ RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsg
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler format race ## run what guards the promises: the checks and tests below, in this order (5 minutes on two processors, and longer when nothing is compiled yet)
+test: redis compiler format race ## run what guards the promises: the checks and tests below, in this order (about 5 minutes on two processors, the first time too)
 
 check: vet staticcheck extensions cross newest processes web ## run the other checks and tests that a change must pass
 
