@@ -144,7 +144,10 @@ func TestGuardErrors(t *testing.T) {
 	if rule, ok := set.Rule("apo"); ok {
 		t.Errorf("a rule that is not there: %+v", rule)
 	}
-	limiter.MustGuard(core.Rule{Name: "api", Limit: core.PerHour(3)})
+	if stats := limiter.Stats(); len(stats.Decisions) != 0 {
+		t.Errorf("a set that was not attached is in the Stats: %v", stats.Decisions)
+	}
+	limiter.MustGuard(core.Rule{Name: "api", Limit: core.PerHour(3)}) // nor has it claimed the name
 	_, err := set.Guard("api")
 	var wrong *core.RuleError
 	inGo := regexp.MustCompile(`^` + regexp.QuoteMeta(path) +
@@ -158,20 +161,6 @@ func TestGuardErrors(t *testing.T) {
 		}
 	}()
 	set.MustGuard("api")
-}
-
-// Loading leaves nothing on the Limiter: a set that is never attached takes no names.
-func TestLoadClaimsNothing(t *testing.T) {
-	limiter := newLimiter(t)
-	if _, err := Load(limiter, registered, "testdata/good/complete.yaml"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := limiter.Guard(core.Rule{Name: "login", Limit: core.PerHour(1)}); err != nil {
-		t.Error(err)
-	}
-	if stats := limiter.Stats(); len(stats.Decisions) != 0 {
-		t.Errorf("the Stats have %v", stats.Decisions)
-	}
 }
 
 // reload writes a set's file and reloads it.
