@@ -14,58 +14,45 @@ import (
 	"github.com/accesslimit/accesslimit/core/outgoing"
 )
 
-// A slot is free when the body of the response is closed, or read to its end, or if there is none.
-func TestSlotsAreFreedWithTheBody(t *testing.T) {
-	for name, end := range map[string]func(*http.Response) error{
-		"closed": func(r *http.Response) error { return r.Body.Close() },
-		"read":   func(r *http.Response) error { _, err := io.ReadAll(r.Body); return err },
-		"both": func(r *http.Response) error {
-			_, err := io.ReadAll(r.Body)
-			return errors.Join(err, r.Body.Close(), r.Body.Close())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
-				through := turns.Transport(replies(200))
-				for range 3 {
-					response, err := get(t, through, url)
-					if err != nil {
-						t.Fatal(err)
-					}
-					wantWait(t, turns, "api.example.com", 0)
-					if err := end(response); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		})
-	}
-}
-
-// A call that fails frees its slot at once, and so does a response without a body, a panic, and a RoundTripper
-// that breaks its contract.
-func TestSlotsAreFreedWithoutABody(t *testing.T) {
+// A slot is free when the body of the response is closed, or read to its end. A call that fails frees its slot
+// at once, and so does a response without a body, a panic, and a RoundTripper that breaks its contract.
+func TestSlotsAreFreed(t *testing.T) {
 	broken := errors.New("the connection is broken")
-	for name, next := range map[string]sender{
-		"error": func(*http.Request) (*http.Response, error) { return nil, broken },
-		"panic": func(*http.Request) (*http.Response, error) { panic("of the transport") },
-		"none":  func(*http.Request) (*http.Response, error) { return nil, nil }, // which http.Client reports
-		"empty": func(*http.Request) (*http.Response, error) {
+	read := func(r *http.Response) error { _, err := io.ReadAll(r.Body); return err }
+	for name, test := range map[string]struct {
+		next sender
+		end  func(*http.Response) error // nil: the slot is free at once
+	}{
+		"closed": {replies(200), func(r *http.Response) error { return r.Body.Close() }},
+		"read":   {replies(200), read},
+		"both":   {replies(200), func(r *http.Response) error { return errors.Join(read(r), r.Body.Close(), r.Body.Close()) }},
+		"error":  {func(*http.Request) (*http.Response, error) { return nil, broken }, nil},
+		"panic":  {func(*http.Request) (*http.Response, error) { panic("of the transport") }, nil},
+		"none":   {func(*http.Request) (*http.Response, error) { return nil, nil }, nil}, // which http.Client reports
+		"empty": {func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
-		},
+		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, outgoing.Rule{InFlight: 1, MaxWait: time.Millisecond}, func(t *testing.T, turns *outgoing.Turns) {
+				var response *http.Response
 				func() {
 					defer func() {
 						if panicked := recover(); (panicked != nil) != (name == "panic") {
 							t.Errorf("recovered %v", panicked)
 						}
 					}()
-					if _, err := get(t, turns.Transport(next), url); name == "error" && !errors.Is(err, broken) {
+					var err error
+					if response, err = get(t, turns.Transport(test.next), url); name == "error" && !errors.Is(err, broken) {
 						t.Errorf("the error is %v", err)
 					}
 				}()
+				if test.end != nil {
+					wantWait(t, turns, "api.example.com", 0)
+					if err := test.end(response); err != nil {
+						t.Error(err)
+					}
+				}
 				take(t, turns, "api.example.com").Release()
 			})
 		})
