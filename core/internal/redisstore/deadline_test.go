@@ -18,7 +18,7 @@ import (
 
 const (
 	// timeout is the store's where servers do not answer. hurry is an earlier deadline of a caller.
-	timeout = 800 * time.Millisecond
+	timeout = 1500 * time.Millisecond
 	hurry   = 20 * time.Millisecond
 	callers = 64
 )
