@@ -93,6 +93,7 @@ func allWrittenByHand(t testing.TB) []writtenByHand {
 		{"empty", "", window, algorithm.ErrNoOverride},
 		{"too short", whole[:len(whole)-1], window, algorithm.ErrNoOverride},
 		{"too long", whole + "x", window, algorithm.ErrNoOverride},
+		{"cut off before its span", whole[:50], window, algorithm.ErrNoOverride},
 		{"another window", change(algorithm.Windowed(algorithm.SlidingWindow, 1, hour), same), window, algorithm.ErrOverrideSpan},
 		{"another algorithm", change(log, same), window, algorithm.ErrOverrideSpan},
 		{"another kind", "\x04" + whole[1:], window, algorithm.ErrNoOverride},
