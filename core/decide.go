@@ -39,7 +39,7 @@ func (c *call) passSkipped() Answer {
 func (c *call) applyRules(rules []*boundRule) {
 	for _, rule := range rules {
 		switch {
-		case !rule.inScope(c.View, &c.readings, c.log):
+		case !rule.scope.Everywhere() && !rule.inScope(c.View, &c.readings, c.log):
 		case rule.Skip == nil || !c.skips(rule):
 			c.apply(rule, rule.namedFor(c.View, c.log))
 		case rule.terms != nil:
@@ -68,7 +68,7 @@ func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 // judge decides the call by the rules that apply, and answers nobody. The steps are: who calls, the
 // counters, the store. The ruling is nil if the limits decide, by the store's verdicts.
 func (c *call) judge() *ruling {
-	if c.refusedForEveryone() {
+	if c.Remembers() && c.refusedForEveryone() {
 		return c.ruleByVerdicts()
 	}
 	needsLogin, stopped, err := c.addRules()
@@ -210,6 +210,12 @@ func (c *call) ruleByVerdicts() *ruling {
 	if c.Passed() {
 		return nil
 	}
+	return c.ruleUncharged()
+}
+
+// ruleUncharged is ruleByVerdicts for a call that may have been refused. It is apart so that the compiler inlines
+// what nearly all calls need.
+func (c *call) ruleUncharged() *ruling {
 	if i := c.Ended(); i >= 0 {
 		r := c.ruleBy(ContextEnded, c.ruleOf(i), c.Verdict(i).Ended)
 		r.limit = c.limitAt(i)

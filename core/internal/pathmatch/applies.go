@@ -2,6 +2,9 @@ package pathmatch
 
 import "github.com/accesslimit/accesslimit/core/adapter"
 
+// Everywhere reports whether every call is in the scope.
+func (s *Scope) Everywhere() bool { return !s.HasMethods() && !s.HasPatterns() }
+
 // Applies reports whether a call is in the scope. readings holds the readings of the call's path;
 // the first scope with patterns fills it in.
 func (s *Scope) Applies(v adapter.View, readings *Readings) bool {
