@@ -27,6 +27,7 @@ type decider struct {
 	policy   StorePolicy // that of a handle
 	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
 	settles  bool        // a rule that applies has terms
+	ends     bool        // a rule that applies may learn how the call ends: it has terms, or Count
 }
 
 // appliedRule is a rule that applies to a call.
@@ -49,7 +50,7 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects, c.tried, c.settles = c.rules[:0], c.subjects[:0], c.tried[:0], false
+	c.rules, c.subjects, c.tried, c.settles, c.ends = c.rules[:0], c.subjects[:0], c.tried[:0], false, false
 }
 
 // ruleOf returns the rule of the limit at i.

@@ -58,7 +58,7 @@ func (c *call) skips(rule *boundRule) bool {
 // apply adds a rule that applies to the call, under the name that it counts by.
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	at := len(c.rules)
-	c.settles = c.settles || rule.terms != nil
+	c.settles, c.ends = c.settles || rule.terms != nil, c.ends || rule.terms != nil || rule.Count != nil
 	c.rules = append(c.rules, appliedRule{})
 	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
 	a.rule, a.named, a.counted.Rule, a.counted.At = rule, named, &named.counted, at

@@ -52,7 +52,7 @@ func (c *call) answerVerdicts(at int) (answer Answer) {
 	if options := &c.parts.options; !c.Passed() || options.OnDecision != nil || options.Expose || c.SoftExceeded(at) {
 		answer = c.answerDecision(at)
 	}
-	if c.Passed() {
+	if c.Passed() && (c.ends || c.Holder() != "") {
 		answer.completion = c.completion()
 	}
 	return answer
