@@ -20,15 +20,18 @@ func responseWith(status int, header ...string) *http.Response {
 	return r
 }
 
-func TestHints(t *testing.T) {
+// hint is an answer, and what it says.
+type hint struct {
+	status  int
+	header  []string
+	refused bool
+	wait    time.Duration
+}
+
+func hints() map[string]hint {
 	unix := strconv.FormatInt(at.Add(30*time.Second).Unix(), 10)
 	const second = time.Second
-	for name, test := range map[string]struct {
-		status  int
-		header  []string
-		refused bool
-		wait    time.Duration
-	}{
+	return map[string]hint{
 		"nothing":                          {200, nil, false, 0},
 		"no hint on a 429":                 {429, nil, true, 0},
 		"seconds":                          {429, []string{"Retry-After", "120"}, true, 120 * second},
@@ -71,7 +74,11 @@ func TestHints(t *testing.T) {
 		"a time in seconds in Retry-After": {429, []string{"Retry-After", unix}, true, 30 * second},
 		"not a wait":                       {429, []string{"Retry-After", "soon", "X-RateLimit-Reset", "-5", "RateLimit", "=;"}, true, 0},
 		"a number in another notation":     {429, []string{"Retry-After", "0x10"}, true, 0},
-	} {
+	}
+}
+
+func TestHints(t *testing.T) {
+	for name, test := range hints() {
 		t.Run(name, func(t *testing.T) {
 			vendor := []Quota{{"x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"}}
 			now := at.Add(time.Hour) // this process's clock is wrong, or the server's
