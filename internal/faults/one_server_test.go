@@ -59,7 +59,7 @@ func limited(t *testing.T, server *redistest.Server, options core.Options, chang
 	t.Helper()
 	s := &service{t: t, server: server, client: server.Client(t, change...), within: cmp.Or(options.Timeout, timeout)}
 	options.Redis = s.client
-	options.OnDecision = leaveDecision
+	options.OnDecision, options.Timeout = leaveDecision, s.within
 	s.limiter = limitertest.New(t, options)
 	return s
 }
