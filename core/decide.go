@@ -213,8 +213,8 @@ func (c *call) ruleByVerdicts() *ruling {
 	return c.ruleUncharged()
 }
 
-// ruleUncharged is ruleByVerdicts for a call that may have been refused. It is apart so that the compiler inlines
-// what nearly all calls need.
+// ruleUncharged is ruleByVerdicts for a call that may have been refused. It is a function of its own so
+// that the compiler inlines ruleByVerdicts.
 func (c *call) ruleUncharged() *ruling {
 	if i := c.Ended(); i >= 0 {
 		r := c.ruleBy(ContextEnded, c.ruleOf(i), c.Verdict(i).Ended)

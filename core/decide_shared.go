@@ -9,7 +9,7 @@ func (a *appliedRule) perUser() bool { return a.rule.NeedLogin || a.named.readsU
 // refusedForEveryone reports whether a shared limit refused a call just before, and refuses this
 // one too. Then there is no need to identify the caller. The verdicts are those of the shared
 // limits alone: a caller whom a limit of their own refuses for longer, or who is banned, learns
-// that when the shared limit lets them pass again. It needs an engine that remembers refusals.
+// that when the shared limit lets them pass again. Call it only if refusals are remembered.
 func (c *call) refusedForEveryone() bool {
 	if !c.mayRepeatShared() {
 		return false

@@ -63,8 +63,8 @@ func (c *call) cost(a *appliedRule) int64 {
 	return c.askCost(a)
 }
 
-// askCost returns what the rule's Cost says that the call costs. It is apart from cost for the same reason as
-// ruleUncharged.
+// askCost returns what the call costs by the rule's Cost. It is a function of its own so that the compiler
+// inlines cost.
 func (c *call) askCost(a *appliedRule) int64 {
 	c.unit = 0
 	cost := a.rule.Cost(c)

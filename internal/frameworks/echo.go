@@ -63,7 +63,7 @@ func beforeEcho(app adaptertest.App) echo.MiddlewareFunc {
 	}
 }
 
-// EchoHandling is what a handler of echo can do.
+// EchoHandling is what a handler of echo can do. It implements adaptertest.Handling.
 type EchoHandling struct {
 	C   echo.Context
 	Err error // what the handler returns

@@ -73,7 +73,7 @@ func beforeFiber(app adaptertest.App) fiber.Handler {
 	}
 }
 
-// FiberHandling is what a handler of fiber can do.
+// FiberHandling is what a handler of fiber can do. It implements adaptertest.Handling.
 type FiberHandling struct {
 	C   *fiber.Ctx
 	Err error // what the handler returns

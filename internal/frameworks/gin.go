@@ -54,7 +54,7 @@ func beforeGin(app adaptertest.App) gin.HandlerFunc {
 	}
 }
 
-// GinHandling is what a handler of gin can do.
+// GinHandling is what a handler of gin can do. It implements adaptertest.Handling.
 type GinHandling struct{ C *gin.Context }
 
 func (h GinHandling) Context() context.Context  { return h.C.Request.Context() }

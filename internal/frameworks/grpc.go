@@ -115,7 +115,7 @@ func unaryHandler(route adaptertest.Route) grpcMethod {
 	}
 }
 
-// GRPCHandling is what a handler of gRPC can do.
+// GRPCHandling is what a handler of gRPC can do. It implements adaptertest.Handling.
 type GRPCHandling struct {
 	Ctx    context.Context
 	Stream grpc.ServerStream // of a streaming call

@@ -57,7 +57,7 @@ func Recovered(next http.Handler) http.Handler {
 	})
 }
 
-// HTTPHandling is what a handler of net/http can do.
+// HTTPHandling is what a handler of net/http can do. It implements adaptertest.Handling.
 type HTTPHandling struct{ adaptertest.HTTPHandling }
 
 func (h HTTPHandling) Allow(check *core.Check, subject string) bool {

@@ -76,8 +76,8 @@ func (e Engine) leasedAcross(t *testing.T, f facts, workers []worker, load time.
 	e.comingBack(t, f, workers, job{Limit: limit, Lease: 500, For: load})
 }
 
-// comingBack gives all workers a job on a limit whose permits come back, and checks every span. If a busy machine
-// lets the workers run for too short a part of the time, they get twice as much.
+// comingBack gives all workers a job on a limit whose permits come back, and checks every span. On a busy
+// machine they may run for only a part of the time. If no permit came back, they get twice as much.
 func (e Engine) comingBack(t *testing.T, f facts, workers []worker, j job) {
 	t.Helper()
 	result := e.share(t, workers, j)

@@ -62,7 +62,7 @@ func checkStars(pattern string) string {
 	case strings.Contains(pattern, "***"):
 		return "has three stars in a row: write * for one segment, or ** for any number of them"
 	case strings.HasSuffix(pattern, "**/"):
-		return "ends in a slash behind **, which stands for every path below, with or without a slash: leave it out"
+		return "ends in a slash behind **, which stands for every path below, with or without a slash: leave out the slash"
 	}
 	return ""
 }

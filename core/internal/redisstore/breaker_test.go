@@ -155,12 +155,16 @@ func TestBreakerStaysClosed(t *testing.T) {
 		})
 	}
 	t.Run("a replica of a cluster", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, b *tested) {
-			b.inCluster = true
+		synctest.Test(t, func(t *testing.T) {
+			cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+			server := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+			table := shardTable{common: newCommon(breakerTimeout), cluster: cluster}
+			b := tested{breaker: table.shardFor(server).breaker}
 			for range 100 {
 				_ = b.trip(minFailingTime/20, reply("READONLY You can't write against a read only replica. script: f"))
 			}
 			b.wantState(t, "closed")
+			_, _ = server.Close(), cluster.Close()
 		})
 	})
 	t.Run("failures with an answer between them", func(t *testing.T) {
