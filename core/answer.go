@@ -72,7 +72,7 @@ func (c *call) completion() (u *inflight.Completion) {
 		}
 		u.Add(charge, c.ID()+uint64(i), count)
 	}
-	if c.settles {
+	if c.settles() {
 		u = c.withEstimates(u)
 	}
 	return u

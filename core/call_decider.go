@@ -26,8 +26,7 @@ type decider struct {
 	subjects []byte      // those of all rules, one after the other
 	policy   StorePolicy // that of a handle
 	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
-	settles  bool        // a rule that applies has terms
-	ends     bool        // a rule that applies may learn how the call ends: it has terms, or Count
+	learns   afterwards  // what rules that apply have to learn
 }
 
 // appliedRule is a rule that applies to a call.
@@ -50,8 +49,11 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects, c.tried, c.settles, c.ends = c.rules[:0], c.subjects[:0], c.tried[:0], false, false
+	c.rules, c.subjects, c.learns = c.rules[:0], c.subjects[:0], 0
 }
+
+// settles reports whether the handler can settle what the call costs.
+func (c *decider) settles() bool { return c.learns&whatItCosted != 0 }
 
 // ruleOf returns the rule of the limit at i.
 func (c *decider) ruleOf(i int) *appliedRule { return &c.rules[c.Limit(i).At] }
@@ -85,7 +87,7 @@ func (c *decider) limitAt(i int) *Limit {
 func (c *decider) estimateAt(i int) int {
 	a := c.Limit(i)
 	switch {
-	case !c.settles || a.IsBan:
+	case !c.settles() || a.IsBan:
 		return -1
 	case c.rules[a.At].rule.terms != nil:
 		return a.At

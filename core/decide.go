@@ -12,7 +12,7 @@ func (c *call) decide(rules []*boundRule) Answer {
 		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
 	}
 	r := c.judge()
-	if c.settles || len(c.skipped) > 0 {
+	if c.settles() || len(c.skipped) > 0 {
 		return c.answerSettleable(r)
 	}
 	return c.answerTo(r)
@@ -58,7 +58,7 @@ func (c *call) skips(rule *boundRule) bool {
 // apply adds a rule that applies to the call, under the name that it counts by.
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	at := len(c.rules)
-	c.settles, c.ends = c.settles || rule.terms != nil, c.ends || rule.terms != nil || rule.Count != nil
+	c.learns |= rule.learns
 	c.rules = append(c.rules, appliedRule{})
 	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
 	a.rule, a.named, a.counted.Rule, a.counted.At = rule, named, &named.counted, at

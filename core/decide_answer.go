@@ -52,7 +52,7 @@ func (c *call) answerVerdicts(at int) (answer Answer) {
 	if options := &c.parts.options; !c.Passed() || options.OnDecision != nil || options.Expose || c.SoftExceeded(at) {
 		answer = c.answerDecision(at)
 	}
-	if c.Passed() && (c.ends || c.Holder() != "") {
+	if c.Passed() && (c.learns != 0 || c.Holder() != "") {
 		answer.completion = c.completion()
 	}
 	return answer
@@ -84,6 +84,7 @@ func (c *call) reportDryRuns() {
 		c.fillDecision(&d, at, "")
 		c.report(&d)
 	}
+	c.tried = c.tried[:0]
 }
 
 // refuse refuses the call for a reason that no counter gave.

@@ -25,6 +25,7 @@ type boundRule struct {
 	limits  []Limit          // its own, then those of Also
 	ban     *algorithm.Limit // nil if the rule has none
 	terms   *BillTerms       // by which its calls are settled, or nil if its Cost is no estimate
+	learns  afterwards
 	scope   pathmatch.Scope
 	tallies *tally.Table
 	suffix  string     // tells rules of one name on one guard apart in headers
@@ -40,6 +41,26 @@ type boundRule struct {
 	unrouted atomic.Bool
 	// onRoute, if not nil, is called for every route that an unnamed rule meets.
 	onRoute func(*namedRule)
+}
+
+// afterwards is what a rule has to learn of a call that goes on.
+type afterwards uint8
+
+const (
+	howItEnds    afterwards = 1 << iota // it has Count, or terms
+	whatItCosted                        // it has terms
+)
+
+// learnedBy returns what a rule with these terms, or nil, has to learn.
+func learnedBy(r *Rule, terms *BillTerms) afterwards {
+	switch {
+	case terms != nil:
+		return howItEnds | whatItCosted
+	case r.Count != nil:
+		return howItEnds
+	default:
+		return 0
+	}
 }
 
 // bind prepares the rules of a guard, which were checked.
@@ -70,6 +91,7 @@ func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
 		ban := r.Ban.compile(b.limits[0].terms().Span())
 		b.ban = &ban
 	}
+	b.learns = learnedBy(&b.Rule, b.terms)
 	b.scope = pathmatch.NewScope(r.Methods, r.Paths, r.Except)
 	if name := b.fixedName(); name != "" {
 		b.fixed = b.newNamed(name)

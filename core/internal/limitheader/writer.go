@@ -105,8 +105,15 @@ func (w *Writer) Write(to adapter.HeaderWriter, refused bool) {
 
 // dropSoft removes the soft limits, if there are others.
 func (w *Writer) dropSoft() {
-	if slices.ContainsFunc(w.limits, func(l Limit) bool { return !l.Counter.Lenient }) {
-		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Counter.Lenient })
+	hard := 0
+	for i := range w.limits {
+		if !w.limits[i].Counter.Lenient {
+			w.limits[hard] = w.limits[i]
+			hard++
+		}
+	}
+	if hard > 0 {
+		w.limits = w.limits[:hard]
 	}
 }
 
@@ -167,10 +174,23 @@ func (w *Writer) policy() string {
 		return w.bytesPolicy()
 	case len(w.limits) == 1:
 		return w.limits[0].Draft10
-	case !slices.EqualFunc(w.limits, w.joined, func(l Limit, p *Policy) bool { return l.Policy == p }):
+	case !w.isJoined():
 		w.joinPolicies()
 	}
 	return w.joinedPolicy
+}
+
+// isJoined reports whether the policies of the reply are those of joinedPolicy.
+func (w *Writer) isJoined() bool {
+	if len(w.limits) != len(w.joined) {
+		return false
+	}
+	for i, joined := range w.joined {
+		if w.limits[i].Policy != joined {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *Writer) joinPolicies() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // ContentType is the content type of the bodies.
@@ -61,10 +62,19 @@ func (d *Details) Body() []byte {
 // escaped.
 func AppendJSON(dst []byte, text string) []byte {
 	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if !plain[text[i]] {
 			quoted, _ := json.Marshal(text) // a string: it cannot fail
 			return append(dst, quoted...)
 		}
 	}
 	return append(append(append(dst, '"'), text...), '"')
 }
+
+// plain has the bytes that encoding/json does not escape. Comparing each byte with what it escapes took a
+// tenth of a refusal ("refused" in BenchmarkCheck).
+var plain = func() (bytes [256]bool) {
+	for c := ' '; c <= '~'; c++ {
+		bytes[c] = !strings.ContainsRune(`"\<>&`, c)
+	}
+	return bytes
+}()
