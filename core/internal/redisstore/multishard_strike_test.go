@@ -116,3 +116,25 @@ func TestABlockThatEndsIsNotChargedInDryRun(t *testing.T) {
 		}
 	}
 }
+
+// A rule in DryRun is exceeded on a shard that has charged another rule with overrides. Then its ban
+// counts that later, when another part of the call has answered, and the other rule is not charged again.
+func TestAStrikeInDryRunChargesNoOtherRuleAgain(t *testing.T) {
+	ring := redistest.StartRing(t, 3).Client(t)
+	first, tried, beside := counter("first", daily(t, 5)), counter("tried", daily(t, 1)), counter("tried", daily(t, 5))
+	beside.Key = append(bytes.Clone(beside.Key), ":beside"...)
+	plain, ban := beside, banOf(tried, 1)
+	for _, c := range []*algorithm.Counter{&first, &beside} {
+		c.Own, c.Override = true, &algorithm.OverrideQuery{Key: append(bytes.Clone(c.Key), ":override"...), Limit: c.Limit}
+	}
+	tried.Lenient, ban.Lenient = true, true
+	s := newStore(t, ring, patient)
+	s.mustTake(t, first, tried, beside, ban)
+	v := s.take(context.Background(), first, tried, beside, ban)
+	if !passes(v[0]) || passes(v[1]) || !passes(v[2]) || !v[3].Struck {
+		t.Errorf("%+v, want the second exceeded, and its ban struck", v)
+	}
+	if left := s.left(t, plain); left != 3 {
+		t.Errorf("%d left of a counter that was charged twice, want 3", left)
+	}
+}
