@@ -34,6 +34,7 @@ func TestDrill(t *testing.T) {
 	d.wantCause("open", "closed", "local", "unreachable")
 	d.redis.Continue()
 	d.wantAlerts("Redis goes on")
+	d.wantLines("Redis goes on", "the latest ones again")
 
 	d.redis.Kill()
 	d.wantAlerts("Redis was killed", "AccesslimitWithoutRedis")
