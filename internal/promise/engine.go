@@ -22,9 +22,10 @@ type Engine struct {
 	Name string
 	// Servers hold the counters. If there are none, this process does.
 	Servers []*redistest.Server
-	// connect returns a client of its own, like that of another process. Except for the dialer, it
-	// has go-redis's default options, including retries.
-	connect func(t testing.TB, dial dialer) redis.UniversalClient
+	// connect returns a client of its own, like that of another process. Except for the dialer and the
+	// time in which a reply is read, it has go-redis's default options, including retries. 0 is
+	// go-redis's own time.
+	connect func(t testing.TB, dial dialer, read time.Duration) redis.UniversalClient
 }
 
 // dialer opens a client's connections. The nil dialer is go-redis's own.
@@ -37,14 +38,14 @@ func Engines(t testing.TB) []Engine {
 	one, cluster, ring := redistest.Start(t), redistest.StartCluster(t), redistest.StartRing(t, 3)
 	return []Engine{
 		{Name: "memory"},
-		{Name: "redis", Servers: []*redistest.Server{one}, connect: func(t testing.TB, dial dialer) redis.UniversalClient {
-			return one.Client(t, func(o *redis.Options) { o.Dialer = dial })
+		{Name: "redis", Servers: []*redistest.Server{one}, connect: func(t testing.TB, dial dialer, read time.Duration) redis.UniversalClient {
+			return one.Client(t, func(o *redis.Options) { o.Dialer, o.ReadTimeout = dial, read })
 		}},
-		{Name: "cluster", Servers: cluster.Nodes(), connect: func(t testing.TB, dial dialer) redis.UniversalClient {
-			return cluster.Client(t, func(o *redis.ClusterOptions) { o.Dialer = dial })
+		{Name: "cluster", Servers: cluster.Nodes(), connect: func(t testing.TB, dial dialer, read time.Duration) redis.UniversalClient {
+			return cluster.Client(t, func(o *redis.ClusterOptions) { o.Dialer, o.ReadTimeout = dial, read })
 		}},
-		{Name: "ring", Servers: ring.Nodes(), connect: func(t testing.TB, dial dialer) redis.UniversalClient {
-			return ring.Client(t, func(o *redis.RingOptions) { o.Dialer = dial })
+		{Name: "ring", Servers: ring.Nodes(), connect: func(t testing.TB, dial dialer, read time.Duration) redis.UniversalClient {
+			return ring.Client(t, func(o *redis.RingOptions) { o.Dialer, o.ReadTimeout = dial, read })
 		}},
 	}
 }
@@ -59,7 +60,7 @@ func (e Engine) options(t testing.TB, dial dialer) core.Options {
 		Timeout: patient, // a busy test machine must not look like a failing store
 	}
 	if !e.inProcess() {
-		o.Redis = e.connect(t, dial)
+		o.Redis = e.connect(t, dial, 0)
 	}
 	return o
 }
@@ -95,7 +96,7 @@ func (e Engine) limiters(t testing.TB, n int) []*core.Limiter {
 	for len(all) < n {
 		next := all[0]
 		if !e.inProcess() {
-			options.Redis = e.connect(t, nil)
+			options.Redis = e.connect(t, nil, 0)
 			next = newLimiter(t, options)
 		}
 		all = append(all, next)

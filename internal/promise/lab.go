@@ -28,7 +28,7 @@ func (e Engine) newLab(t testing.TB) *lab {
 	if e.inProcess() {
 		return l
 	}
-	l.client = &timedClient{UniversalClient: e.connect(t, nil), outside: newOutside(t), texts: make(map[string]string)}
+	l.client = &timedClient{UniversalClient: e.connect(t, nil, patient), outside: newOutside(t), texts: make(map[string]string)}
 	for _, server := range e.Servers {
 		l.servers = append(l.servers, server.Client(t))
 	}

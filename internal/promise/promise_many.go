@@ -188,7 +188,7 @@ func (m *mixture) refusedChangesNothing() {
 	limiter := m.limiter
 	if !m.inProcess() {
 		options := m.options
-		options.Redis = m.connect(m.t, nil)
+		options.Redis = m.connect(m.t, nil, 0)
 		limiter = newLimiter(m.t, options)
 	}
 	together(mixtureCrowd, func(goroutine int) {
@@ -225,7 +225,7 @@ func (e Engine) lostAmongMany(t *testing.T) {
 	var net network
 	options := e.options(t, net.dial)
 	others := options
-	others.Redis = e.connect(t, nil)
+	others.Redis = e.connect(t, nil, 0)
 	look, before := newLimiter(t, others), e.joined()
 	e.amongMany(t, options, func(m *mixture) {
 		if e.joins() && e.joined()-before < enoughJoined {

@@ -83,7 +83,7 @@ func chargedLate(t *testing.T, e Engine) {
 		}
 	})
 	e.resume(t, options.Redis)
-	options.Redis, options.Timeout = e.connect(t, nil), patient
+	options.Redis, options.Timeout = e.connect(t, nil, 0), patient
 	c.limiter = newLimiter(t, options)
 	for i := range callers {
 		if left := c.of(subject(i)).peek().Remaining; left != 98 && left != 99 {

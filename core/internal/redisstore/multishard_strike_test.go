@@ -138,34 +138,3 @@ func TestAStrikeInDryRunChargesNoOtherRuleAgain(t *testing.T) {
 		t.Errorf("%d left of a counter that was charged twice, want 3", left)
 	}
 }
-
-// An override ends after a shard was looked at, and before it is charged. Then the rule's own limit
-// decides, which is used up.
-func TestAnOverrideThatEndsBeforeTheCharge(t *testing.T) {
-	ring := redistest.StartRing(t, 3).Client(t)
-	first, raised := counter("first", daily(t, 1)), counter("raised", daily(t, 2))
-	plain, other := raised, newStore(t, ring, patient)
-	raised.Own, raised.Override = true, &algorithm.OverrideQuery{Key: append(bytes.Clone(raised.Key), ":override"...), Limit: raised.Limit}
-	looked := false
-	s := newStore(t, intercepted{ring, func(cmd redis.Cmder) {
-		args := cmd.Args()
-		if looked && len(args) > 5 && args[3] == string(raised.Key) && args[5] == any(int64(1)) { // to charge
-			_ = ring.Del(context.Background(), string(raised.Override.Key)).Err()
-		}
-	}}, patient)
-	s.mustTake(t, first, raised)
-	s.take(context.Background(), first, raised) // first is used up, and will be asked first
-	_, err := other.Reset(context.Background(), first.Key)
-	other.mustTake(t, plain)
-	text, failed := (&algorithm.Override{What: algorithm.OverrideLimit, Max: 100, Span: raised.Limit.Span()}).Append(nil)
-	if err := errors.Join(err, failed, ring.Set(context.Background(), string(raised.Override.Key), text, 0).Err()); err != nil {
-		t.Fatal(err)
-	}
-	looked = true
-	if v := s.take(context.Background(), first, raised); passes(v[1]) {
-		t.Errorf("%+v, want it refused by its own limit", v)
-	}
-	if left := s.left(t, first); left != 1 {
-		t.Errorf("%d left of the other counter, want its permit given back", left)
-	}
-}
