@@ -10,8 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
-// The errors of this package are these, *[StoreError] and *[RuleError]. A refusal is no error: it
-// is a [Decision].
+// The errors of this package are these, *[StoreError], *[RuleError], and that of a context that has
+// ended. A refusal is no error: it is a [Decision].
 var (
 	// ErrStore means that Redis did not answer in time, or answered with an error. errors.Is finds it
 	// in a *[StoreError], which has the cause and the class. The class reports whether the call may
@@ -26,8 +26,9 @@ var (
 	// The limit was charged up to that bound. See [Counter.Charge].
 	ErrDebtExceeded = errors.New("core: the debt is more than the limit allows")
 
-	// ErrBillUnknown means that there is no such bill: it has expired, at what it was charged, or the
-	// store has forgotten it, or the call was refused. Nothing was changed.
+	// ErrBillUnknown means that there is no such bill: it has expired, at what it was charged, was
+	// settled more than five minutes ago, the store has forgotten it, or the call was refused. Nothing
+	// was changed.
 	ErrBillUnknown = errors.New("core: the bill is not known, or has expired")
 
 	// ErrBillSettled means that a bill was settled before, at another number. Nothing was changed.

@@ -34,8 +34,8 @@ type Options struct {
 	// Danger: services that share a prefix and a Redis share their counters.
 	Prefix string
 	// Timeout bounds each decision in Redis: 1 ms to 1 minute, 100 ms by default. An earlier
-	// deadline of the caller's own context is kept too, and so is a shorter ReadTimeout of Redis (3 s
-	// in go-redis). Danger: a Redis that hangs delays each call by this time, until the breaker opens.
+	// deadline of the caller's own context is kept too, and of a client of a type of your own its
+	// ReadTimeout. Danger: a Redis that hangs delays each call by this time, until the breaker opens.
 	Timeout time.Duration
 	// OneKeyPerScript gives every call on another key, and every subject of a call, a script of its
 	// own. By default, one script decides a call on several subjects, and calls on up to 24 keys if

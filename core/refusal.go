@@ -15,7 +15,8 @@ import (
 
 // Refusal is the reply to a caller who is refused. An adapter sends it unchanged.
 type Refusal struct {
-	// Status is the HTTP status: 429, 401, 503, 413, 400 or 500.
+	// Status is the HTTP status: 429, 401, 503, 413, 400, or what Options.Reply chose; 403 if a proxy
+	// asked by ForwardAuth and did not say about which call.
 	Status int
 	// Code is the canonical gRPC status code of the same outcome.
 	Code uint32

@@ -55,7 +55,7 @@ type Rule struct {
 	Cost func(Request) int
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
 	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it
-	// passes unless the caller is banned.
+	// passes unless the caller is banned or has an override: see Overrides.
 	Plans map[string]Limit
 	// Plan returns the name of the caller's plan, or "" for the rule's own limit. With an error, or
 	// a name that Plans does not have, the rule's own limit holds, and the problem is logged.
@@ -136,7 +136,7 @@ type Rule struct {
 	// however often use falls below it and rises again, or the limit is raised and lowered. With
 	// FixedWindow and CalendarWindow, that is the window in which it was reached. With a TokenBucket,
 	// it is the time in which an empty one fills, and otherwise the Window, from the call that
-	// reached the threshold. More than 16 limits are not reported in that time. Use that stays above
+	// reached the threshold. At most 16 limits are reported in that time. Use that stays above
 	// the threshold is not reported again. Only a charge of this rule reaches a threshold. A lower
 	// limit does not, nor a charge of a Counter with the rule's name. A rule in DryRun reports the
 	// use of its own counters. Calls wait for none of this.

@@ -47,7 +47,7 @@ func (r *Redis) Restart() { r.server.Restart() }
 // NoRedis returns a client of a server that does not exist: each command fails at once. It needs no
 // redis-server.
 func NoRedis(t testing.TB) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -37,7 +37,7 @@ var faults = []fault{
 	{floodOfKeys, "memory within the bound, a limited busy key still limited"},
 	{oversized, "nothing injected, nothing aliased, nothing unlimited"},
 	{hostileNames, "nothing injected, nothing aliased, nothing unlimited"},
-	{addressTricks, "the same client in all five frameworks"},
+	{addressTricks, "the same client in gin, echo v4, fiber v2, net/http and gRPC"},
 	{pathTricks, "no way round a rule, no second counter for one route, no exception that should not hold"},
 	{operatorFault, "every answer is back by its deadline, and right; calls stay exact; what was acknowledged holds; all recovers without a restart"},
 	{memberFault, "each threshold is reported at most once; Top has the refusals of the others; bans of subjects that still call are listed"},
@@ -157,7 +157,7 @@ func faultsPage() string {
 	}
 	text := `# Faults, and what holds during them
 
-Each is tested on real processes: redis-server, clusters, Sentinel, servers of all five frameworks,
+Each is tested on real processes: redis-server, clusters, Sentinel, servers of five frameworks,
 and clients that keep to no rule. "make check" runs short forms. "make chaos" runs long ones, and
 writes this page and their figures, which are in [` + figuresFile + "](" + figuresFile + ").\n\n| faults | what holds |\n|---|---|\n"
 	for _, h := range holds {
