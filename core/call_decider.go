@@ -109,17 +109,26 @@ func (c *decider) costlyLimit(costly *engine.Costly) *Limit {
 	return &of.named.limitAt(costly.N, of.own).limit
 }
 
-// cutTo cuts the cost of a rule by its terms, if it is above an override that the store has found, and drops
-// all counters. It reports whether it did.
-func (c *decider) cutTo(costly *engine.Costly, terms *BillTerms) bool {
-	of := &c.rules[costly.By.At].counted
-	less := terms.cut(of.Cost, costly.Most)
-	if costly.At < 0 || less >= of.Cost {
+// cutTo cuts the costs of the rules that have a limit, by the terms of each, if an override that the store
+// has found makes the limit too small for them. If it did, it drops all counters, and reports true.
+func (c *decider) cutTo(costly *engine.Costly, termsOf func(rule int) *BillTerms) (cut bool) {
+	if costly.At < 0 {
 		return false
 	}
-	c.Drop()
-	of.Cost = less
-	return true
+	a := c.Limit(costly.At)
+	for _, of := range append([]*engine.Applied{a.Applied}, a.Merged...) {
+		terms := termsOf(of.At)
+		if terms == nil {
+			continue
+		}
+		if less := terms.cut(of.Cost, costly.Most); less < of.Cost {
+			of.Cost, cut = less, true
+		}
+	}
+	if cut {
+		c.Drop()
+	}
+	return cut
 }
 
 // isOverridden reports whether an override replaces the limit at i.

@@ -85,7 +85,7 @@ func (c *call) judge() *ruling {
 	switch {
 	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
 		return c.ruleBy(NotLoggedIn, needsLogin, nil)
-	case c.Len() == 0: // the call costs nothing, or has no limit
+	case c.CountsNothing(): // the call costs nothing, or has no limit
 		return c.ruleBy(Allowed, &c.rules[0], nil)
 	}
 	return c.ruleByVerdicts()
@@ -147,12 +147,12 @@ func (c *call) addRule(a *appliedRule) error {
 	}
 	if !a.known {
 		a.err, a.known = c.prepare(a, c.cost(a)), true
+		if in := &a.counted; a.rule.Note != nil && a.err == nil && in.KeepsNotes() && !c.LooksOnly() {
+			in.Note = algorithm.CutNote(a.rule.Note(c))
+		}
 	}
 	if a.err != nil {
 		return a.err
-	}
-	if in := &a.counted; a.rule.Note != nil && in.KeepsNotes() && !c.LooksOnly() {
-		in.Note = algorithm.CutNote(a.rule.Note(c))
 	}
 	c.Add(&a.counted)
 	return nil
@@ -196,12 +196,11 @@ func (c *call) ruleCostly() *ruling {
 	return r
 }
 
-// cutToOverride cuts an estimate that is above an override, which only the store knew, and drops all
-// counters. It reports whether there was one, so that the call is to be decided again.
+// cutToOverride cuts estimates that are above an override, which only the store knew, and drops all
+// counters. It reports whether there were any, so that the call is to be decided again.
 func (c *call) cutToOverride() bool {
 	costly := c.Costly()
-	a := &c.rules[costly.By.At]
-	return a.rule.terms != nil && c.cutTo(&costly, a.rule.terms)
+	return c.cutTo(&costly, func(rule int) *BillTerms { return c.rules[rule].rule.terms })
 }
 
 // ruleByVerdicts leaves the call to the limits, unless its context has ended. For a counter without a

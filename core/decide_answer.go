@@ -33,8 +33,9 @@ func (c *call) reportUncounted(a *appliedRule) {
 
 // passUncounted answers a call that has no counter.
 func (c *call) passUncounted() Answer {
-	first := c.rules[0].named
-	answer := c.letPass(&Decision{Allowed: true, Reason: Allowed, Rule: first.name, Limit: first.limits[0].limit, Source: FromNobody})
+	var d Decision
+	d.fillUnlimited(c.rules[0].named.name, "")
+	answer := c.letPass(&d)
 	answer.completion = c.completion() // its handler may settle what was not counted
 	return answer
 }

@@ -142,6 +142,12 @@ func (d *Decision) fill(name string, limit *Limit, v *algorithm.Verdict, source 
 	}
 }
 
+// fillUnlimited fills the zero Decision d for a call that no limit counts.
+func (d *Decision) fillUnlimited(name, key string) {
+	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, name, key, Unlimited
+	d.Remaining, d.Source = math.MaxInt, FromNobody
+}
+
 // permitsOf returns a number of permits, or the largest int if that is smaller. An int may have 32
 // bits, and processes of 64 bits store larger numbers.
 func permitsOf(n int64) int { return int(min(n, math.MaxInt)) }

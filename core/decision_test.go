@@ -108,6 +108,25 @@ func TestContextWithExpose(t *testing.T) {
 	}
 }
 
+// A handler finds that nothing limits a call by an unlimited plan or override, or that costs nothing,
+// as a direct call does.
+func TestDecisionOfAnUnlimitedCall(t *testing.T) {
+	limiter := newLimiter(t, core.Options{Expose: true})
+	want, _ := limiter.MustCounter("n", core.PerHour(2)).With(core.Unlimited).Allow(background, "s")
+	operator{t, limiter, "lifted", core.PerHour(2)}.lift(me)
+	for _, rule := range []core.Rule{
+		{Name: "n", Limit: core.PerHour(2), Plans: map[string]core.Limit{"staff": core.Unlimited}, Plan: planOf("staff")},
+		{Name: "lifted", Limit: core.PerHour(2), Overrides: true},
+		{Name: "free", Limit: core.PerHour(2), Cost: cost(0)},
+		{Name: "banning", Limit: core.PerHour(2), Cost: cost(0), Ban: core.Ban{ByHand: true}},
+	} {
+		d, _ := core.DecisionFrom(wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200).Context)
+		if d.Limit != want.Limit || d.Remaining != want.Remaining || d.Source != want.Source || d.Reason != want.Reason || d.Rule != rule.Name {
+			t.Errorf("%+v, want as much as %+v", d, want)
+		}
+	}
+}
+
 // OnDecision receives the call's own context, and runs before the handler.
 func TestOnDecisionGetsTheContext(t *testing.T) {
 	var got []any

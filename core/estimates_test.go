@@ -62,6 +62,12 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		b.is(err, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 70)
 		wantStatus(t, newGuard(t, limiter, exact), newView("GET", "/"), 400)
+		plain := guess
+		plain.Cost = nil
+		for i, both := range [][]core.Rule{{guess, plain}, {plain, guess}} { // whichever rule callers are shown
+			wantStatus(t, newGuard(t, limiter, both...), newView("GET", "/"), 200)
+			wantLeft(t, limiter, "n", me, core.PerHour(100), 70-25*(i+1))
+		}
 		for _, d := range limiter.Stats().Decisions {
 			if d.Rule == "beside" && d.Count != 1 {
 				t.Errorf("%+v, want one decision", d)

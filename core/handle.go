@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"math"
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
@@ -250,12 +249,6 @@ func (q *handleCall) countedAt(i int) *ruleLimit {
 		return q.named.limits[i]
 	}
 	return q.named.limitAt(i, &q.own.plain)
-}
-
-// fillUnlimited fills the zero Decision d for a caller without a limit.
-func (q *handleCall) fillUnlimited(d *Decision) {
-	d.Allowed, d.Reason, d.Rule, d.Key, d.Limit = true, Allowed, q.named.name, q.subject, Unlimited
-	d.Remaining, d.Source = math.MaxInt, FromNobody
 }
 
 // key returns the key of the counter at i.

@@ -109,7 +109,7 @@ func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
 		}
 	}
 	if c.Len() == 0 {
-		q.fillUnlimited(d)
+		d.fillUnlimited(q.named.name, q.subject)
 		if q.charging != chargeNothing {
 			q.named.tally.Count(string(d.Reason), string(d.Source), tally.Bound, &c.place)
 		}

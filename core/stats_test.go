@@ -107,8 +107,9 @@ func TestStatsEqualTheEvents(t *testing.T) {
 	untried := core.Rule{Name: "untried", Seconds: 60, Cost: cost(9), Mode: core.DryRun}
 	banning := core.Rule{Name: "banning", Seconds: 60, MaxCount: 1, Ban: core.Ban{After: 1, For: time.Hour}}
 	failing := core.Rule{Name: "failing", Seconds: 60, Key: func(core.Request) (string, error) { return "", errors.New("out of order") }}
+	freeBanning := core.Rule{Name: "free", Seconds: 60, Cost: cost(0), Ban: core.Ban{After: 1, For: time.Hour}}
 	for _, guard := range []*core.Guard{
-		newGuard(t, limiter, heavy), newGuard(t, limiter, free), newGuard(t, limiter, untried), newGuard(t, limiter, failing),
+		newGuard(t, limiter, heavy), newGuard(t, limiter, free), newGuard(t, limiter, freeBanning), newGuard(t, limiter, untried), newGuard(t, limiter, failing),
 		newGuard(t, limiter, banning), newGuard(t, limiter, core.Rule{Seconds: 60, Also: []core.Limit{core.PerHour(3)}}),
 	} {
 		for range 6 {
@@ -145,11 +146,13 @@ func TestStatsOfAStoreThatFails(t *testing.T) {
 	open, closed := core.Rule{Name: "open", Seconds: 1}, core.Rule{Name: "closed", Seconds: 1, OnStoreError: core.FailClosed}
 	wantStatus(t, newGuard(t, limiter, open), newView("GET", "/x"), 200)
 	wantStatus(t, newGuard(t, limiter, closed), newView("GET", "/x"), 503)
+	banning := core.Rule{Name: "closed", Seconds: 1, OnStoreError: core.FailClosed, Cost: cost(0), Ban: core.Ban{ByHand: true}}
+	wantStatus(t, newGuard(t, limiter, banning), newView("GET", "/x"), 503) // whether there is a ban is not known
 	if _, err := limiter.MustCounter("direct", core.PerSecond(1)).Allow(background, "user:alice"); !errors.Is(err, core.ErrStore) {
 		t.Error(err) // no decision, and so not counted
 	}
 	wantCounts(t, limiter, map[core.DecisionCount]tallied{
-		counted("open", core.StoreFailOpen, core.FromNobody): each(1), counted("closed", core.StoreFailClosed, core.FromNobody): each(1),
+		counted("open", core.StoreFailOpen, core.FromNobody): each(1), counted("closed", core.StoreFailClosed, core.FromNobody): each(2),
 	})
 	if s := limiter.Stats(); s.Keys != 0 || s.Evictions != 0 {
 		t.Errorf("%d keys, %d evictions of a limiter that keeps none", s.Keys, s.Evictions)

@@ -61,11 +61,13 @@ func TestExplainWhatComesFirst(t *testing.T) {
 	nobody := core.Rule{Name: "nobody", Limit: once, Key: func(core.Request) (string, error) { return "", errVerify }}
 	large := core.Rule{Name: "shared", Limit: core.PerDay(5).Fixed(), Cost: cost(3)}
 	strict := core.Rule{Name: "shared", Limit: large.Limit, LimitFor: func(core.Request) (core.Limit, error) { return core.PerDay(3).Fixed(), nil }}
+	striking, member := core.Rule{Name: "ip", Limit: once, Ban: core.Ban{After: 1, For: 30 * time.Hour}}, core.Rule{Name: "member", Limit: core.PerDay(9), NeedLogin: true}
 	for name, test := range map[string]struct {
 		rules  []core.Rule
 		reason core.Reason
 		rule   string
 	}{
+		"a limit whose ban does not strike yet":      {[]core.Rule{striking, member}, core.LimitExceeded, "ip"},
 		"two rules that refuse only together":        {[]core.Rule{large, strict}, core.LimitExceeded, "shared"},
 		"a further limit that outlasts a ban":        {[]core.Rule{further}, core.LimitExceeded, "further"},
 		"a ban, though the own limit refuses longer": {[]core.Rule{own}, core.Banned, "own"},
@@ -75,7 +77,7 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		"a call without a subject":                   {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
 	} {
 		var events decisions
-		limiter := newLimiter(t, core.Options{OnDecision: events.note})
+		limiter := newLimiter(t, core.Options{OnDecision: events.note, Identify: whoSays})
 		first := test.rules[0]
 		if _, err := limiter.MustCounter(first.Name, first.Limit, first.Also...).Allow(background, me); err != nil { // uses up a limit
 			t.Fatal(err)

@@ -12,7 +12,9 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 	if c.chargesNothing() {
 		return c.fitsUncharged(ctx)
 	}
-	if len(c.counters) == 1 { // leased permits cannot be taken back from a call that another counter refuses
+	// Leased permits cannot be taken back from a call that another counter refuses, nor do they reach a
+	// threshold.
+	if len(c.counters) == 1 && !c.warns {
 		c.counters[0].Lease = c.limits[0].Rule.Lease
 	}
 	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
@@ -166,6 +168,16 @@ func (c *Call) reportFailures() {
 		}
 		c.observer.StoreFailed(c.limits[i].Applied, err)
 	}
+}
+
+// CountsNothing reports whether no limit counts the call: it has none, or only bans, which let it pass.
+func (c *Call) CountsNothing() bool {
+	for i := range c.limits {
+		if !c.limits[i].Silent() {
+			return false
+		}
+	}
+	return c.fit || len(c.limits) == 0
 }
 
 // OverLimit reports whether a counter refused.

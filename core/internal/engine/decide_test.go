@@ -13,6 +13,8 @@ import (
 // The store is asked once for all counters, and with a lease only for one that is alone.
 func TestQuestions(t *testing.T) {
 	leased := with(hard("n", perDay(3)), func(r *engine.Rule) { r.Lease = 9 })
+	warned := hard("n", perDay(3))
+	warned.Warn = []float64{0.5}
 	two, costly := []by{{Rule: leased}, {Rule: hard("m", perDay(1))}}, []by{{Rule: leased}, {Rule: hard("m", perDay(1)), cost: 2}}
 	for _, test := range []struct {
 		rules []by
@@ -22,6 +24,7 @@ func TestQuestions(t *testing.T) {
 	}{
 		{[]by{{Rule: leased}}, func(c *call) bool { return c.Decide(background) }, "decide 1, charge true, lease 9", true},
 		{two, func(c *call) bool { return c.Decide(background) }, "decide 2, charge true, lease 0", true},
+		{[]by{{Rule: warned}, {Rule: leased}}, func(c *call) bool { return c.Decide(background) }, "decide 1, charge true, lease 0", true},
 		{nil, func(c *call) bool { return c.Decide(background) }, "", true},
 		{costly, func(c *call) bool { return c.Decide(background) }, "", false},
 		{[]by{{Rule: leased}}, func(c *call) bool { return c.Look(background) }, "look", true},

@@ -60,20 +60,35 @@ func (c *Call) dropLast() {
 }
 
 // tighten makes the limit at i as strict as a later one with the same counter. It allows only as
-// many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer.
+// many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer. A rule by
+// which only an override counts the call has no limit for it, and leaves it to the others.
 func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
 	present, counter := &c.limits[i], &c.counters[i]
+	switch {
+	case a.Own == nil:
+		present.Merged = c.with(present.Merged, a)
+		return
+	case present.Own == nil:
+		c.supersede(present, a, n, limit)
+		counter.Limit = limit.Compiled
+		return
+	}
 	permits, burst := present.permits(), counter.Limit.Max
 	if permits < limit.Max {
 		present.Merged = c.with(present.Merged, a)
 	} else {
-		merged := c.with(present.Merged, present.Applied)
-		*present = CallLimit{Applied: a, Limit: limit, N: n, Costly: present.Costly, Merged: merged}
+		c.supersede(present, a, n, limit)
 	}
 	permits, burst = min(permits, limit.Max), min(burst, limit.Compiled.Max)
 	if both := limit.Compiled.Numbered(permits, burst); both != nil {
 		present.Max, present.Burst, counter.Limit = permits, burst, both
 	}
+}
+
+// supersede makes a rule the one that callers are shown for a limit.
+func (c *Call) supersede(present *CallLimit, a *Applied, n int, limit *Limit) {
+	merged := c.with(present.Merged, present.Applied)
+	*present = CallLimit{Applied: a, Limit: limit, N: n, Costly: present.Costly, Merged: merged}
 }
 
 // with returns a list with one more rule, in memory that later calls reuse.

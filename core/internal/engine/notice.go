@@ -46,8 +46,13 @@ func (c *Call) Notice(binding int) {
 	}
 }
 
+// notice passes the decision of a rule to the observer, unless the rule does not count the call: its
+// ban was asked, and is not in force.
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
+	if c.limits[i].Silent() && v.Err == nil {
+		return
+	}
 	d := Decided{Bound: bound}
 	switch {
 	case !c.passed:

@@ -52,7 +52,7 @@ func TestNotice(t *testing.T) {
 	b := newWorld(t).open().add(by{Rule: banning(hard("b", perDay(9))), free: true})
 	b.Decide(background)
 	b.Notice(-1)
-	want(t, "a silent ban", b.of.take(), "b ban decided 0 usual")
+	want(t, "a silent ban", b.of.take(), "")
 }
 
 // The charges of a call that passed are noticed, with what all rules of a counter warn of.

@@ -70,7 +70,7 @@ func AppendJSON(dst []byte, text string) []byte {
 	return append(append(append(dst, '"'), text...), '"')
 }
 
-// plain has the bytes that encoding/json does not escape. Comparing each byte with what it escapes took a
+// plain has the printable bytes of ASCII that encoding/json does not escape. Comparing each byte with what it escapes took a
 // tenth of a refusal ("refused" in BenchmarkCheck).
 var plain = func() (bytes [256]bool) {
 	for c := ' '; c <= '~'; c++ {

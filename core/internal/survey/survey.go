@@ -97,7 +97,7 @@ var Any = func() *algorithm.Limit {
 
 // Decide implements engine.Store. A counter has an error if it is not known which limits are in
 // force.
-func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
+func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	counters = slices.Clone(counters)
 	for i := range counters {
 		if verdicts[i].Err = s.findOverride(counters[i].Override); verdicts[i].Err != nil {
@@ -115,7 +115,9 @@ func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, _ bool,
 			verdicts[i] = applied.Answer(&counters[i], s.now)
 		}
 	}
-	s.strike(counters, looked, verdicts)
+	if charge { // a call that only looks is no strike
+		s.strike(counters, looked, verdicts)
+	}
 	for i := range counters {
 		if verdicts[i].RetryAfter > 0 {
 			knownbans.Hold(&counters[i], i, verdicts)
