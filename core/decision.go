@@ -27,7 +27,7 @@ type Decision struct {
 	// Key is the subject as counted: user:alice, ip:203.0.113.7. Do not use it as a metric label,
 	// because callers choose it.
 	Key string
-	// Limit is the limit that decided.
+	// Limit is the limit that decided, or Unlimited if none counts the call.
 	Limit Limit
 	// Remaining is the number of permits left after this call's charge. For Unlimited it is
 	// math.MaxInt.

@@ -11,7 +11,8 @@ import (
 // it, an adapter calls SetHeader, and then sends what Reply returns.
 type OwnLimits struct {
 	// Limits has a Decision for each limit, in the order of the rules: the one that the next call
-	// would get if it took one permit. But Remaining is the number of permits left now.
+	// would get if it took one permit, and were no strike of a ban. But Remaining is the number of
+	// permits left now.
 	Limits []Decision
 	// Refusal, if not nil, says why the limits cannot be shown. Limits is empty then.
 	Refusal *Refusal
