@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"net/http"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -201,13 +202,25 @@ func TestOnlyListsThatMatterAreRead(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	newGuard(t, limiter, core.Rule{Name: "plain", Limit: core.PerHour(5)}, banningRule("dry"), banningRule("soft"))
 	newGuard(t, limiter, banningRule("open"), core.Rule{Name: "banning", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}})
+	byHand := core.Ban{ByHand: true}
+	newGuard(t, limiter, core.Rule{Paths: []string{"/x/**"}, Limit: core.PerHour(5), Ban: byHand}, core.Rule{Paths: []string{"/y"}, Limit: core.PerHour(5), Ban: byHand, Mode: core.DryRun})
+	route, plain := newGuard(t, limiter, core.Rule{Limit: core.PerHour(5), Ban: byHand}), newGuard(t, limiter, core.Rule{Limit: core.PerMinute(5)}, core.Rule{Limit: core.PerDay(5), Ban: byHand, Mode: core.DryRun})
+	wantStatus(t, route, newView("GET", "/route"), 200)
+	wantStatus(t, plain, newView("GET", "/plain"), 200)
+	newGuard(t, limiter, core.Rule{Paths: []string{"/p"}, Limit: core.PerHour(5)})
 	_ = limiter.MustCounter("handle", core.PerHour(5)).WithOverrides()
 	banned, overridden := core.WatchedBans(limiter)
 	slices.Sort(banned)
 	slices.Sort(overridden)
-	if !slices.Equal(banned, []string{"banning", "open"}) || !slices.Equal(overridden, []string{"handle", "open"}) {
+	for _, name := range []string{"plain", "/p", "GET /plain"} { // no rule would see it
+		if _, err := operate.New(limiter).Ban(background, name, "s", time.Hour); err == nil {
+			t.Errorf("a ban from %q succeeds", name)
+		}
+	}
+	if !slices.Equal(banned, []string{"/x/**", "GET /route", "banning", "open"}) || !slices.Equal(overridden, []string{"handle", "open"}) {
 		t.Errorf("bans of %q and overrides of %q are read", banned, overridden)
 	}
+	runtime.KeepAlive([]*core.Guard{route, plain})
 }
 
 // A process reads the lists by itself, soon after it has a rule that obeys bans, wherever that comes

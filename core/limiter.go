@@ -131,7 +131,15 @@ func (l *Limiter) mustFront() *front {
 }
 
 // Obeying implements limiter.Front.
-func (f *front) Obeying() (banned, overridden []string) { return f.registry.names.Obeying() }
+func (f *front) Obeying() (banned, overridden []string) {
+	banned, overridden = f.registry.names.Obeying()
+	f.registry.eachRoute(func(rule *boundRule, name string) {
+		if rule.ban != nil {
+			banned = append(banned, name)
+		}
+	})
+	return banned, overridden
+}
 
 // Attached implements limiter.Front.
 func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
@@ -157,14 +165,19 @@ func (f *front) CheckSubject(name, subject string) error { return checkSubject(n
 // Failed implements limiter.Front.
 func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
 
-// IgnoresBans implements limiter.Front.
-func (f *front) IgnoresBans(name string) bool { return f.registry.names.IgnoresBans(name) }
+// Bans implements limiter.Front.
+func (f *front) Bans(name string) (known, banning bool, after int) {
+	known, banning, after = f.registry.names.Bans(name)
+	f.registry.eachRoute(func(rule *boundRule, route string) {
+		if route == name {
+			known, banning, after = true, banning || rule.ban != nil, max(after, rule.Ban.After)
+		}
+	})
+	return known, banning, after
+}
 
 // Pauses implements limiter.Front.
 func (f *front) Pauses(name string) (pauses, known bool) { return f.registry.names.Outgoing(name) }
-
-// BanAfter implements limiter.Front.
-func (f *front) BanAfter(name string) int { return f.registry.names.BanAfter(name) }
 
 // Overridable implements limiter.Front.
 func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {

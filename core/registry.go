@@ -166,6 +166,22 @@ func (g *registry) watchRoutes(rule *boundRule) {
 	}
 }
 
+// eachRoute calls a function for each route by which an attached rule has counted, because it has no name.
+// Rules in DryRun are left out.
+func (g *registry) eachRoute(do func(rule *boundRule, name string)) {
+	guards, _ := g.attached.All()
+	for _, guard := range guards {
+		for _, rule := range guard.bound() {
+			if rule.fixed != nil || rule.Mode == DryRun {
+				continue
+			}
+			for _, named := range rule.namedRules() {
+				do(rule, named.name)
+			}
+		}
+	}
+}
+
 // claimsOf returns what must stand for the same limits everywhere: the names of rules, or the counters
 // of rules that are named after their patterns.
 func claimsOf(rules []*boundRule) (claims []rulenames.Claim[Limit]) {

@@ -51,10 +51,10 @@ func (o *Operator) checkBan(ctx context.Context, name, subject string, span time
 	if err := o.check(ctx, name, subject); err != nil {
 		return err
 	}
-	switch {
-	case span < time.Millisecond || span > longestBan:
+	if span < time.Millisecond || span > longestBan {
 		return &core.RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
-	case o.front.IgnoresBans(name):
+	}
+	if known, banning, _ := o.front.Bans(name); known && !banning {
 		return &core.RuleError{Rule: name, Field: "Ban", Value: core.Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}, or in a file ban: {by_hand: true}"}
 	}
 	return nil

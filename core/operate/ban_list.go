@@ -107,7 +107,9 @@ func (o *Operator) banEntry(rule string, e banlist.Entry) BanEntry {
 
 // cause returns BanEntry.Cause.
 func (o *Operator) cause(rule string, e *banlist.Entry) string {
-	switch pauses, known := o.front.Pauses(rule); {
+	pauses, _ := o.front.Pauses(rule)
+	known, _, after := o.front.Bans(rule)
+	switch {
 	case e.Noted:
 		return "by hand"
 	case pauses:
@@ -119,7 +121,7 @@ func (o *Operator) cause(rule string, e *banlist.Entry) string {
 	case e.ByHand:
 		return "by hand"
 	default:
-		return refusedIn(o.front.BanAfter(rule))
+		return refusedIn(after)
 	}
 }
 

@@ -55,7 +55,8 @@ func (j *journal) wantOnce(t *testing.T, class core.StoreErrorClass, change stri
 		if said[c.Policy]++; said[c.Policy] > 1 {
 			t.Errorf("%+v is said %d times within a minute", c, said[c.Policy])
 		}
-		if !strings.Contains(c.Change, change) {
+		// On a busy machine, a call that waits for its turn may give up before the one that keeps it waiting.
+		if noTurn := strings.Contains(c.Error, "no turn came in time"); !strings.Contains(c.Change, change) && !noTurn {
 			t.Errorf("%+v, want it to say %q", c, change)
 		}
 		if somebodyHasTo := class == core.StoreRefused || class == core.StoreForeignValue; somebodyHasTo != (c.Level == "ERROR") {

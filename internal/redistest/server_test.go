@@ -50,7 +50,7 @@ func TestStopAndContinue(t *testing.T) {
 		t.Fatal("a stopped server answered")
 	}
 	server.Continue()
-	wantValue(t, client, "key", "before")
+	wantValue(t, server.Client(t), "key", "before")
 }
 
 // failing is a test that only records its failure.

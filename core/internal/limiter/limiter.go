@@ -42,14 +42,12 @@ type Front[Rule any] interface {
 	// error for the caller. If err is nil or the error of the caller's context, it only returns
 	// err.
 	Failed(name string, err error) error
-	// IgnoresBans reports whether rules with the name are known and none of them obeys bans.
-	IgnoresBans(name string) bool
+	// Bans reports whether rules with the name are known, whether one of them obeys bans, and after how
+	// many consecutive windows with a refusal they ban a subject, or 0 if they do not.
+	Bans(name string) (known, banning bool, after int)
 	// Pauses reports whether bans of rules with the name are pauses of calls that go out. known reports
 	// whether there are such rules.
 	Pauses(name string) (pauses, known bool)
-	// BanAfter returns after how many consecutive windows with a refusal the rules with the name
-	// ban a subject, or 0 if that is not known.
-	BanAfter(name string) int
 	// Overridable returns the limit that the overrides of a name replace. The error says that no rule
 	// and no handle of this name obeys overrides.
 	Overridable(name string) (own *algorithm.Limit, err error)

@@ -33,16 +33,16 @@ func (t *Table[L]) Overridable(name string) (own L, ok bool) {
 }
 
 // Obeying returns the names of the rules that obey bans, and of those that obey overrides. Some
-// names may occur twice.
+// names may occur twice. A rule in DryRun has bans of its own.
 func (t *Table[L]) Obeying() (banned, overridden []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, claims := range t.claims {
 		for _, c := range claims {
-			if c.Bans && c.Rule == name { // a rule in DryRun claims the tail of its keys
-				banned = append(banned, name)
+			if c.Bans && c.Mode != engine.DryRun {
+				banned = append(banned, c.Rule)
 			}
-			if c.Overrides && c.Mode != engine.Soft && c.Rule == name {
+			if c.Overrides && c.Mode != engine.Soft && c.Rule == name { // a rule in DryRun claims the tail of its keys
 				overridden = append(overridden, name)
 			}
 		}
@@ -50,12 +50,19 @@ func (t *Table[L]) Obeying() (banned, overridden []string) {
 	return banned, slices.AppendSeq(overridden, maps.Keys(t.handles))
 }
 
-// IgnoresBans reports whether rules of this name are known, and none of them has a ban.
-func (t *Table[L]) IgnoresBans(name string) bool {
+// Bans reports whether rules of this name are known, whether one of them has a ban, and the largest
+// BanAfter. Rules in DryRun are left out.
+func (t *Table[L]) Bans(name string) (known, banning bool, after int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	claims := t.claims[name]
-	return len(claims) > 0 && !slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Bans })
+	for _, claims := range t.claims { // a rule without a Name claims the tail of its keys
+		for _, c := range claims {
+			if c.Rule == name && c.Mode != engine.DryRun {
+				known, banning, after = true, banning || c.Bans, max(after, c.BanAfter)
+			}
+		}
+	}
+	return known, banning, after
 }
 
 // Outgoing reports whether rules of this name are for calls that go out. known reports whether there
@@ -65,17 +72,6 @@ func (t *Table[L]) Outgoing(name string) (outgoing, known bool) {
 	defer t.mu.Unlock()
 	claims := t.claims[name]
 	return slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Outgoing }), len(claims) > 0
-}
-
-// BanAfter returns the largest BanAfter of the rules of this name, or 0 if none is known that has a
-// ban.
-func (t *Table[L]) BanAfter(name string) (after int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.claims[name] {
-		after = max(after, c.BanAfter)
-	}
-	return after
 }
 
 // Leases reports whether a rule of this name takes permits of the limit's counter in advance.
