@@ -184,6 +184,9 @@ func (o *operator) reserve() {
 	if len(counters) == 0 || !counters[0].Own {
 		return
 	}
+	if oneIn(o.T, 4, "too much for any bucket") {
+		counters[0].Cost = algorithm.LargestCost - 1
+	}
 	patience := upTo(o.T, 3*hour, "patience")
 	process, redis := cloned(counters), cloned(counters)
 	v := o.process.Reserve(context.Background(), &process[0], patience)

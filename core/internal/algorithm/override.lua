@@ -109,6 +109,9 @@ local function role(i)
   return o, ARGV[at + 1] == '1', not o or o.what ~= 2 and o.what ~= 3 and (ARGV[at + 2] ~= '1' or o.what == 1)
 end
 
+-- A cost above this is the largest that fits. Reservations have no such cost.
+local largest = name == 'reserve' and math.huge or 2 ^ 52
+
 local stopped = false
 for i = 1, total do
   local o, own, counts = role(i)
@@ -119,7 +122,7 @@ for i = 1, total do
     if o.what == 1 and own then
       for n, arg in ipairs(o.args) do args[a + 1 + n] = arg end
     end
-    if counts and args[a + 1] + 0 > 2 ^ 52 then o.largest = math.min(o.largest, args[a + 2] + 0) end
+    if counts and args[a + 1] + 0 > largest then o.largest = math.min(o.largest, args[a + 2] + 0) end
   end
 end
 
@@ -128,7 +131,7 @@ for i = 1, total do
   local o, own, counts = role(i)
   local a = head + 6 * i - 5
   if o and counts then
-    if args[a + 1] + 0 > 2 ^ 52 then args[a + 1] = o.largest end
+    if args[a + 1] + 0 > largest then args[a + 1] = o.largest end
     local most = args[a + 2] + 0
     if name == 'reserve' then
       local window = string.match(ARGV[2], ':(%d+)$') + 0
