@@ -35,7 +35,7 @@ func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
 	ofSubject := x.Subject != ""
 	e := &explanation{Explanation: x}
 	e.Method, e.Path, e.Route = readable(x.Method), readable(x.Path), readable(x.Route)
-	e.User, e.Subject, e.Rule = h.subject(who, x.User), h.subject(who, x.Subject), shownName(x.Rule)
+	e.User, e.Subject, e.Rule = h.user(who, x.User), h.subject(who, x.Subject), shownName(x.Rule)
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		idle := isIdle(r, ofSubject)

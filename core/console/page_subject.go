@@ -41,7 +41,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	if subject == "" {
 		return shown, nil
 	}
-	shown.Subject, shown.Typed = h.subject(q.who, subject), show(subject)
+	shown.Subject, shown.Typed = h.subject(q.who, subject), operate.SubjectText(subject)
 	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
 		return nil, err
