@@ -126,7 +126,7 @@ func (a act) report(c *cli.Command, result acted) error {
 		if !result.Changed {
 			text = "Nothing changed: " + a.unchanged
 		}
-		_, err := fmt.Fprintf(c.Root().Writer, text+"\n", printable(result.Subject), result.Rule)
+		_, err := fmt.Fprintf(c.Root().Writer, text+"\n", operate.SubjectText(result.Subject), result.Rule)
 		return err
 	})
 	if err == nil && !result.Changed {

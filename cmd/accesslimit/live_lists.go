@@ -131,7 +131,7 @@ func audit(ctx context.Context, c *cli.Command) error {
 		table := tabwriter.NewWriter(c.Root().Writer, 0, 0, 2, ' ', 0)
 		for _, e := range entries {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Time.UTC().Format("2006-01-02 15:04:05"), printable(e.Author), e.Act,
-				printable(strings.TrimSpace(e.Rule+" "+e.Subject)), printable(changeOf(e)), printable(e.Note))
+				strings.TrimSpace(printable(e.Rule)+" "+operate.SubjectText(e.Subject)), printable(changeOf(e)), printable(e.Note))
 		}
 		if len(entries) == 0 {
 			fmt.Fprintln(table, "Nothing was done.")

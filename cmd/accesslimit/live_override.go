@@ -112,7 +112,7 @@ func listOverrides(ctx context.Context, c *cli.Command) error {
 	}
 	return show(c, all, func() error {
 		for _, o := range all {
-			fmt.Fprintf(c.Root().Writer, "%s  %v, by %s: %s\n", printable(o.Subject), o, printable(o.Author), printable(o.Note))
+			fmt.Fprintf(c.Root().Writer, "%s  %v, by %s: %s\n", operate.SubjectText(o.Subject), o, printable(o.Author), printable(o.Note))
 		}
 		if len(all) == 0 {
 			fmt.Fprintln(c.Root().Writer, "There are no overrides.")

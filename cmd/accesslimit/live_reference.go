@@ -79,7 +79,7 @@ func explainReference(c *cli.Command, operator *operate.Operator) error {
 	return show(c, read, func() error {
 		fmt.Fprintln(c.Root().Writer, found)
 		if read.About != nil {
-			fmt.Fprintf(c.Root().Writer, "about %s: %v\n", printable(subject), map[bool]string{true: "yes", false: "no"}[*read.About])
+			fmt.Fprintf(c.Root().Writer, "about %s: %v\n", operate.SubjectText(subject), map[bool]string{true: "yes", false: "no"}[*read.About])
 		}
 		return nil
 	})

@@ -83,7 +83,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, wh
 		return
 	}
 	ctx := operate.WithActor(steady(r), who.Name, a.note)
-	back := "subject?subject=" + url.QueryEscape(show(a.subject))
+	back := "subject?subject=" + url.QueryEscape(operate.SubjectText(a.subject))
 	if why := h.forbids(r, where.api, who, a); why != "" {
 		if d, err := h.forbidden.Allow(ctx, "name:"+who.Name); err == nil && d.Allowed {
 			h.record(ctx, act, a, why)
@@ -97,7 +97,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request, where location, wh
 	case err != nil:
 		h.refuse(w, r, who, statusOf(err), problem(err), back)
 	case where.api:
-		h.sendJSON(w, r, http.StatusOK, done{act.name, show(a.rule), show(a.subject), changed, h.hintAfter(where, a)})
+		h.sendJSON(w, r, http.StatusOK, done{act.name, show(a.rule), operate.SubjectText(a.subject), changed, h.hintAfter(where, a)})
 	default:
 		done := where.name
 		switch {

@@ -21,9 +21,9 @@
 //
 //	{"rule": "api", "subject": "user:alice", "for": "1h", "note": "ticket 17"}
 //
-// A subject is shown unchanged if it is printable, and otherwise as a Go string literal:
-// "\x00\xff". Both forms are accepted everywhere. An address stands for the subject that
-// [core.Limiter.IPSubject] returns for it.
+// A subject is shown as its [operate.SubjectText]: unchanged, or as a Go string literal such as
+// "\x00\xff" if it is not printable or would be read as another subject. Everywhere, that text and
+// all others that [operate.Operator.Subject] reads stand for the same subject.
 package console
 
 import (

@@ -35,7 +35,7 @@ func (h *Handler) explained(who Identity, x operate.Explanation) *explanation {
 	ofSubject := x.Subject != ""
 	e := &explanation{Explanation: x}
 	e.Method, e.Path, e.Route = readable(x.Method), readable(x.Path), readable(x.Route)
-	e.User, e.Subject, e.Rule = h.subject(who, x.User), h.subject(who, x.Subject), shownName(x.Rule)
+	e.User, e.Subject, e.Rule = h.user(who, x.User), h.subject(who, x.Subject), shownName(x.Rule)
 	for i := range e.Rules {
 		r := &e.Rules[i]
 		idle := isIdle(r, ofSubject)
@@ -131,13 +131,14 @@ func untilText(text string, until time.Time) string {
 
 // addBans adds who imposed the bans of a subject, and why, for the first few bans. It asks about
 // them at the same time, so that a slow Redis delays the page by at most one Timeout. It returns
-// the bans by the names of their rules.
+// the bans by the names of their rules. Bans of rules in DryRun are left out: nobody imposed them,
+// and BanOf returns the enforced ban of the same name.
 func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) (bans map[string]*banLine) {
 	const most = 8 // each takes a trip or two
 	var asked sync.WaitGroup
 	left := most
 	for _, rule := range e.Shown {
-		if !rule.Banned() || left == 0 {
+		if !rule.Banned() || rule.Mode == core.DryRun || left == 0 {
 			continue
 		}
 		left--

@@ -3,6 +3,8 @@ package console_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -195,7 +197,7 @@ func TestHostileTexts(t *testing.T) {
 		operator := as(t, "operator", newPage(t, limiter, console.Options{Title: hostile[0]}))
 		wantLinks(t, operator)
 		for _, text := range hostile {
-			typed := url.QueryEscape(show(text))
+			typed := url.QueryEscape(operate.SubjectText(text))
 			for _, path := range []string{
 				"", "rules", "offenders", "bans?rule=api", "audit", "subject?subject=" + typed, "offenders?rule=" + typed, "bans?rule=" + typed,
 				"explain?path=/" + typed + "&method=" + typed + "&user=" + typed, "explain?of=" + typed + "&reference=" + typed,
@@ -203,10 +205,40 @@ func TestHostileTexts(t *testing.T) {
 				wantText(t, path, operator.get(path))
 			}
 			// The forms on the page of a subject are about that subject.
-			operator.send("unban", 303, fields("rule", "api", "subject", show(text), "note", text))
+			operator.send("unban", 303, fields("rule", "api", "subject", operate.SubjectText(text), "note", text))
 			if changed, err := operate.New(limiter).Unban(t.Context(), "api", text); err != nil || changed {
 				t.Errorf("%q was not unbanned by its form: %v", text, err)
 			}
+		}
+	})
+}
+
+// A subject that the page lists is the one that an act on it meets, even if it has the form in which
+// people type another subject.
+func TestAListedSubjectIsTheOneThatActsMeet(t *testing.T) {
+	withBothEngines(t, func(t *testing.T, options core.Options) {
+		options.Identify = func(core.Request) (string, error) { return "mallory|query:a=b", nil }
+		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.ByUser, Ban: core.Ban{ByHand: true}}
+		limiter := after(t, options, func(limiter *core.Limiter) {
+			guard := attach(t, limiter, rule)
+			for range 2 {
+				guard.Check(callOf("GET", "/"))
+			}
+		})
+		guard := attach(t, limiter, rule)
+		page := newPage(t, limiter, console.Options{})
+		var list struct{ Refused []struct{ Subject string } }
+		if as(t, "viewer", page).json("api/offenders", &list); len(list.Refused) != 1 {
+			t.Fatalf("the page lists %v", list.Refused)
+		}
+		body := fmt.Sprintf(`{"rule": "api", "subject": %q, "for": "1h", "note": "ticket 7"}`, list.Refused[0].Subject)
+		r := httptest.NewRequest(http.MethodPost, "/limits/api/ban", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if got := as(t, "operator", page).do(r); got.StatusCode != 200 {
+			t.Fatalf("status %d: %s", got.StatusCode, got.body)
+		}
+		if refusal := guard.Check(callOf("GET", "/")).Refusal; refusal == nil || refusal.Decision.Reason != core.Banned {
+			t.Errorf("after a ban of %s, the call gets %+v", list.Refused[0].Subject, refusal)
 		}
 	})
 }
@@ -237,6 +269,3 @@ func wantText(t *testing.T, path string, got answer) {
 		}
 	}
 }
-
-// show returns a subject as a page shows it.
-func show(subject string) string { return console.Show(subject) }

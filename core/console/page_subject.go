@@ -15,7 +15,7 @@ type subjectPage struct {
 	Banning choice       `json:"-"`       // those of rules that see bans
 	Over    choice       `json:"-"`       // those of rules with overrides
 	Counted *explanation `json:"counted,omitempty"`
-	// Bans say who imposed the bans and why, by the names of their rules.
+	// Bans say who imposed the enforced bans and why, by the names of their rules.
 	Bans    map[string]*banLine `json:"bans,omitempty"`
 	Hint    string              `json:"hint,omitempty"` // about the subject, if it is probably misspelled
 	Next    string              `json:"next,omitempty"` // the parameter after of the page of further rules
@@ -41,7 +41,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	if subject == "" {
 		return shown, nil
 	}
-	shown.Subject, shown.Typed = h.subject(q.who, subject), show(subject)
+	shown.Subject, shown.Typed = h.subject(q.who, subject), operate.SubjectText(subject)
 	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
 		return nil, err

@@ -114,6 +114,34 @@ func TestManyBansOfASubject(t *testing.T) {
 	})
 }
 
+// A ban by hand is enforced: a rule in DryRun has bans of its own, which nobody imposed.
+func TestBansOfARuleInDryRunHaveNoAuthor(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		enforced := core.Rule{Name: "api", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour}}
+		dry := enforced
+		dry.Mode = core.DryRun
+		trial := attach(t, limiter, dry)
+		attach(t, limiter, enforced)
+		if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "carol", "ticket 7"), "api", "ip:198.51.100.7", 2*time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			trial.Check(callOf("GET", "/"))
+		}
+		body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
+		sections := strings.Split(body, "<section class=\"box")[1:]
+		for _, section := range sections {
+			inDryRun := strings.Contains(lines(section), "dry run")
+			if !strings.Contains(section, "Banned for another") || strings.Contains(section, "carol") == inDryRun {
+				t.Errorf("in DryRun: %t: %s", inDryRun, lines(section))
+			}
+		}
+		if len(sections) != 2 {
+			t.Errorf("the page has %d rules", len(sections))
+		}
+	})
+}
+
 // A subject that nothing is known of, and none at all, are no errors.
 func TestSubjectOfNothing(t *testing.T) {
 	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{}), console.Options{}))

@@ -9,16 +9,17 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// show returns a subject or a name as the page shows it: unchanged if it can be read and sent back,
-// and otherwise as a Go string literal. Browsers cannot send back every byte, and some characters
-// change the direction of the text around them.
+// show returns a name as the page shows it: unchanged if it can be read and sent back, and otherwise
+// as a Go string literal. Browsers cannot send back every byte, and some characters change the
+// direction of the text around them. The same of a subject is its operate.SubjectText.
 func show(text string) string {
-	if isPlain(text) && !strings.HasPrefix(text, `"`) && strings.TrimSpace(text) == text {
+	if quote.Printable(text) && !strings.HasPrefix(text, `"`) && strings.TrimSpace(text) == text {
 		return text
 	}
 	return strconv.Quote(text)
@@ -32,17 +33,12 @@ func shownName(name string) string {
 	return show(name)
 }
 
-func isPlain(text string) bool {
-	unprintable := func(r rune) bool { return !strconv.IsPrint(r) }
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
-}
-
 // readable returns a longer text, such as a note, in which everything that cannot be printed is
 // escaped, except line breaks.
 func readable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if !isPlain(line) {
+		if !quote.Printable(line) {
 			quoted := strconv.Quote(line)
 			lines[i] = quoted[1 : len(quoted)-1]
 		}
@@ -50,7 +46,7 @@ func readable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// parse reads a subject or a name in the form that show returns, or as somebody typed it.
+// parse reads a name in the form that show returns, or as somebody typed it.
 func parse(text string) (string, error) {
 	if !strings.HasPrefix(text, `"`) {
 		return strings.TrimSpace(text), nil
@@ -62,12 +58,20 @@ func parse(text string) (string, error) {
 	return literal, nil
 }
 
-// subject returns a subject, or its digest for viewers who may not see it.
+// subject returns a subject as it can be sent back, or its digest for viewers who may not see it.
 func (h *Handler) subject(who Identity, subject string) string {
 	if subject == "" || !h.redacts(who) {
-		return shownName(subject)
+		return operate.SubjectText(subject)
 	}
 	return h.digest(subject)
+}
+
+// user returns the name of a user, or its digest for viewers who may not see it.
+func (h *Handler) user(who Identity, name string) string {
+	if !h.redacts(who) {
+		return shownName(name)
+	}
+	return h.subject(who, name)
 }
 
 // digest returns what a viewer sees in place of a subject. It is keyed, because otherwise the
@@ -84,7 +88,7 @@ func (h *Handler) about(who Identity, subject, text string) string {
 	if subject == "" || !h.redacts(who) {
 		return text
 	}
-	for _, form := range []string{strconv.Quote(subject), show(subject), readable(subject), subject} {
+	for _, form := range []string{strconv.Quote(subject), readable(subject), subject} {
 		text = strings.ReplaceAll(text, form, h.digest(subject))
 	}
 	return text

@@ -11,7 +11,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/accesslimit/accesslimit/core/internal/quote"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -95,5 +94,5 @@ func (o *Operator) stillHolds(err error, what, subject string, key []byte) error
 		who = "this process, and each other one that knows it,"
 	}
 	return &core.StoreError{Class: failed.Class, Err: fmt.Errorf("%w: %s may still be in force: %s refuses %s until Redis answers without it",
-		failed.Err, what, who, quote.Unprintable(subject))}
+		failed.Err, what, who, SubjectText(subject))}
 }

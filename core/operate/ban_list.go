@@ -30,11 +30,12 @@ type BanEntry struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// String returns the ban as a line for a terminal. Texts with bytes that do not print are quoted.
+// String returns the ban as a line for a terminal, with the subject's [SubjectText]. Other texts with
+// bytes that do not print are quoted.
 //
 //	search  ip:203.0.113.7  until 2026-11-22T15:03:07Z, by hand (alice@ops: scraper)
 func (b BanEntry) String() string {
-	text := fmt.Sprintf("%s  %s  until %s, %s", quote.Unprintable(b.Rule), quote.Unprintable(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
+	text := fmt.Sprintf("%s  %s  until %s, %s", quote.Unprintable(b.Rule), SubjectText(b.Subject), b.Until.Format(time.RFC3339), b.Cause)
 	if b.Author != "" || b.Note != "" {
 		text += fmt.Sprintf(" (%s: %s)", quote.Unprintable(b.Author), quote.Unprintable(b.Note))
 	}

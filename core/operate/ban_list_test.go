@@ -217,6 +217,7 @@ func TestABanInWords(t *testing.T) {
 	until := time.Date(2026, 11, 22, 15, 3, 7, 0, time.UTC)
 	for want, ban := range map[string]operate.BanEntry{
 		"n  s  until 2026-11-22T15:03:07Z, refused in 3 windows in a row": {Rule: "n", Subject: "s", Until: until, Cause: "refused in 3 windows in a row"},
+		`n  "query:a=b"  until 2026-11-22T15:03:07Z, by hand`:             {Rule: "n", Subject: "query:a=b", Until: until, Cause: "by hand"},
 		`n  "\x00"  until 2026-11-22T15:03:07Z, by hand (bob: "a\nb")`:    {Rule: "n", Subject: "\x00", Until: until, Cause: "by hand", Author: "bob", Note: "a\nb"},
 	} {
 		if got := ban.String(); got != want {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
 
@@ -17,6 +18,8 @@ import (
 //     has a digest of the value in its place, also as a part of several keys: user:alice|header:X-Device=7;
 //   - for a string literal of Go, such as "\x00\xff", the text that it stands for, unchanged;
 //   - otherwise the text itself, without spaces around it.
+//
+// [SubjectText] returns a text that stands for a known subject.
 //
 // The error is a *[core.RuleError] if a literal cannot be read, or the Limiter was never made.
 func (o *Operator) Subject(typed string) (string, error) {
@@ -34,15 +37,32 @@ func (o *Operator) Subject(typed string) (string, error) {
 	if addr, err := netip.ParseAddr(typed); err == nil {
 		return o.parts.ClientIPs.Subject(addr), nil
 	}
-	parts := strings.Split(typed, "|")
-	for i, part := range parts {
-		parts[i] = digested(part)
-	}
-	return strings.Join(parts, "|"), nil
+	return digested(typed), nil
 }
 
-// digested returns header:X-Tenant=acme as rules by a header count it, and so for a query.
-func digested(part string) string {
+// SubjectText returns the text by which a person names a subject: [Operator.Subject] returns the
+// subject for it. It is the subject itself if that is printable and is not read as another subject,
+// as query:q=acme is, and otherwise a string literal of Go.
+func SubjectText(subject string) string {
+	_, err := netip.ParseAddr(subject)
+	isAddress := err == nil
+	if isAddress || strings.HasPrefix(subject, `"`) || strings.TrimSpace(subject) != subject || digested(subject) != subject {
+		return strconv.Quote(subject)
+	}
+	return quote.Unprintable(subject)
+}
+
+// digested returns a subject with each part such as header:X-Tenant=acme as rules count it.
+func digested(subject string) string {
+	parts := strings.Split(subject, "|")
+	for i, part := range parts {
+		parts[i] = digestedPart(part)
+	}
+	return strings.Join(parts, "|")
+}
+
+// digestedPart returns header:X-Tenant=acme as rules by a header count it, and so for a query.
+func digestedPart(part string) string {
 	word, rest, _ := strings.Cut(part, ":")
 	name, value, ok := strings.Cut(rest, "=")
 	if !ok || word != "header" && word != "query" || strings.Contains(name, ":") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -29,6 +30,38 @@ func TestSubject(t *testing.T) {
 	if got, err := ops.Subject(`"open`); err == nil {
 		t.Errorf("%q", got)
 	}
+}
+
+// The text of a subject stands for that subject, and is the subject itself if it can be.
+func TestSubjectText(t *testing.T) {
+	acme := core.Digest("acme")
+	for subject, want := range map[string]string{
+		"": "", "user:alice": "user:alice", `user:CORP\alice`: `user:CORP\alice`, "a b": "a b", `a"b`: `a"b`, "param:id=7": "param:id=7",
+		"ip:203.0.113.7": "ip:203.0.113.7", "ip:2001:db8::/64": "ip:2001:db8::/64", "user:m|query:a:" + acme: "user:m|query:a:" + acme,
+		"203.0.113.7": `"203.0.113.7"`, "::1": `"::1"`,
+		"query:a=b": `"query:a=b"`, "user:m|query:a=b": `"user:m|query:a=b"`, "x|header:n=v": `"x|header:n=v"`, "header:n=|x": `"header:n=|x"`,
+		`"`: `"\""`, `"a"`: `"\"a\""`, " a": `" a"`, "a ": `"a "`, " ": `" "`, "\x00\xff": `"\x00\xff"`, "\u202ea": `"\u202ea"`,
+	} {
+		if got := operate.SubjectText(subject); got != want {
+			t.Errorf("the text of %q is %s, want %s", subject, got, want)
+		}
+	}
+}
+
+func FuzzSubjectText(f *testing.F) {
+	for _, subject := range []string{
+		"", "user:alice", "ip:2001:db8::/64", "fe80::1%eth0", "user:m|query:a=b", "query:a=b", "x|header:n=v", "header:=|", `"`, `"a"`, "`a`", " a", `\`, "\x00\xff",
+		"\u00a0a",
+	} {
+		f.Add(subject)
+	}
+	ops := operate.New(newLimiter(f, core.Options{}))
+	f.Fuzz(func(t *testing.T, subject string) {
+		text := operate.SubjectText(subject)
+		if again, err := ops.Subject(text); err != nil || again != subject || !quote.Printable(text) {
+			t.Errorf("the text of %q is %q, which means %q, %v", subject, text, again, err)
+		}
+	})
 }
 
 // A tenant that is typed by its name is the one that a rule by header counts.

@@ -88,8 +88,7 @@ func (o *Operator) Top(ctx context.Context, rule string, span time.Duration) (To
 	return list, nil
 }
 
-// String returns the lists as a table for a terminal. Subjects with bytes that do not print are
-// quoted.
+// String returns the lists as a table for a terminal, with the [SubjectText] of each subject.
 //
 //	refused most since 14:03:
 //	    1234  reply  user:alice
@@ -115,6 +114,6 @@ func writeTop(text *strings.Builder, entries []TopEntry, number func(TopEntry) s
 		longest = max(longest, len(quote.Unprintable(e.Rule)))
 	}
 	for _, e := range entries {
-		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, quote.Unprintable(e.Rule), quote.Unprintable(e.Subject))
+		fmt.Fprintf(text, "%8s  %-*s  %s\n", number(e), longest, quote.Unprintable(e.Rule), SubjectText(e.Subject))
 	}
 }

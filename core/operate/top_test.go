@@ -188,18 +188,19 @@ func TestTopKeepsCopies(t *testing.T) {
 	}
 }
 
-// A table for a terminal must not let callers' bytes control it.
+// A table for a terminal must not let callers' bytes control it, and has each subject as it can be typed.
 func TestTopAsText(t *testing.T) {
 	list := operate.TopList{
 		Since:   time.Date(2026, 11, 22, 14, 3, 0, 0, time.UTC),
 		Refused: []operate.TopEntry{{Rule: "reply", Subject: "user:alice", Refused: 1234}, {Rule: "long name", Subject: "user:\x1b[31m\n", Refused: 7}},
-		Near:    []operate.TopEntry{{Rule: "reply", Subject: "user:bob", Used: 0.979}},
+		Near:    []operate.TopEntry{{Rule: "reply", Subject: "user:bob", Used: 0.979}, {Rule: "reply", Subject: "query:a=b", Used: 0.9}},
 	}
 	const want = `refused most since 14:03:
     1234  reply      user:alice
        7  long name  "user:\x1b[31m\n"
 nearest to their limits since 14:03:
     97 %  reply  user:bob
+    90 %  reply  "query:a=b"
 `
 	if got := list.String(); got != want {
 		t.Errorf("got\n%s, want\n%s", got, want)

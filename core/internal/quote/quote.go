@@ -4,13 +4,19 @@ package quote
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Unprintable quotes a text that has control characters or bytes that are not UTF-8.
+// Unprintable quotes a text that is not printable.
 func Unprintable(text string) string {
-	quoted := strconv.Quote(text)
-	if quoted[1:len(quoted)-1] == text || strings.ReplaceAll(text, `"`, `\"`) == quoted[1:len(quoted)-1] {
+	if Printable(text) {
 		return text
 	}
-	return quoted
+	return strconv.Quote(text)
+}
+
+// Printable reports whether a text has no control characters and no bytes that are not UTF-8.
+func Printable(text string) bool {
+	unprintable := func(r rune) bool { return !strconv.IsPrint(r) }
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unprintable)
 }
