@@ -68,6 +68,11 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 			wantStatus(t, newGuard(t, limiter, both...), newView("GET", "/"), 200)
 			wantLeft(t, limiter, "n", me, core.PerHour(100), 70-25*(i+1))
 		}
+		free := guess
+		free.Cost = terms.Estimate(cost(0))
+		err = handled(t, newGuard(t, limiter, plain, free), func(ctx context.Context) error { return core.Settle(ctx, "n", 50) })
+		b.is(err, nil)
+		wantLeft(t, limiter, "n", me, core.PerHour(100), 19) // of a rule by which the call costs nothing, there is nothing to settle
 		for _, d := range limiter.Stats().Decisions {
 			if d.Rule == "beside" && d.Count != 1 {
 				t.Errorf("%+v, want one decision", d)

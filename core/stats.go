@@ -174,7 +174,8 @@ type ShardStats struct {
 type RuleSetStats struct {
 	// Names are the names of the rules that guards follow, sorted.
 	Names []string
-	// Version is the version in force: what [RuleSet.Replace] was given, or "" before.
+	// Version is the version in force: what [RuleSet.Replace] was given, or "" before. Like a Digest, it
+	// is shown in UTF-8 and at most 200 bytes, as names are.
 	Version string
 	// Document is the prefix of the document that the set follows, as rulefile.NewDocument takes
 	// it, also while a fallback is in force. It is "" if the set follows none.
@@ -219,6 +220,7 @@ func (l *Limiter) Stats() Stats {
 	f := l.mustFront()
 	s := Stats{StoreErrors: f.failures.stats()}
 	for _, state := range f.registry.sets.States() {
+		state.Version, state.Digest = tally.Label(state.Version), tally.Label(state.Digest)
 		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
 	}
 	s.readDecisions(f.tallies.Snapshot())

@@ -100,6 +100,23 @@ func TestExplainWhatComesFirst(t *testing.T) {
 	}
 }
 
+// An estimate that is above an override is cut in an explanation, too.
+func TestExplainCutsEstimates(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
+		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
+		guard := attach(t, limiter, rule)
+		setOverride(t, limiter, "n", me, operate.Override{Max: 100})
+		for range 4 { // of 25 each
+			guard.Check(newView("GET", "/"))
+		}
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
+		if err != nil || x.Reason != core.LimitExceeded || x.Rules[0].Cost != 25 || x.Rules[0].Limits[0].RetryAfter != x.RetryAfter {
+			t.Errorf("%v, %+v", err, x)
+		}
+	})
+}
+
 // drawRules returns rules of many kinds. Their windows do not end during the test.
 func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 	limits := []core.Limit{core.PerDay(2).Fixed(), core.PerDay(3).Log(), core.PerDay(4).Bucket(2), core.PerDay(5).Fixed()}

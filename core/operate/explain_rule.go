@@ -179,6 +179,22 @@ func (e *explained) findLimits() {
 	if e.cost == algorithm.LargestCost {
 		e.cost = e.largestCost()
 	}
+	if e.of.Cut != nil {
+		e.cutEstimate()
+	}
+}
+
+// cutEstimate cuts the estimate if it is above one of the limits in force.
+func (e *explained) cutEstimate() {
+	for i := range e.limits {
+		limit := e.limits[i].Limit
+		if limit == nil || limit.Compiled.Properties().Slots { // a call takes one slot, whatever its cost
+			continue
+		}
+		if most := limit.Compiled.Most(false); e.cost > most {
+			e.cost = e.of.Cut(e.cost, most)
+		}
+	}
 }
 
 // isOverridden reports whether what an operator set for the subject applies.

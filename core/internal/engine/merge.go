@@ -3,18 +3,27 @@ package engine
 import "bytes"
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
-// It returns the index of the counter, or -1 if the limit no longer has one.
+// It returns the index of the counter, or -1 if the limit no longer has one. A rule by which only an
+// override counts the call leaves limit and cost to a rule that counts it.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	if into.Lenient != last.Lenient {
 		return c.keepEnforced(i, a, n, limit), true
 	}
-	into.Cost = max(into.Cost, last.Cost)
+	cost := last.Cost
 	into.Required = into.Required || last.Required
 	into.Personal = into.Personal || last.Personal
 	into.LocalShare = stricter(into.LocalShare, last.LocalShare)
 	c.dropLast()
-	c.tighten(i, a, n, limit)
+	switch present := &c.limits[i]; {
+	case a.Own == nil && present.Own != nil:
+	case a.Own != nil && present.Own == nil:
+		into.Cost, into.Limit = cost, limit.Compiled
+		*present = CallLimit{Applied: a, Limit: limit, N: n}
+	default:
+		into.Cost = max(into.Cost, cost)
+		c.tighten(i, a, n, limit)
+	}
 	switch {
 	case !a.tooCostly(into.Cost, into.Limit):
 		return i, true
@@ -60,35 +69,20 @@ func (c *Call) dropLast() {
 }
 
 // tighten makes the limit at i as strict as a later one with the same counter. It allows only as
-// many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer. A rule by
-// which only an override counts the call has no limit for it, and leaves it to the others.
+// many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer.
 func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
 	present, counter := &c.limits[i], &c.counters[i]
-	switch {
-	case a.Own == nil:
-		present.Merged = c.with(present.Merged, a)
-		return
-	case present.Own == nil:
-		c.supersede(present, a, n, limit)
-		counter.Limit = limit.Compiled
-		return
-	}
 	permits, burst := present.permits(), counter.Limit.Max
 	if permits < limit.Max {
 		present.Merged = c.with(present.Merged, a)
 	} else {
-		c.supersede(present, a, n, limit)
+		merged := c.with(present.Merged, present.Applied)
+		*present = CallLimit{Applied: a, Limit: limit, N: n, Costly: present.Costly, Merged: merged}
 	}
 	permits, burst = min(permits, limit.Max), min(burst, limit.Compiled.Max)
 	if both := limit.Compiled.Numbered(permits, burst); both != nil {
 		present.Max, present.Burst, counter.Limit = permits, burst, both
 	}
-}
-
-// supersede makes a rule the one that callers are shown for a limit.
-func (c *Call) supersede(present *CallLimit, a *Applied, n int, limit *Limit) {
-	merged := c.with(present.Merged, present.Applied)
-	*present = CallLimit{Applied: a, Limit: limit, N: n, Costly: present.Costly, Merged: merged}
 }
 
 // with returns a list with one more rule, in memory that later calls reuse.

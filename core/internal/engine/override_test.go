@@ -152,14 +152,14 @@ func TestOneOverrideForTwoRules(t *testing.T) {
 		rules          []by
 		counters, want string
 	}{
-		"both unlimited":      {[]by{{Rule: n, unlimited: true}, {Rule: n, unlimited: true}}, "n/0 1 of 3, obeys, own, spared, with 1", "passed true"},
-		"the first unlimited": {[]by{{Rule: n, unlimited: true}, {Rule: n}}, "n/0 1 of 3, obeys, own, with 0", "n/0 left 2; passed true"},
-		"the later unlimited": {[]by{{Rule: n}, {Rule: n, unlimited: true}}, "n/0 1 of 3, obeys, own, with 1", "n/0 left 2; passed true"},
-		"no limit, and one":   {[]by{{Rule: n, unlimited: true}, {Rule: n, own: ptr("n", perDay(9))}}, "n/0 1 of 9, obeys, own, with 0", "n/0 left 8; passed true"},
-		"one, and no limit":   {[]by{{Rule: n, own: ptr("n", perDay(9))}, {Rule: n, unlimited: true}}, "n/0 1 of 9, obeys, own, with 1", "n/0 left 8; passed true"},
-		"free before a cost":  {[]by{{Rule: n, free: true}, {Rule: n, cost: 2, own: ptr("n", perDay(9))}}, "n/0 2 of 9, obeys, own, with 0", "n/0 left 7; passed true"},
-		"free after a cost":   {[]by{{Rule: n, cost: 2, own: ptr("n", perDay(9))}, {Rule: n, free: true}}, "n/0 2 of 9, obeys, own, with 1", "n/0 left 7; passed true"},
-		"both free":           {[]by{{Rule: n, free: true}, {Rule: n, free: true}}, "n/0 0 of 3, obeys, own, spared, with 1", "passed true"},
+		"both unlimited":      {[]by{{Rule: n, unlimited: true}, {Rule: n, unlimited: true}}, "n/0 1 of 3, both 3+3, obeys, own, spared, with 0", "passed true"},
+		"the first unlimited": {[]by{{Rule: n, unlimited: true}, {Rule: n}}, "n/0 1 of 3, obeys, own", "n/0 left 2; passed true"},
+		"the later unlimited": {[]by{{Rule: n}, {Rule: n, unlimited: true}}, "n/0 1 of 3, obeys, own", "n/0 left 2; passed true"},
+		"no limit, and one":   {[]by{{Rule: n, unlimited: true, cost: 2}, {Rule: n, own: ptr("n", perDay(9))}}, "n/0 1 of 9, obeys, own", "n/0 left 8; passed true"},
+		"one, and no limit":   {[]by{{Rule: n, own: ptr("n", perDay(9))}, {Rule: n, unlimited: true, cost: 12}}, "n/0 1 of 9, obeys, own", "n/0 left 8; passed true"},
+		"free before a cost":  {[]by{{Rule: n, free: true}, {Rule: n, cost: 2, own: ptr("n", perDay(9))}}, "n/0 2 of 9, obeys, own", "n/0 left 7; passed true"},
+		"free after a cost":   {[]by{{Rule: n, cost: 2, own: ptr("n", perDay(9))}, {Rule: n, free: true}}, "n/0 2 of 9, obeys, own", "n/0 left 7; passed true"},
+		"both free":           {[]by{{Rule: n, free: true}, {Rule: n, free: true}}, "n/0 0 of 3, both 3+3, obeys, own, spared, with 0", "passed true"},
 	} {
 		c := newWorld(t).open().add(test.rules...)
 		want(t, name, c.counters(), test.counters)

@@ -56,6 +56,9 @@ type TrialRule struct {
 	NeedsLogin     bool
 	Computes       bool     // a function computes its limit for each call
 	Traits         []string // what the rule does besides counting, in words
+	// Cut returns an estimate, or a smaller one if most is the largest cost that fits. It is nil unless
+	// the cost of the rule is an estimate.
+	Cut func(estimate, most int64) int64
 	// Applies reports whether the rule applies to the call, and Because says why or why not.
 	Applies bool
 	Because string
