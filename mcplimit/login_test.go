@@ -1,0 +1,114 @@
+package mcplimit_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
+	"github.com/accesslimit/accesslimit/mcplimit"
+)
+
+// loginServer returns a server whose tools need a login.
+func loginServer(t *testing.T) *mcp.Server {
+	t.Helper()
+	rule := perTool(1)
+	rule.NeedLogin = true
+	return tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{Identify: mcplimit.User}), rule))
+}
+
+func wantCode(t *testing.T, s *mcp.ClientSession, code int64) {
+	t.Helper()
+	var refusal *jsonrpc.Error
+	if err := wantRefused(t, s, "search"); !errors.As(err, &refusal) || refusal.Code != code {
+		t.Errorf("the refusal is %v, want the code %d", err, code)
+	}
+}
+
+// overSSE serves over the SDK's older transport over HTTP. All its contexts are Local by mistake.
+func overSSE(t *testing.T, around func(http.Handler) http.Handler) (url string) {
+	t.Helper()
+	server := loginServer(t)
+	handler := around(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.BaseContext = func(net.Listener) context.Context { return mcplimit.Local(context.Background()) }
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestNobodyIsLoggedInOverSSE(t *testing.T) {
+	url := overSSE(t, func(h http.Handler) http.Handler { return h })
+	for range 2 {
+		wantCode(t, session(t, &mcp.SSEClientTransport{Endpoint: url}), http.StatusUnauthorized)
+	}
+}
+
+// A handler outside of an http.Server has no ServerContextKey.
+func TestNobodyIsLoggedInOverStreamableHTTP(t *testing.T) {
+	h := streamable(loginServer(t), stateless)
+	r := httptest.NewRequestWithContext(mcplimit.Local(t.Context()), http.MethodPost, "/", strings.NewReader(one))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), `"code":401`) {
+		t.Errorf("status %d: %s, want the code 401", w.Code, w.Body)
+	}
+}
+
+func TestTokenOverSSE(t *testing.T) {
+	url := overSSE(t, auth.RequireBearerToken(verify, nil))
+	for _, user := range []string{"alice", "bob"} {
+		s := session(t, &mcp.SSEClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: &sent{token: user}}})
+		wantAllowed(t, s, "search")
+		wantCode(t, s, http.StatusTooManyRequests)
+	}
+}
+
+func TestNobodyIsLoggedInOverTCP(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	server := loginServer(t)
+	for range 2 {
+		there, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		here, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Connect(t.Context(), &mcp.IOTransport{Reader: here, Writer: here}, nil); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, session(t, &mcp.IOTransport{Reader: there, Writer: there}), http.StatusUnauthorized)
+	}
+}
+
+// The client of a Local session is the process, whichever session it is.
+func TestLocal(t *testing.T) {
+	server := loginServer(t)
+	connect := func(ctx context.Context) *mcp.ClientSession {
+		here, there := mcp.NewInMemoryTransports()
+		if _, err := server.Connect(ctx, here, nil); err != nil {
+			t.Fatal(err)
+		}
+		return session(t, there)
+	}
+	wantCode(t, connect(t.Context()), http.StatusUnauthorized)
+	wantAllowed(t, connect(mcplimit.Local(t.Context())), "search")
+	wantCode(t, connect(mcplimit.Local(t.Context())), http.StatusTooManyRequests)
+}
