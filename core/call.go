@@ -127,7 +127,7 @@ func (c *call) ClientIP() netip.Addr {
 func (c *call) findClient() {
 	ips := c.parts.clientIPs
 	c.client, c.clientKnown = clientip.Plain(c.RemoteAddr()), true
-	if ips.Trusts(c.client) {
+	if ips.Trusts(c.client) && !peerHidden(c.View, c.client) {
 		c.client = ips.Behind(c.client, c.View.Header(ips.Header))
 	}
 	if c.inspects {
@@ -135,6 +135,16 @@ func (c *call) findClient() {
 			c.inspectProxies()
 		}
 	}
+}
+
+// peerHidden reports whether a call has no peer because its adapter cannot see it. Such a peer is not
+// trusted as "unix", because it may be anybody.
+func peerHidden(v adapter.View, peer netip.Addr) bool {
+	if peer.IsValid() {
+		return false
+	}
+	hidden, ok := v.(adapter.HiddenPeerView)
+	return ok && hidden.PeerHidden()
 }
 
 // addressToCount returns the caller's address for a rule that counts by it.

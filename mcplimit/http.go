@@ -14,7 +14,8 @@ import (
 
 // HTTP returns a handler around the SDK's StreamableHTTPHandler. It shows middlewares the address and
 // the host of each call, which the SDK does not, and sends a refusal with its status, Retry-After and
-// the RateLimit headers. Without it, all callers without a token share a counter.
+// the RateLimit headers. Without it, all callers without a token share a counter, and no header is
+// believed for their address, not even with "unix" in TrustedProxies.
 func HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := strconv.FormatUint(ids.Add(1), 36)

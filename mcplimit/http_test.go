@@ -34,6 +34,37 @@ func TestForgedMark(t *testing.T) {
 	}
 }
 
+// Without HTTP it is not known that a call came through a unix socket, so its caller is not believed.
+func TestForgedAddressWithoutHTTP(t *testing.T) {
+	limiter := extensiontest.NewLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
+	bare := httptest.NewServer(streamable(tools(mcplimit.New(limiter, perTool(1))), stateless))
+	t.Cleanup(bare.Close)
+	for i := range 3 {
+		_, body := post(t, bare.URL, one, "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
+		if refused := strings.Contains(body, `"code":429`); refused != (i > 0) {
+			t.Errorf("call %d: %s", i, body)
+		}
+	}
+}
+
+// Inside of HTTP, a proxy on a unix socket is believed.
+func TestProxyOnUnixSocket(t *testing.T) {
+	limiter := extensiontest.NewLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
+	h := mcplimit.HTTP(streamable(tools(mcplimit.New(limiter, perTool(1))), stateless))
+	for i, client := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1"} {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(one))
+		r.RemoteAddr = "@"
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("X-Forwarded-For", client)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if want := []int{200, 200, 429}[i]; w.Code != want {
+			t.Errorf("call %d of %s: status %d, want %d", i, client, w.Code, want)
+		}
+	}
+}
+
 const one = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"search","arguments":{}}}`
 
 // post sends a message as a client of an early revision does.

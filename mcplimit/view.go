@@ -160,3 +160,10 @@ func (v *view) RemoteAddr() netip.Addr {
 	_, remote, _ := marked(v.header())
 	return adapter.PeerAddr(remote)
 }
+
+// PeerHidden implements adapter.HiddenPeerView: outside of HTTP, the zero RemoteAddr may stand for a
+// peer on the network, and the headers that say otherwise are the caller's own.
+func (v *view) PeerHidden() bool {
+	id, _, _ := marked(v.header())
+	return id == ""
+}

@@ -2,8 +2,9 @@
 // framework. It has what an adapter implements and reads, and imports nothing of core. Users of an
 // adapter need none of it.
 //
-// An adapter shows each call as a [View]. [LooseView] and [RoutedView] have one more method, for some
-// frameworks. [HeaderWriter] is the headers of the reply. [PeerOf] and [PeerAddr] read addresses.
+// An adapter shows each call as a [View]. [LooseView], [RoutedView] and [HiddenPeerView] have one
+// more method, for some frameworks. [HeaderWriter] is the headers of the reply. [PeerOf] and
+// [PeerAddr] read addresses.
 //
 // An adapter passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its
 // function for handlers. Both return a core.Answer, which it carries out:
@@ -83,6 +84,15 @@ type RoutedView interface {
 	View
 	// Routed reports whether the framework has looked for the route.
 	Routed() bool
+}
+
+// HiddenPeerView is a View of a framework that may not show the peer of a call. Without this
+// interface, a peer without an address is on a unix socket, and may be a trusted proxy.
+type HiddenPeerView interface {
+	View
+	// PeerHidden reports that RemoteAddr is the zero Addr because the peer is not known. No header
+	// is believed for the caller's address then.
+	PeerHidden() bool
 }
 
 // HeaderWriter is the headers of a reply. http.Header and fasthttp's ResponseHeader implement it.
