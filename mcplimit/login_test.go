@@ -1,9 +1,7 @@
 package mcplimit_test
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -34,14 +32,12 @@ func wantCode(t *testing.T, s *mcp.ClientSession, code int64) {
 	}
 }
 
-// overSSE serves over the SDK's older transport over HTTP. All its contexts are Local by mistake.
+// overSSE serves over the SDK's older transport over HTTP.
 func overSSE(t *testing.T, around func(http.Handler) http.Handler) (url string) {
 	t.Helper()
 	server := loginServer(t)
 	handler := around(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
-	s := httptest.NewUnstartedServer(handler)
-	s.Config.BaseContext = func(net.Listener) context.Context { return mcplimit.Local(context.Background()) }
-	s.Start()
+	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -56,7 +52,7 @@ func TestNobodyIsLoggedInOverSSE(t *testing.T) {
 // A handler outside of an http.Server has no ServerContextKey.
 func TestNobodyIsLoggedInOverStreamableHTTP(t *testing.T) {
 	h := streamable(loginServer(t), stateless)
-	r := httptest.NewRequestWithContext(mcplimit.Local(t.Context()), http.MethodPost, "/", strings.NewReader(one))
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(one))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := httptest.NewRecorder()
@@ -75,40 +71,16 @@ func TestTokenOverSSE(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLoggedInOverTCP(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
+// A client that did not come by HTTP is the process, whichever session it has.
+func TestTheProcessIsLoggedIn(t *testing.T) {
 	server := loginServer(t)
-	for range 2 {
-		there, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		here, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := server.Connect(t.Context(), &mcp.IOTransport{Reader: here, Writer: here}, nil); err != nil {
-			t.Fatal(err)
-		}
-		wantCode(t, session(t, &mcp.IOTransport{Reader: there, Writer: there}), http.StatusUnauthorized)
-	}
-}
-
-// The client of a Local session is the process, whichever session it is.
-func TestLocal(t *testing.T) {
-	server := loginServer(t)
-	connect := func(ctx context.Context) *mcp.ClientSession {
+	connect := func() *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()
-		if _, err := server.Connect(ctx, here, nil); err != nil {
+		if _, err := server.Connect(t.Context(), here, nil); err != nil {
 			t.Fatal(err)
 		}
 		return session(t, there)
 	}
-	wantCode(t, connect(t.Context()), http.StatusUnauthorized)
-	wantAllowed(t, connect(mcplimit.Local(t.Context())), "search")
-	wantCode(t, connect(mcplimit.Local(t.Context())), http.StatusTooManyRequests)
+	wantAllowed(t, connect(), "search")
+	wantCode(t, connect(), http.StatusTooManyRequests)
 }

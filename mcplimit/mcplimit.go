@@ -7,10 +7,6 @@
 //	))
 //	http.ListenAndServe(":8080", mcplimit.HTTP(mcp.NewStreamableHTTPHandler(getServer, nil)))
 //
-// Over stdio, say that the client is the process that started this one, by [Local]:
-//
-//	server.Run(mcplimit.Local(ctx), new(mcp.StdioTransport))
-//
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
 // rule without a Name counts each path by itself; a name that no tool has is a path as well. A call is
 // counted for the [Caller], never for the session, which any client can open anew. Each call of a

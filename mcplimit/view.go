@@ -23,8 +23,9 @@ func Caller(r core.Request) (string, error) {
 }
 
 // User is an Options.Identify for rules with NeedLogin: it returns the UserID of the SDK's
-// auth.TokenInfo. A call of a [Local] session without a token has this process as its user. Nobody
-// else is logged in without a token, whatever the transport.
+// auth.TokenInfo. A call that did not come by HTTP has the process itself as its user: over stdio,
+// each client has a process of its own. Danger: so have all clients of an IOTransport on a network
+// connection, because the SDK does not show how they came.
 func User(r core.Request) (string, error) {
 	user, _ := r.Value(principal{}).(string)
 	return user, nil
@@ -33,21 +34,7 @@ func User(r core.Request) (string, error) {
 // principal is the key of a call's user in its view.
 type principal struct{}
 
-// Local returns a context for the session of a client that this process works for alone: the one that
-// started it, over stdio, or one inside of it.
-//
-//	server.Run(mcplimit.Local(ctx), new(mcp.StdioTransport))
-//
-// Calls of the session have this process as their [User]. The SDK does not show a middleware its
-// transport, so it has to be told. Without Local, rules with NeedLogin refuse clients over stdio, and
-// processes that share a Redis count such clients together. In an http.Server it has no effect.
-// Danger: over a network, as with an IOTransport, it logs every client in.
-func Local(ctx context.Context) context.Context { return context.WithValue(ctx, local{}, true) }
-
-// local is the key of Local in a context.
-type local struct{}
-
-// process is the user of calls of Local sessions.
+// process is the user of calls that did not come by HTTP.
 var process = "process:" + rand.Text()
 
 type view struct {
@@ -108,18 +95,16 @@ func (v *view) user() string {
 	switch {
 	case token != nil && token.UserID != "":
 		return token.UserID
-	case v.isLocal():
+	case !v.isHTTP():
 		return process
 	default:
 		return ""
 	}
 }
 
-// isLocal reports whether the session is Local. A session over SSE has no extra either, and the
-// context of its HTTP request, which is Local if the server's BaseContext is.
-func (v *view) isLocal() bool {
-	return v.extra == nil && v.ctx.Value(local{}) != nil && v.ctx.Value(http.ServerContextKey) == nil
-}
+// isHTTP reports whether the call came by HTTP. A call over SSE has no extra, but its session has the
+// context of the request that began it.
+func (v *view) isHTTP() bool { return v.extra != nil || v.ctx.Value(http.ServerContextKey) != nil }
 
 func (v *view) Context() context.Context             { return v.ctx }
 func (v *view) Method() string                       { return "" }
