@@ -158,14 +158,14 @@ func TestUnreadableRequest(t *testing.T) {
 	}
 }
 
-// TestHeadersAsWritten runs the tricks with headers while fiber leaves their names as they were sent,
-// and reads a body, with its trailers, only when a handler asks for it.
+// TestHeadersAsWritten runs the tricks with headers while fiber leaves their names as they were
+// sent, and reads a body, with its trailers, only when a handler asks for it.
 func TestHeadersAsWritten(t *testing.T) {
 	adaptertest.RunTricks(t, configured(fiber.Config{DisableHeaderNormalizing: true, StreamRequestBody: true}))
 }
 
-// If fiber leaves the names of headers as they were sent, a rule sees the lines of every spelling, in
-// order, and a trailer of any spelling is still no header.
+// If fiber leaves the names of headers as they were sent, a rule sees the lines of every spelling,
+// in order, and a trailer of any spelling is still no header.
 func TestTrailersOfAnyCase(t *testing.T) {
 	app := fiber.New(fiber.Config{DisableHeaderNormalizing: true})
 	app.Get("/", fiber3limit.New(extensiontest.NewLimiter(t, core.Options{}), core.Rule{

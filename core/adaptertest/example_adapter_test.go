@@ -116,7 +116,8 @@ func (v view) Param(name string) string             { return v.c.Request.PathVal
 func (v view) Size() int64                          { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() adapter.HeaderWriter { return v.c.Writer.Header() }
 
-// Path returns the undecoded path if the client's spelling differs. The router tells /a%2Fb from /a/b.
+// Path returns the undecoded path if the client's spelling differs, because the router tells /a%2Fb
+// from /a/b.
 func (v view) Path() string {
 	if raw := v.c.Request.URL.RawPath; raw != "" {
 		return raw

@@ -47,16 +47,16 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 	if err != nil || response == nil { // http.Client says what is wrong if there is neither
 		return response, false, err
 	}
-	refused = t.answered(r, response, turn)
+	refused = t.reportAnswer(r, response, turn)
 	inFlight = true
 	releaseAfter(r.Context(), response, turn)
 	return response, refused, nil
 }
 
-// answered reports what a response says about the server's limits, and whether the server refused the
-// request. If a function of the service panics, such as OnDecision, nobody gets the response, so its
-// body is closed.
-func (t *transport) answered(r *http.Request, response *http.Response, turn *Turn) (refused bool) {
+// reportAnswer reports to the turn what a response says about limits, and returns whether the server
+// refused the request. If a function of the service panics, such as OnDecision, nobody gets the
+// response, so its body is closed.
+func (t *transport) reportAnswer(r *http.Request, response *http.Response, turn *Turn) (refused bool) {
 	returned := false
 	defer func() {
 		if !returned && response.Body != nil {
