@@ -108,7 +108,6 @@ type view struct {
 }
 
 func (v *view) Context() context.Context             { return v.r.Context() }
-func (v *view) Path() string                         { return v.r.URL.EscapedPath() }
 func (v *view) Route() string                        { return pattern(v.route()) }
 func (v *view) Routed() bool                         { return chi.RouteContext(v.r.Context()) != nil }
 func (v *view) Loose() (anyCase, anySlash bool)      { return false, true } // of a mounted router, or by StripSlashes
@@ -129,6 +128,14 @@ func (v *view) Method() string {
 		return v.r.Method
 	}
 	return now.RouteMethod
+}
+
+// Path returns the undecoded path if the client's spelling differs, because chi routes by that.
+func (v *view) Path() string {
+	if raw := v.r.URL.RawPath; raw != "" {
+		return raw
+	}
+	return v.r.URL.Path
 }
 
 // Cookie implements adapter.View.

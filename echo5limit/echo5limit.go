@@ -119,7 +119,6 @@ type view struct{ c *echo.Context }
 
 func (v view) Context() context.Context             { return v.c.Request().Context() }
 func (v view) Method() string                       { return v.c.Request().Method }
-func (v view) Path() string                         { return v.c.Request().URL.EscapedPath() }
 func (v view) Route() string                        { return v.c.Path() }
 func (v view) Routed() bool                         { return v.c.Path() != "" || v.c.RouteInfo().Name != "" }
 func (v view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.c.Request().RemoteAddr) }
@@ -129,6 +128,14 @@ func (v view) Query(name string) string             { return v.c.QueryParam(name
 func (v view) Param(name string) string             { return v.c.Param(name) }
 func (v view) Size() int64                          { return v.c.Request().ContentLength }
 func (v view) ResponseHeader() adapter.HeaderWriter { return v.c.Response().Header() }
+
+// Path returns the undecoded path if the client's spelling differs, because echo routes by that.
+func (v view) Path() string {
+	if raw := v.c.Request().URL.RawPath; raw != "" {
+		return raw
+	}
+	return v.c.Request().URL.Path
+}
 
 // Cookie implements adapter.View.
 func (v view) Cookie(name string) string {

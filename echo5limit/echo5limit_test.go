@@ -85,6 +85,14 @@ var endings = []adaptertest.Ending{
 		_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		return errors.Join(err, conn.Close())
 	})},
+	{Name: "a connection that cannot be taken over", Outcome: 500, Handle: ending(func(c *echo.Context) error {
+		response, err := echo.UnwrapResponse(c.Response())
+		response.ResponseWriter = struct{ http.ResponseWriter }{response.ResponseWriter} // as in HTTP/2
+		if err == nil {
+			_, _, err = c.Response().(http.Hijacker).Hijack()
+		}
+		return err
+	})},
 }
 
 func failing(err error) func(adaptertest.Handling) {

@@ -16,7 +16,9 @@
 // Fiber answers 501 to unknown methods before any middleware. To a request that it cannot read, it
 // answers 400, 413 or 431 after the middlewares of Use, where Count receives 404 or 405. Settings of
 // proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the headers, so if
-// a body comes in chunks, rules do not see a header that only a middleware has added.
+// a body comes in chunks, rules do not see a header that only a middleware has added. With
+// DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of any
+// spelling, and a handler must read it the same way.
 //
 // Behind fiber's adaptor, a middleware of net/http ends before the handler begins: with nethttplimit,
 // Count would receive 200, and slots would be free by then.
@@ -115,14 +117,6 @@ func (v view) Route() string {
 func (v view) Loose() (anyCase, anySlash bool) {
 	config := v.c.App().Config()
 	return !config.CaseSensitive, !config.StrictRouting
-}
-
-// Header returns the lines that came before the body, and not the trailers.
-func (v view) Header(name string) (values []string) {
-	for _, value := range withoutTrailers(v.c, name, v.c.Request().Header.PeekAll(name)) {
-		values = append(values, string(value))
-	}
-	return values
 }
 
 // Size returns the length of a body in chunks if fiber has read it.

@@ -12,7 +12,9 @@
 //
 // fasthttp appends the trailers of a body in chunks to the headers, so c.Get may return one. Rules
 // see no trailer. Of a call with such a body, they see only headers that were sent: a middleware
-// should leave what it found out about the caller in c.Locals, not in a header that it adds.
+// should leave what it found out about the caller in c.Locals, not in a header that it adds. With
+// DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of any
+// spelling, and a handler must read it the same way.
 //
 // A call ends when its handler returns. A stream writer (SetBodyStreamWriter) or a WebSocket that
 // goes on after that holds no slot of Concurrency any more: take one with core.Slots.Hold, and

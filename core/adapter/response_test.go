@@ -1,8 +1,10 @@
 package adapter_test
 
 import (
+	"bufio"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -47,6 +49,41 @@ func TestStatusOfACopyThatFails(t *testing.T) {
 			t.Errorf("%s: the copy did not fail", name)
 		}
 		w.WriteHeader(http.StatusBadGateway)
+		if got := reply.Status(); got != test.want {
+			t.Errorf("%s: the status is %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// hijackable is a server's writer whose Hijack returns err.
+type hijackable struct {
+	*httptest.ResponseRecorder
+	err error
+}
+
+func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, w.err }
+
+// A connection that was not taken over has no status yet, so a handler can still send one.
+func TestStatusOfAHijack(t *testing.T) {
+	for name, test := range map[string]struct {
+		before int // sent before the Hijack, if not 0
+		err    error
+		want   int
+	}{
+		"taken over":           {0, nil, 200},
+		"switched":             {101, nil, 101},
+		"refused":              {0, http.ErrNotSupported, 500},
+		"refused after a hint": {103, http.ErrNotSupported, 500},
+		"refused after a 404":  {404, http.ErrNotSupported, 404},
+	} {
+		w, reply := adapter.Follow(hijackable{httptest.NewRecorder(), test.err}, true)
+		if test.before != 0 {
+			w.WriteHeader(test.before)
+		}
+		if _, _, err := w.(http.Hijacker).Hijack(); err != test.err {
+			t.Errorf("%s: Hijack returned %v, want %v", name, err, test.err)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
 		if got := reply.Status(); got != test.want {
 			t.Errorf("%s: the status is %d, want %d", name, got, test.want)
 		}

@@ -77,11 +77,15 @@ func (f flusher) FlushError() error {
 	return http.NewResponseController(f.s.w).Flush()
 }
 
-// Hijack implements http.Hijacker.
+// Hijack implements http.Hijacker. If it fails, as over HTTP/2, nothing was sent, and a handler may
+// still make a 500 of it.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	h.s.sent(http.StatusOK)
 	h.s.Finish()
-	return h.s.w.(http.Hijacker).Hijack()
+	conn, buffered, err := h.s.w.(http.Hijacker).Hijack()
+	if err == nil {
+		h.s.sent(http.StatusOK)
+	}
+	return conn, buffered, err
 }
 
 type (

@@ -107,7 +107,6 @@ type view struct{ c *Ctx }
 
 func (v view) Context() context.Context             { return v.c.Request.Context() }
 func (v view) Method() string                       { return v.c.Request.Method }
-func (v view) Path() string                         { return v.c.Request.URL.EscapedPath() }
 func (v view) Route() string                        { return v.c.Route }
 func (v view) RemoteAddr() netip.Addr               { return adapter.PeerAddr(v.c.Request.RemoteAddr) }
 func (v view) Host() string                         { return v.c.Request.Host }
@@ -116,6 +115,15 @@ func (v view) Query(name string) string             { return v.c.Request.URL.Que
 func (v view) Param(name string) string             { return v.c.Request.PathValue(name) }
 func (v view) Size() int64                          { return v.c.Request.ContentLength }
 func (v view) ResponseHeader() adapter.HeaderWriter { return v.c.Writer.Header() }
+
+// Path returns the undecoded path if the client's spelling differs, because the router tells /a%2Fb
+// from /a/b.
+func (v view) Path() string {
+	if raw := v.c.Request.URL.RawPath; raw != "" {
+		return raw
+	}
+	return v.c.Request.URL.Path
+}
 
 // Cookie implements adapter.View.
 func (v view) Cookie(name string) string {

@@ -11,6 +11,7 @@ import (
 // pathScenarios are about the calls to which a rule of the whole router applies.
 var pathScenarios = []scenario{
 	{name: "path patterns and exceptions", run: pathsAndExceptions},
+	{name: "an exception with a letter that is sent escaped", run: escapedException, httpOnly: true},
 	{name: "an unknown path is counted too", run: unknownPaths, httpOnly: true},
 	{name: "methods", run: methods, httpOnly: true},
 	{name: "no spelling of a path gets around a rule", run: spellings, httpOnly: true},
@@ -34,6 +35,20 @@ func pathsAndExceptions(t *testing.T, s *site) {
 	reply := s.want(t, 200, "/limit/free")
 	wantHeader(t, reply, "Ratelimit", "")
 	s.want(t, 200, "/shop/list")
+}
+
+// escapedException excepts a path that has to be escaped to be sent. The exception holds if the
+// framework decodes paths before it routes them. Otherwise the framework knows no such path.
+func escapedException(t *testing.T, s *site) {
+	rule := core.Rule{Name: "most", Seconds: 600, MaxCount: 1, Except: []string{"/café"}}
+	s.serve(t, App{Limiter: s.limiter(t), Use: limit(rule), Routes: []Route{{Path: "/café"}}})
+	const sent = "/caf%C3%A9"
+	if s.doRaw(t, "GET", sent).Status == 404 {
+		s.want(t, 429, sent)
+		return
+	}
+	s.want(t, 200, sent)
+	s.want(t, 200, sent)
 }
 
 func unknownPaths(t *testing.T, s *site) {

@@ -47,13 +47,28 @@ func (t *transport) send(r *http.Request) (response *http.Response, refused bool
 	if err != nil || response == nil { // http.Client says what is wrong if there is neither
 		return response, false, err
 	}
+	refused = t.reportAnswer(r, response, turn)
+	inFlight = true
+	releaseAfter(r.Context(), response, turn)
+	return response, refused, nil
+}
+
+// reportAnswer reports to the turn what a response says about limits, and returns whether the server
+// refused the request. If a function of the service panics, such as OnDecision, nobody gets the
+// response, so its body is closed.
+func (t *transport) reportAnswer(r *http.Request, response *http.Response, turn *Turn) (refused bool) {
+	returned := false
+	defer func() {
+		if !returned && response.Body != nil {
+			_ = response.Body.Close()
+		}
+	}()
 	answer := answerOf(response, t.turns.rule.Quotas, time.Now())
 	about := t.turns.keyOfAnswer(r, response, turn.key)
 	t.turns.adapt(about, policiesOf(response.Header))
 	turn.answer(about, answer)
-	inFlight = true
-	releaseAfter(r.Context(), response, turn)
-	return response, answer.Refused, nil
+	returned = true
+	return answer.Refused
 }
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections reach next.

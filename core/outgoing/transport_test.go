@@ -86,6 +86,27 @@ func TestTheBodyOfACallThatIsNotSentIsClosed(t *testing.T) {
 	}
 }
 
+// The body of a response is closed if nobody gets it, because OnDecision panics at the refusal.
+func TestTheBodyOfAResponseThatNobodyGetsIsClosed(t *testing.T) {
+	limiter := newLimiter(t, core.Options{OnDecision: func(_ context.Context, e core.Event) {
+		if !e.Decision.Allowed {
+			panic("by the service")
+		}
+	}})
+	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 1})
+	body := &closed{Reader: strings.NewReader("text")}
+	transport := turns.Transport(sender(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 429, Header: make(http.Header), Body: body}, nil
+	}))
+	defer func() {
+		if panicked := recover(); panicked != "by the service" || !body.is {
+			t.Errorf("recovered %v; the body is closed: %v", panicked, body.is)
+		}
+	}()
+	response, err := get(t, transport, url)
+	t.Errorf("%v, %v; want a panic", response, err)
+}
+
 // The caller's request stays as it was, also when it is repeated.
 func TestTheRequestIsNotChanged(t *testing.T) {
 	virtually(t, outgoing.Rule{Retries: 2}, func(t *testing.T, turns *outgoing.Turns) {
