@@ -172,12 +172,17 @@ func (c *Call) reportFailures() {
 
 // CountsNothing reports whether no limit counts the call: it has none, or only bans, which let it pass.
 func (c *Call) CountsNothing() bool {
+	return len(c.limits) == 0 || c.limits[0].IsBan && c.bansPassed()
+}
+
+// bansPassed reports whether the call has only bans, and they let it pass.
+func (c *Call) bansPassed() bool {
 	for i := range c.limits {
 		if !c.limits[i].Silent() {
 			return false
 		}
 	}
-	return c.fit || len(c.limits) == 0
+	return c.fit
 }
 
 // OverLimit reports whether a counter refused.

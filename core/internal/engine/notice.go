@@ -28,7 +28,7 @@ func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
 	}
-	if len(c.limits) == 1 && !c.Unasked(0) {
+	if len(c.limits) == 1 && !c.limits[0].IsBan && !c.Unasked(0) {
 		c.notice(0, binding == 0)
 		return
 	}
@@ -42,17 +42,16 @@ func (c *Call) Notice(binding int) {
 				continue
 			}
 		}
+		if v := &c.verdicts[at]; c.limits[at].Silent() && v.Err == nil {
+			continue // the rule does not count the call: its ban was asked, and is not in force
+		}
 		c.notice(at, at == binding)
 	}
 }
 
-// notice passes the decision of a rule to the observer, unless the rule does not count the call: its
-// ban was asked, and is not in force.
+// notice passes the decision of a rule to the observer.
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
-	if c.limits[i].Silent() && v.Err == nil {
-		return
-	}
 	d := Decided{Bound: bound}
 	switch {
 	case !c.passed:
