@@ -28,9 +28,9 @@
 // with the same name, limit and subject share one counter.
 //
 // Several counters can decide one call: those of [Rule].Also, of several rules in one middleware,
-// or of a Counter with several limits. Then all of them are charged, or none. One script
-// decides those of one subject and, if one Redis holds all keys, those of several. Otherwise the
-// subjects are decided side by side, and charges are given back if one is refused.
+// or of a Counter with several limits. Then all of them are charged, or none. One script decides
+// those of one subject and, if one Redis holds all keys, those of several. Otherwise the subjects are
+// decided side by side, and charges are given back if one is refused.
 //
 // # Algorithms
 //
@@ -63,8 +63,8 @@
 //
 // # Redis
 //
-// A call usually takes one round trip. When many calls come at once, they leave in pipelines, and calls for
-// the same counters share one script call. A refusal that still holds is repeated without asking
+// A call usually takes one round trip. When many calls come at once, they leave in pipelines, and
+// calls for the same counters share one script call. A refusal that still holds is repeated without asking
 // Redis, for at most a second ([FromDenyCache]). A process may take permits in advance
 // ([Rule].Lease, [FromLease]). [Limiter.Stats] counts all of it.
 //

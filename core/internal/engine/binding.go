@@ -3,8 +3,8 @@ package engine
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
 // Binding returns the index of the limit that binds the call most, or -1 if all rules are in DryRun or
-// only their bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or if there is no
-// hard limit.
+// only their bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or
+// if there is no hard limit.
 func (c *Call) Binding() (at int) {
 	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unasked(0) {
 		return 0
