@@ -1,9 +1,11 @@
 -- FixedWindow gives back within the window that the charge was made in.
-algorithms.fw1 = function(key, _, charge, _, window)
+algorithms.fw1 = function(key, now, charge, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local start, used = struct.unpack('<I7I6', state)
   if #state ~= 13 or start >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
   if start > charge.at or charge.at - start >= window + 0 then return end
-  return {change = struct.pack('<I7I6', start, math.max(0, used - charge.cost)), lives = 2 * window}
+  used = math.max(0, used - charge.cost)
+  if used == 0 then return {change = function() redis.call('DEL', key) end, lives = 0} end
+  return {change = struct.pack('<I7I6', start, used), lives = math.max(0, start + window - now)}
 end

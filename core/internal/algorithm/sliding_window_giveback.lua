@@ -1,24 +1,37 @@
 -- SlidingWindow gives back to the sub-window that the charge was made in.
-algorithms.sw1 = function(key, _, charge, _, window)
+algorithms.sw1 = function(key, now, charge, _, window)
   local state = redis.call('GET', key)
   if not state then return end
   local phase = charge.at % window
   local index = (charge.at - phase) / window * 32 + math.floor(phase * 32 / window)
   local charged, used, own = struct.unpack('<I7I6I6', state)
-  local older = string.sub(state, 20)
+  local older, back = string.sub(state, 20), nil
   if #state % 6 ~= 1 or charged >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
   if charged == index then
-    local back = math.min(charge.cost, own)
-    return {change = struct.pack('<I7I6I6', charged, used - back, own - back) .. older, lives = 2 * window}
-  end
-  for at = 1, #older, 6 do
-    local slot, permits = struct.unpack('<I1I5', older, at)
-    if charged - (charged - slot) % 64 == index then
-      if permits > used - own then error('NOTACOUNTER ' .. key) end
-      local back = math.min(charge.cost, permits)
-      local entry = permits > back and struct.pack('<I1I5', slot, permits - back) or ''
-      older = string.sub(older, 1, at - 1) .. entry .. string.sub(older, at + 6)
-      return {change = struct.pack('<I7I6I6', charged, used - back, own) .. older, lives = 2 * window}
+    back = math.min(charge.cost, own)
+    own = own - back
+  else
+    for at = 1, #older, 6 do
+      local slot, permits = struct.unpack('<I1I5', older, at)
+      if charged - (charged - slot) % 64 == index then
+        if permits > used - own then error('NOTACOUNTER ' .. key) end
+        back = math.min(charge.cost, permits)
+        local entry = permits > back and struct.pack('<I1I5', slot, permits - back) or ''
+        older = string.sub(older, 1, at - 1) .. entry .. string.sub(older, at + 6)
+        break
+      end
     end
+    if not back then return end
   end
+
+  used = used - back
+  local newest = charged
+  if own == 0 then
+    local slot = string.byte(older, -6)
+    if not slot then return {change = function() redis.call('DEL', key) end, lives = 0} end
+    newest = charged - (charged - slot) % 64
+  end
+  local part = (newest + 33) % 32
+  local free = (newest + 33 - part) / 32 * window + math.ceil(part * window / 32) -- as in sliding_window.lua
+  return {change = struct.pack('<I7I6I6', charged, used, own) .. older, lives = math.max(0, free - now)}
 end
