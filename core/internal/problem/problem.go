@@ -38,8 +38,8 @@ func (d *Details) Body() []byte {
 	} else {
 		body = append(append(body, types...), d.Type...)
 	}
-	body = AppendJSON(append(body, `","title":`...), http.StatusText(d.Status))
-	body = strconv.AppendInt(append(body, `,"status":`...), int64(d.Status), 10)
+	body = append(append(body, `","title":"`...), http.StatusText(d.Status)...) // nothing to escape
+	body = strconv.AppendInt(append(body, `","status":`...), int64(d.Status), 10)
 	body = AppendJSON(append(body, `,"detail":`...), d.Message)
 	for i, title := range d.Violated {
 		if i == 0 {
