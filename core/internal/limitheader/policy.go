@@ -16,6 +16,7 @@ type Policy struct {
 	Draft10 string // its entry of RateLimit-Policy
 	draft7  string // the same in the older form
 	label   string // the title as a structured-field string, quotes included
+	entry   string // the beginning of its entry of RateLimit, before the number of r
 	size    int64  // the permits that can pass at once
 	seconds int64  // its span
 	slots   bool   // its permits are slots of calls in flight
@@ -32,7 +33,7 @@ func NewPolicy(title string, size int, span time.Duration, slots bool) Policy {
 		Title:   title,
 		Draft10: fmt.Sprintf("%s;q=%d;w=%d", label, size, seconds),
 		draft7:  fmt.Sprintf("%d;w=%d", size, seconds),
-		label:   label, size: int64(size), seconds: seconds, slots: slots,
+		label:   label, entry: label + ";r=", size: int64(size), seconds: seconds, slots: slots,
 	}
 	if slots {
 		p.Draft10 = fmt.Sprintf(`%s;q=%d;qu="concurrent-requests"`, label, size)

@@ -120,29 +120,30 @@ func (w *Writer) dropSoft() {
 // writeLists adds RateLimit and RateLimit-Policy in the form of draft 10 or 11, with an entry for
 // each limit.
 func (w *Writer) writeLists(to adapter.HeaderWriter, refused bool) {
-	w.text = w.text[:0]
+	text := w.text[:0]
 	for i := range w.limits {
 		if i > 0 {
-			w.text = append(w.text, ", "...)
+			text = append(text, ", "...)
 		}
-		w.text = w.appendEntry(w.text, &w.limits[i], refused)
+		text = w.appendEntry(text, &w.limits[i], refused)
 	}
+	w.text = text
 	policy := w.policy()
 	switch to := to.(type) {
 	case http.Header:
-		text := w.values.keep(w.text)
+		entries := w.values.keep(text)
 		if len(to) == 0 { // looking for earlier lines would take a tenth of a call's time
-			to[headerPolicy], to[headerRateLimit] = w.values.single(policy), w.values.single(text)
+			to[headerPolicy], to[headerRateLimit] = w.values.pair(policy, entries)
 			return
 		}
 		w.values.add(to, headerPolicy, policy)
-		w.values.add(to, headerRateLimit, text)
+		w.values.add(to, headerRateLimit, entries)
 	case textAdder:
 		to.Add(headerPolicy, policy)
-		to.AddBytesV(headerRateLimit, w.text)
+		to.AddBytesV(headerRateLimit, text)
 	default:
 		to.Add(headerPolicy, policy)
-		to.Add(headerRateLimit, string(w.text))
+		to.Add(headerRateLimit, string(text))
 	}
 }
 
@@ -157,8 +158,7 @@ func (w *Writer) appendEntry(text []byte, l *Limit, refused bool) []byte {
 
 // append appends an entry of RateLimit with its r and, if it is known, its t.
 func (l *Limit) append(text []byte, r, t int64, known bool) []byte {
-	text = append(text, l.label...)
-	text = strconv.AppendInt(append(text, ";r="...), r, 10)
+	text = strconv.AppendInt(append(text, l.entry...), r, 10)
 	if known {
 		text = strconv.AppendInt(append(text, ";t="...), t, 10)
 	}
