@@ -28,16 +28,14 @@ type FoundOverride struct {
 // FoundBy returns what a store finds when it reads this override for a rule with the limit own. The
 // override must not have ended.
 func (o *Override) FoundBy(own *Limit) FoundOverride {
-	if o.What != OverrideLimit {
-		return FoundOverride{What: o.What, Ends: o.Ends}
-	}
-	if !o.madeFor(own) {
+	switch _, err := o.For(own); err {
+	case nil:
+		return FoundOverride{What: o.What, Ends: o.Ends, Max: o.Max, Burst: o.Burst}
+	case ErrOverrideSpan:
 		return FoundOverride{What: OverrideOfOther}
-	}
-	if inForce(own, o.Max, o.Burst) == nil {
+	default:
 		return FoundOverride{What: OverrideInvalid}
 	}
-	return FoundOverride{What: OverrideLimit, Ends: o.Ends, Max: o.Max, Burst: o.Burst}
 }
 
 // The kinds of overrides that a store finds and ignores.

@@ -132,14 +132,11 @@ func (o *Override) For(l *Limit) (*Limit, error) {
 	if !o.madeFor(l) {
 		return nil, ErrOverrideSpan
 	}
-	if !l.Properties().Burst && o.Burst != 0 {
+	made := inForce(l, o.Max, o.Burst)
+	if made == nil || made.stored() != o.Rate || !l.Properties().Burst && o.Burst != 0 {
 		return nil, ErrNoOverride
 	}
-	made, err := l.With(o.Max, o.Burst)
-	if err != nil || made.stored() != o.Rate {
-		return nil, ErrNoOverride
-	}
-	return &made, nil
+	return made, nil
 }
 
 // Append appends the stored form. It returns an error if a text is too long.

@@ -122,6 +122,9 @@ func TestOverridesThatAreIgnored(t *testing.T) {
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: %v, want %v", test.name, err, test.want)
 		}
+		if found := o.FoundBy(&test.limit); o.What != 0 && (found.What == o.What) != (test.want == nil) {
+			t.Errorf("%s: a store finds %+v", test.name, found)
+		}
 	}
 }
 
