@@ -6,9 +6,6 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // only their bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or
 // if there is no hard limit.
 func (c *Call) Binding() (at int) {
-	if len(c.limits) == 1 && c.limits[0].Shown() && !c.Unasked(0) {
-		return 0
-	}
 	at = -1
 	for i := range c.limits {
 		if c.limits[i].Shown() && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {

@@ -28,10 +28,6 @@ func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
 	}
-	if len(c.limits) == 1 && !c.limits[0].IsBan && !c.Unasked(0) {
-		c.notice(0, binding == 0)
-		return
-	}
 	for i := range c.limits {
 		at := i
 		if i != binding {
@@ -52,14 +48,7 @@ func (c *Call) Notice(binding int) {
 // notice passes the decision of a rule to the observer.
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
-	d := Decided{Bound: bound}
-	switch {
-	case !c.passed:
-	case len(c.limits) == 1:
-		d.Near = !c.limits[i].IsBan && IsNear(&c.counters[i], v)
-	default:
-		d.Near = c.near(i)
-	}
+	d := Decided{Bound: bound, Near: c.passed && c.near(i)}
 	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		d.Usual = true
 	} else {
