@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -64,7 +65,7 @@ func (c *caller) openBill() {
 	for i := range counters {
 		counters[i].Lenient, counters[i].Group, counters[i].Cost = false, 0, cost
 	}
-	b, verdicts := c.open(c.now, fmt.Sprint("bill ", len(c.bills)), hour, counters)
+	b, verdicts := c.open(c.behind(), fmt.Sprint("bill ", len(c.bills)), hour, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
 	if b != nil {
 		b.Share = rapid.SampledFrom(shares).Draw(c.T, "debt")
@@ -79,9 +80,27 @@ func (c *caller) changeBill() {
 		return
 	}
 	b := rapid.SampledFrom(c.bills).Draw(c.T, "bill")
-	c.settle(c.now, b, algorithm.BillChange{
+	c.settle(c.behind(), b, algorithm.BillChange{
 		Settle: oneIn(c.T, 3, "settle"), Permits: upTo(c.T, 2*b.Estimate(), "permits"),
 	})
+}
+
+// A bill that is settled by a process whose clock is still before midnight leaves a counter of the day
+// that has begun for Redis.
+func TestBillSettledBeforeMidnight(t *testing.T) {
+	limit := algorithm.InCalendar(100, algorithm.NewCalendar("UTC", time.UTC, false))
+	e := newEngines(early + day - early%day + second/2) // half a second past midnight
+	ofDay := func(cost int64) []algorithm.Counter {
+		return []algorithm.Counter{{Key: []byte("day"), Limit: &limit, Cost: cost}}
+	}
+	e.open(e.now-second, "a", hour, ofDay(80))
+	b, _ := e.open(e.now-second, "b", hour, ofDay(20))
+	e.settle(e.now-second, b, algorithm.BillChange{Settle: true, Permits: 10})
+	e.now += second / 4
+	if v := e.decide(true, e.now, ofDay(11))[0]; v.RetryAfter == 0 {
+		t.Errorf("101 permits of 100: %+v", v)
+	}
+	e.run(t, startServer(t), expiring, nil)
 }
 
 // billed is a bill as a model knows it, by its counter.

@@ -91,6 +91,8 @@ func (calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
+func (calendarWindow) empty(s *State) bool { return s.Used == 0 }
+
 // steady returns the rest of the window, because everything comes back at its end.
 func (calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)

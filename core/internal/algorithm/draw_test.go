@@ -127,6 +127,11 @@ func (c *caller) pass() {
 	c.now = min(c.now, late)
 }
 
+// behind returns the time by the process's own clock, which is sometimes behind.
+func (c *caller) behind() int64 {
+	return c.now - upTo(c.T, day/24, "behind")*int64(rapid.IntRange(0, 1).Draw(c.T, "clock"))
+}
+
 // call makes a call on all members together, or on one of them.
 func (c *caller) call(charge bool) {
 	members := c.members
@@ -134,7 +139,7 @@ func (c *caller) call(charge bool) {
 		members = []*member{rapid.SampledFrom(members).Draw(c.T, "who")}
 	}
 	counters := c.counters(members)
-	verdicts := c.decide(charge, c.now-upTo(c.T, day/24, "behind")*int64(rapid.IntRange(0, 1).Draw(c.T, "clock")), counters)
+	verdicts := c.decide(charge, c.behind(), counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
 	if !charge || !algorithm.Passes(counters, verdicts) {
 		return

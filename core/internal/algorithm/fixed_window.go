@@ -61,6 +61,8 @@ func (fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
+func (fixedWindow) empty(s *State) bool { return s.Used == 0 }
+
 // steady returns the rest of the window, because everything comes back at its end.
 func (fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)

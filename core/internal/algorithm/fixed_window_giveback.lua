@@ -7,5 +7,6 @@ algorithms.fw1 = function(key, now, charge, _, window)
   if start > charge.at or charge.at - start >= window + 0 then return end
   used = math.max(0, used - charge.cost)
   if used == 0 then return {change = function() redis.call('DEL', key) end, lives = 0} end
-  return {change = struct.pack('<I7I6', start, used), lives = math.max(0, start + window - now)}
+  -- If the clock stepped back, the next charge makes the window begin then.
+  return {change = struct.pack('<I7I6', start, used), lives = math.max(0, math.min(start + window - now, window))}
 end

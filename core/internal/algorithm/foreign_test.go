@@ -37,6 +37,11 @@ func foreign() map[string]plant {
 			pipe.ZAdd(ctx, key, redis.Z{Score: -8, Member: "low"}, redis.Z{Score: score, Member: "high"})
 		}
 	}
+	for _, score := range []float64{1, 1e300, math.Inf(1)} {
+		all[fmt.Sprint("slot beside ", score)] = func(pipe redis.Pipeliner, key string) {
+			pipe.ZAdd(ctx, key, redis.Z{Score: min(score, early), Member: "mark"}, redis.Z{Score: score, Member: "other"})
+		}
+	}
 	return all
 }
 

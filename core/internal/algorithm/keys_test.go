@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -180,6 +181,30 @@ func TestKeyOfABucketLivesAsLongAsItsParts(t *testing.T) {
 			e.decide(false, e.now, counters(&slow, 1))
 			e.run(t, s, expiring, nil)
 		})
+	}
+}
+
+// If the clock stepped back by a year, and a charge before that is given back after one since, the key
+// lives no longer than the later charge counts.
+func TestRefundAfterTheClockSteppedBack(t *testing.T) {
+	s := startServer(t)
+	cases := append(clockCases(t), clockCase{"day", algorithm.InCalendar(10, algorithm.NewCalendar("UTC", time.UTC, false)), 2 * day})
+	for _, tc := range cases {
+		e, key := newEngines(early+365*day), tc.name
+		charge := func(cost int64) algorithm.Charge {
+			counters := []algorithm.Counter{{Key: []byte(key), Limit: &tc.limit, Cost: cost}}
+			verdicts := e.decide(true, e.now, counters)
+			return counters[0].Charged(&verdicts[0])
+		}
+		first := charge(3)
+		e.now = early
+		charge(1)
+		first.Cost = 1
+		e.giveBack(first)
+		e.run(t, s, timed, nil)
+		if expires := s.expires(key) * 1000; expires < early || expires > early+tc.longest+millisecond {
+			t.Errorf("%s: the key expires at %d, want at most %d", key, expires, early+tc.longest)
+		}
 	}
 }
 

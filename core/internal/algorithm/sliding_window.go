@@ -203,6 +203,8 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
+func (slidingWindow) empty(s *State) bool { return s.Used == 0 }
+
 // steady returns at most the rest of the current sub-window if permits of several sub-windows have
 // to come back.
 func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {

@@ -33,5 +33,7 @@ algorithms.sw1 = function(key, now, charge, _, window)
   end
   local part = (newest + 33) % 32
   local free = (newest + 33 - part) / 32 * window + math.ceil(part * window / 32) -- as in sliding_window.lua
-  return {change = struct.pack('<I7I6I6', charged, used, own) .. older, lives = math.max(0, free - now)}
+  -- If the clock stepped back, the next charge moves the use into the sub-window of that time.
+  local lives = math.max(0, math.min(free - now, 2 * window))
+  return {change = struct.pack('<I7I6I6', charged, used, own) .. older, lives = lives}
 end

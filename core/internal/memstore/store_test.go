@@ -85,23 +85,29 @@ func TestKeysAreCopied(t *testing.T) {
 	}
 }
 
-// Reset reports false for a bucket to which everything was given back, but true for one that is in
-// use under another rate.
+// Reset reports false for a counter to which everything was given back, but true for a bucket that is
+// in use under another rate.
 func TestResetAfterARefund(t *testing.T) {
-	ctx := context.Background()
-	slow, slower := bucket(t, 1, 60*second, 5), bucket(t, 1, 120*second, 5)
-	for name, want := range map[string]bool{"nothing is used": false, "another rate": true} {
-		s, _ := newStore(100)
-		call, verdicts := []algorithm.Counter{counter("key", slow)}, make([]algorithm.Verdict, 1)
-		s.Decide(ctx, call, true, verdicts)
-		charges := []algorithm.Charge{call[0].Charged(&verdicts[0])}
-		if want {
-			call[0].Limit = slower
-			s.Decide(ctx, call, true, verdicts)
+	for name, limit := range limits(t, 5) {
+		wantReset(t, name, limit, limit, false)
+	}
+	wantReset(t, "another rate", bucket(t, 1, 60*second, 5), bucket(t, 1, 120*second, 5), true)
+}
+
+// wantReset checks what Reset reports after charges under two limits, if the first is given back, and
+// the second one too unless it is of another limit.
+func wantReset(t *testing.T, name string, limit, other *algorithm.Limit, want bool) {
+	s, _ := newStore(100)
+	var charges []algorithm.Charge
+	for _, l := range []*algorithm.Limit{limit, other} {
+		call, verdicts := []algorithm.Counter{counter("key", l)}, make([]algorithm.Verdict, 1)
+		s.Decide(t.Context(), call, true, verdicts)
+		if l == limit {
+			charges = append(charges, call[0].Charged(&verdicts[0]))
 		}
-		_ = s.GiveBack(ctx, charges)
-		if changed, err := s.Reset(ctx, []byte("key")); changed != want || err != nil {
-			t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
-		}
+	}
+	_ = s.GiveBack(t.Context(), charges)
+	if changed, err := s.Reset(t.Context(), []byte("key")); changed != want || err != nil {
+		t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
 	}
 }
