@@ -9,10 +9,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/waits"
 )
 
-// appendDraft11 appends the limit's entry of RateLimit. Its t is the effective window.
-func (l *Limit) appendDraft11(text []byte, refused bool) []byte {
-	t := l.effectiveWindow(refused)
-	return l.append(text, l.inUnits(l.Verdict.Remaining), t, t > 0)
+// draft11 returns the permits left, in the unit of the policy, and the effective window in seconds, if it
+// is known.
+func (l *Limit) draft11(refused bool) (r, t int64, known bool) {
+	t = l.effectiveWindow(refused)
+	return l.inUnits(l.Verdict.Remaining), t, t > 0
 }
 
 // effectiveWindow returns the seconds within which a caller can use no more than the permits left:

@@ -105,15 +105,14 @@ func (w *Writer) Write(to adapter.HeaderWriter, refused bool) {
 
 // dropSoft removes the soft limits, if there are others.
 func (w *Writer) dropSoft() {
-	hard := 0
+	soft := 0
 	for i := range w.limits {
-		if !w.limits[i].Counter.Lenient {
-			w.limits[hard] = w.limits[i]
-			hard++
+		if w.limits[i].Counter.Lenient {
+			soft++
 		}
 	}
-	if hard > 0 {
-		w.limits = w.limits[:hard]
+	if 0 < soft && soft < len(w.limits) {
+		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Counter.Lenient })
 	}
 }
 
@@ -147,22 +146,23 @@ func (w *Writer) writeLists(to adapter.HeaderWriter, refused bool) {
 	}
 }
 
-// appendEntry appends a limit's entry of RateLimit.
+// appendEntry appends a limit's entry of RateLimit, with its r and, if it is known, its t.
 func (w *Writer) appendEntry(text []byte, l *Limit, refused bool) []byte {
+	r, t, known := l.draft10()
 	if w.Style.has(Draft11) {
-		return l.appendDraft11(text, refused)
+		r, t, known = l.draft11(refused)
 	}
-	reset, known := l.Reset(l.Verdict)
-	return l.append(text, l.Verdict.Remaining, waits.Seconds(reset), known)
-}
-
-// append appends an entry of RateLimit with its r and, if it is known, its t.
-func (l *Limit) append(text []byte, r, t int64, known bool) []byte {
 	text = strconv.AppendInt(append(text, l.entry...), r, 10)
 	if known {
 		text = strconv.AppendInt(append(text, ";t="...), t, 10)
 	}
 	return text
+}
+
+// draft10 returns the permits left and, if it is known, the seconds to wait or until all are back.
+func (l *Limit) draft10() (r, t int64, known bool) {
+	reset, known := l.Reset(l.Verdict)
+	return l.Verdict.Remaining, waits.Seconds(reset), known
 }
 
 // policy returns the value of RateLimit-Policy. For one limit, that is a constant. For several
