@@ -13,9 +13,16 @@ func (c *Call) Binding() (at int) {
 		}
 	}
 	if c.hasSoft && (at < 0 || !c.counters[at].Refuses(&c.verdicts[at])) {
-		if soft := c.bindingSoft(); at < 0 || c.SoftExceeded(soft) {
-			return soft
-		}
+		return c.softOr(at)
+	}
+	return at
+}
+
+// softOr returns the index of the soft limit that binds the call most, if that is exceeded or at is
+// -1, and otherwise at.
+func (c *Call) softOr(at int) int {
+	if soft := c.bindingSoft(); at < 0 || c.SoftExceeded(soft) {
+		return soft
 	}
 	return at
 }
