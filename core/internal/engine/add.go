@@ -136,6 +136,24 @@ func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
 	return len(c.counters) - 1, true
 }
 
+// addCounter adds a counter of a rule and room for its verdict. Its empty Key reuses the memory of an
+// earlier call's key. Override is already nil: see forgetOverrides.
+func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algorithm.Counter {
+	if len(c.counters) < cap(c.counters) {
+		c.counters = c.counters[:len(c.counters)+1]
+	} else {
+		c.counters = append(c.counters, algorithm.Counter{})
+	}
+	c.verdicts = append(c.verdicts, algorithm.Verdict{})
+	counter := &c.counters[len(c.counters)-1]
+	// One by one, so that nothing large is copied.
+	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
+	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
+	counter.Lenient, counter.Personal = a.Rule.lenient(), a.Personal
+	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
+	return counter
+}
+
 // appendKey appends the key of a counter of the applied rule.
 func (c *Call) appendKey(room []byte, a *Applied, limit *Limit) []byte {
 	if limit.KeyTail == "" {

@@ -8,7 +8,10 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 func (c *Call) Binding() (at int) {
 	at = -1
 	for i := range c.limits {
-		if c.limits[i].Shown() && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {
+		if !c.limits[i].Shown() || c.Unasked(i) {
+			continue
+		}
+		if at < 0 || c.BindsMore(i, at) {
 			at = i
 		}
 	}

@@ -36,6 +36,7 @@ type state struct {
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule with Warn was added
 	looksOnly bool // see LookOnly
+	anyNear   bool // one of the limits may be nearly used up, which is rare
 }
 
 // Applied is a rule that applies to a call, with the call's subject, cost and limit under that
@@ -173,21 +174,3 @@ func (c *Call) Passed() bool { return c.passed }
 
 // HasSoft reports whether a rule in Soft was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }
-
-// addCounter adds a counter of a rule and room for its verdict. Its empty Key reuses the memory of an
-// earlier call's key. Override is already nil: see forgetOverrides.
-func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algorithm.Counter {
-	if len(c.counters) < cap(c.counters) {
-		c.counters = c.counters[:len(c.counters)+1]
-	} else {
-		c.counters = append(c.counters, algorithm.Counter{})
-	}
-	c.verdicts = append(c.verdicts, algorithm.Verdict{})
-	counter := &c.counters[len(c.counters)-1]
-	// One by one, so that nothing large is copied.
-	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
-	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
-	counter.Lenient, counter.Personal = a.Rule.lenient(), a.Personal
-	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
-	return counter
-}

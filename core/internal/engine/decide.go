@@ -114,6 +114,7 @@ func (c *Call) conclude(charging bool) (fits bool) {
 		c.passed = charging
 		return true
 	}
+	c.anyNear = true // for all that is known
 	c.dropUnconfirmedSlots()
 	c.applyBans()
 	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
@@ -121,12 +122,15 @@ func (c *Call) conclude(charging bool) (fits bool) {
 	return true
 }
 
-// allFit reports whether the store answered for all counters, and the call fits in each.
+// allFit reports whether the store answered for all counters, and the call fits in each. It also notes
+// whether one of them is nearly used up.
 func (c *Call) allFit() bool {
 	for i := range c.verdicts {
-		if v := &c.verdicts[i]; v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
+		v := &c.verdicts[i]
+		if v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
 		}
+		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v)
 	}
 	return true
 }

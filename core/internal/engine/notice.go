@@ -23,32 +23,32 @@ type Decided struct {
 
 // Notice passes the decision of each rule, and the charges that may reach a fraction of a limit, to
 // the observer. binding is the index of the limit with which the call was answered, or -1. That
-// limit represents its rule.
+// limit represents its rule, which comes first.
 func (c *Call) Notice(binding int) {
 	if c.warns && c.passed {
 		c.noticeCharges()
 	}
+	if binding >= 0 {
+		c.notice(binding, true)
+	}
 	for i := range c.limits {
-		at := i
-		if i != binding {
-			if binding >= 0 && c.SameRule(i, binding) {
-				continue
-			}
-			if at = c.Represents(i); at < 0 {
-				continue
-			}
+		if i == binding || binding >= 0 && c.SameRule(i, binding) {
+			continue
 		}
-		if v := &c.verdicts[at]; c.limits[at].Silent() && v.Err == nil {
-			continue // the rule does not count the call: its ban was asked, and is not in force
+		if at := c.Represents(i); at >= 0 {
+			c.notice(at, false)
 		}
-		c.notice(at, at == binding)
 	}
 }
 
-// notice passes the decision of a rule to the observer.
+// notice passes the decision of a rule to the observer, unless the rule does not count the call: then its
+// ban was asked, and is not in force.
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
-	d := Decided{Bound: bound, Near: c.passed && c.near(i)}
+	if c.limits[i].Silent() && v.Err == nil {
+		return
+	}
+	d := Decided{Bound: bound, Near: c.passed && c.anyNear && c.near(i)}
 	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		d.Usual = true
 	} else {
@@ -98,7 +98,7 @@ func (c *Call) near(i int) bool {
 	if c.verdicts[i].RetryAfter > 0 { // a lenient rule lets the call pass even so
 		return false
 	}
-	for j := range c.limits { // the cheapest test first, which nearly always fails
+	for j := range c.limits {
 		if IsNear(&c.counters[j], &c.verdicts[j]) && !c.limits[j].IsBan && c.SameRule(i, j) {
 			return true
 		}
@@ -109,8 +109,12 @@ func (c *Call) near(i int) bool {
 // IsNear reports whether at least 80 % of a limit is in use after a charge by the store. It is
 // false for a local count, because that covers only a share of the limit.
 func IsNear(c *algorithm.Counter, v *algorithm.Verdict) bool {
-	return 5*v.Remaining <= c.Limit.Max && v.RetryAfter == 0 && v.Err == nil &&
+	return isNearlyUsedUp(c, v) && v.RetryAfter == 0 && v.Err == nil &&
 		(v.From == algorithm.FromStore || v.From == algorithm.FromLease)
+}
+
+func isNearlyUsedUp(c *algorithm.Counter, v *algorithm.Verdict) bool {
+	return 5*v.Remaining <= c.Limit.Max
 }
 
 // MostUsed returns the largest share in use, from 0 to 1, among the nearly used-up limits of the

@@ -18,8 +18,8 @@ type values struct {
 // The number of lines and of bytes of text that are allocated at once. Both are small, because a
 // response that stays in memory keeps the whole allocation.
 const (
-	roomForLines = 16
-	roomForText  = 256
+	roomForLines = 32
+	roomForText  = 512
 )
 
 // single returns the lines of a header that has this one value.
