@@ -63,7 +63,7 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 	case b == nil: // the call was refused
 		return ErrBillUnknown
 	case n < 0:
-		return &RuleError{Rule: b.name, Field: field, Value: n, Why: "must not be negative"}
+		return wrongArgument(b.name, field, n, "must not be negative")
 	case len(b.bill.Charges) == 0:
 		return nil
 	}

@@ -44,7 +44,7 @@ func (q *handleCall) open(ctx context.Context, d *Decision) (*Bill, error) {
 		return nil, err
 	}
 	if q.n < 1 {
-		return nil, &RuleError{Rule: q.named.name, Field: "estimate", Value: q.n, Why: "must be positive"}
+		return nil, wrongArgument(q.named.name, "estimate", q.n, "must be positive")
 	}
 	c := q.front.directs.open()
 	defer q.front.directs.close(c)

@@ -21,7 +21,7 @@ type BillTerms struct {
 	// to 1: a larger estimate is cut to it, or to that part of an override if the override is smaller.
 	// Set it, to 0.25 perhaps, if estimates are guesses, so that a wrong one neither fails nor keeps
 	// everyone else out. By default nothing is cut, and an estimate above a limit is
-	// [ErrCostExceedsLimit].
+	// [ErrCostExceedsLimit]. A rule that refuses nobody does not cut to an override: it is exceeded.
 	MaxEstimate float64
 }
 
@@ -40,11 +40,11 @@ func (b BillTerms) filled() BillTerms {
 func (b BillTerms) wrong(name string) error {
 	switch {
 	case b.Expires < time.Second || b.Expires > algorithm.MaxWindow*time.Microsecond:
-		return &RuleError{Rule: name, Field: "Expires", Value: b.Expires, Why: "must be 1s to 8784h"}
+		return wrongArgument(name, "Expires", b.Expires, "must be 1s to 8784h")
 	case !isDebtShare(b.MaxDebt):
-		return &RuleError{Rule: name, Field: "MaxDebt", Value: b.MaxDebt, Why: "must be more than 0, and at most 10"}
+		return wrongArgument(name, "MaxDebt", b.MaxDebt, "must be more than 0, and at most 10")
 	case !(b.MaxEstimate >= 0 && b.MaxEstimate <= 1):
-		return &RuleError{Rule: name, Field: "MaxEstimate", Value: b.MaxEstimate, Why: "must be 0 to 1"}
+		return wrongArgument(name, "MaxEstimate", b.MaxEstimate, "must be 0 to 1")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (c Counter) Resume(token string) (*Bill, error) {
 	}
 	name := c.handle.named.name
 	wrong := func(why string) (*Bill, error) {
-		return nil, &RuleError{Rule: name, Field: "token", Value: strings.Clone(token), Why: why}
+		return nil, wrongArgument(name, "token", strings.Clone(token), why)
 	}
 	var t billToken
 	text, err := base64.RawURLEncoding.DecodeString(token)

@@ -101,8 +101,9 @@
 // From top to bottom, in the order in which the code runs:
 //
 //	ginlimit.New                 ginlimit/ginlimit.go        binds the rules when a route is made
-//	  Limiter.guard              guard.go                    checks rules and names: rule_check.go
+//	  Limiter.guard              guard.go                    checks the rules: rule_check.go
 //	    bind                     rule_bound.go               prepares names, keys and headers
+//	    registry.attach          registry.go                 claims the names: internal/rulenames
 //	view                         ginlimit/ginlimit.go        shows a request as an adapter.View
 //	Guard.Check                  guard.go                    takes a call from the pool (call.go)
 //	call.decide                  decide.go                   all steps, in order:
@@ -151,22 +152,21 @@
 // to bottom:
 //
 //	RuleSet.Replace         ruleset_replace.go          checks the rules, and that no name is missing
-//	  RuleSet.bind          ruleset.go                  prepares them for each Guard
+//	  ruleSet.bind          ruleset.go                  prepares them for each Guard
 //	  Table.Replace         internal/rulenames          claims their names, or refuses them all
 //	  holdTallies           ruleset_replace.go          keeps the names that Stats shows
 //	  followedRules         registry.go                 each Guard gets its rules
-//	  RuleSet.audit         ruleset_replace.go          writes the version into the audit
+//	  ruleSet.audit         ruleset_replace.go          writes the version into the audit
 //	RuleSet.ReportError     ruleset_replace.go          if that failed: log and Stats
 //
 // Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
-// The engine runs three times for each rule: in Prepare, where everything fits; in ask, where the
-// Survey notes what the engine wants to know; and in decide, with the answers of the limiter's store.
-// Nothing is charged. The types that core and operate share for this are in
+// The engine runs in Prepare, where everything fits; in ask, where the Survey notes what the engine wants
+// to know; and in decide, with the answers of the limiter's store. Nothing is charged. The types that core and operate share for this are in
 // internal/limiter/trial_interface.go:
 //
 //	Operator.Explain          core/operate/explain.go         or Inspect, for a subject: explain_inspect.go
-//	  callView                core/operate/explain_view.go    shows a described call as a View
 //	  front.Trial             trial.go                        takes the guards from internal/weaklist
+//	  callView                core/operate/explain_view.go    shows a described call as a View
 //	  explanation.explain     core/operate/explain_decide.go  the rules, and what their functions return:
 //	    trial.OfCall          trial.go                        identifies the caller; scope, Skip
 //	    trial.Prepare         trial.go                        runs the functions of a rule, once
@@ -185,9 +185,9 @@
 //	Counter.Allow           counter.go                  or Pacer, Log, Slots: pacer.go, log.go, slots.go
 //	handle.chargeHere       counter.go                  decides all, if one limit counts without Redis
 //	handleCall.ask          handle.go                   otherwise: checks the call, and reports it
-//	  directCall.process    handle_decide.go            all steps, in order:
+//	  directCall.process    handle_decide.go            all steps, in order; or reserve, for a later turn
 //	    directCall.add      handle_decide.go            Call.Add, as above
-//	    Call.Decide         internal/engine/decide.go   as above; Call.DecideUpTo, Call.Reserve, Call.Charge, Call.Open
+//	    Call.Decide         internal/engine/decide.go   as above; or Call.DecideUpTo, Call.Charge (bill.go)
 //	    directCall.answer   handle_decide.go            Call.Binding, Call.Notice, as above
 //	      fillDecision      call_decider.go             the Decision
 //
@@ -236,9 +236,9 @@
 //	  Table.StandIn         internal/knownbans/answers.go         a ban or a block that is known
 //	  Counters.StandIn      internal/fallback/fallback.go         a count here, by LocalShare
 //	Call.conclude           internal/engine/decide.go             lets the call pass, or refuses it:
+//	  DropUnconfirmedSlots  internal/inflight/keeper.go           gives back slots that it may hold
 //	  Counter.Refuses       internal/algorithm/counter.go         obeys Required
 //	  decider.StoreFailed   call_observer.go                      once for each rule: log and Stats
-//	  DropUnconfirmedSlots  internal/inflight/keeper.go           gives back slots that it may hold
 //	Call.Outcome            internal/engine/decide.go             the reason
 //	newRefusal              refusal.go                            503 for StoreFailClosed: see replies
 //

@@ -61,6 +61,11 @@ type RuleError struct {
 	Why   string // why it is wrong, and what would be right
 }
 
+// wrongArgument returns the *RuleError of an argument of a method, or of a text that is read.
+func wrongArgument(rule, field string, value any, why string) error {
+	return &RuleError{Rule: rule, Field: field, Value: value, Why: why}
+}
+
 // ofLimit returns why a limit is wrong, for an error about the limit as a whole. It includes the
 // name of the limit's field.
 func (e *RuleError) ofLimit() string {

@@ -58,7 +58,7 @@ func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 func (m *Mode) UnmarshalText(text []byte) error {
 	at := slices.Index(modes[:], string(text))
 	if at < 0 {
-		return &RuleError{Field: "Mode", Value: string(text), Why: "must be enforce, soft or dry_run"}
+		return wrongArgument("", "Mode", string(text), "must be enforce, soft or dry_run")
 	}
 	*m = Mode(at)
 	return nil

@@ -138,7 +138,7 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 		return q.askQuietly(ctx, d)
 	}
 	if q.n < 1 {
-		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must be positive"}
+		return wrongArgument(q.named.name, "n", q.n, "must be positive")
 	}
 	c := q.front.directs.open()
 	defer q.front.directs.close(c)

@@ -36,14 +36,14 @@ func (l *Limiter) Refund(ctx context.Context, d Decision, n int) error {
 // refund is [Limiter.Refund].
 func (f *front) refund(ctx context.Context, d Decision, n int) error {
 	if n < 1 {
-		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: "must be positive"}
+		return wrongArgument(d.Rule, "n", n, "must be positive")
 	}
 	var parts []refund.Part
 	for _, d := range d.each() {
 		switch r := &d.receipt; {
 		case r.Cost == 0:
 		case !r.Of(f.refunds):
-			return &RuleError{Rule: d.Rule, Field: "decision", Value: d.Key, Why: "is one of another Limiter, which alone can refund it"}
+			return wrongArgument(d.Rule, "decision", d.Key, "is one of another Limiter, which alone can refund it")
 		default:
 			key := rediskey.AppendLimit(nil, f.KeyHead, d.Key, d.Rule, r.DryRun, r.Limit)
 			parts = append(parts, refund.Part{Receipt: *r, Key: key})
@@ -54,7 +54,7 @@ func (f *front) refund(ctx context.Context, d Decision, n int) error {
 	}
 	charges, why := f.refunds.Take(parts, int64(n))
 	if why != "" {
-		return &RuleError{Rule: d.Rule, Field: "n", Value: n, Why: why}
+		return wrongArgument(d.Rule, "n", n, why)
 	}
 	return f.failures.errorOf(d.Rule, f.Store.GiveBack(ctx, charges))
 }

@@ -37,7 +37,7 @@ import (
 // a *[StoreError]. Settle can be repeated only if its Class says that nothing can have been charged.
 func Settle(ctx context.Context, rule string, used int) error {
 	if used < 0 {
-		return &RuleError{Rule: rule, Field: "used", Value: used, Why: "must not be negative"}
+		return wrongArgument(rule, "used", used, "must not be negative")
 	}
 	var others []string
 	skipped := false
@@ -50,7 +50,7 @@ func Settle(ctx context.Context, rule string, used int) error {
 		case skipped && s.check.settles(rule):
 			return nil
 		case s.check.settles(rule):
-			return &RuleError{Field: "rule", Value: rule, Why: "has charged nothing in this context: its Check has let no call pass"}
+			return wrongArgument("", "rule", rule, "has charged nothing in this context: its Check has let no call pass")
 		}
 		others = append(others, names...)
 	}
@@ -61,7 +61,7 @@ func Settle(ctx context.Context, rule string, used int) error {
 	if len(others) > 0 {
 		why = "is none of the rules of this call that can be settled: " + strings.Join(others, ", ")
 	}
-	return &RuleError{Field: "rule", Value: rule, Why: why}
+	return wrongArgument("", "rule", rule, why)
 }
 
 // settleable is a context in which Settle finds what a call was charged.

@@ -47,10 +47,7 @@ func (p StorePolicy) MarshalText() ([]byte, error) { return []byte(p.String()), 
 func (p *StorePolicy) UnmarshalText(text []byte) error {
 	read, ok := storepolicy.Parse(string(text))
 	if !ok {
-		return &RuleError{
-			Field: "StorePolicy", Value: string(text),
-			Why: "must be fail_open, fail_closed, or count_locally with a share above 0 to 1, such as count_locally 0.25",
-		}
+		return wrongArgument("", "StorePolicy", string(text), "must be fail_open, fail_closed, or count_locally with a share above 0 to 1, such as count_locally 0.25")
 	}
 	*p = StorePolicy(read)
 	return nil

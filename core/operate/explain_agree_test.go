@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -113,6 +114,23 @@ func TestExplainCutsEstimates(t *testing.T) {
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != core.LimitExceeded || x.Rules[0].Cost != 25 || x.Rules[0].Limits[0].RetryAfter != x.RetryAfter {
 			t.Errorf("%v, %+v", err, x)
+		}
+	})
+}
+
+// A rule that refuses nobody does not cut an estimate to an override, and Explain does not either.
+func TestExplainLeavesEstimatesOfDryRuns(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		var decided core.Reason
+		options.OnDecision = func(_ context.Context, e core.Event) { decided = e.Decision.Reason }
+		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
+		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Mode: core.DryRun, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
+		guard := attach(t, limiter, rule)
+		setOverride(t, limiter, "n", me, operate.Override{Max: 100})
+		guard.Check(newView("GET", "/"))
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
+		if err != nil || decided != core.DryRunExceeded || x.Rules[0].Reason != decided || x.Rules[0].Cost != 250 {
+			t.Errorf("%q, %v, %+v", decided, err, x)
 		}
 	})
 }
