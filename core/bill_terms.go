@@ -21,7 +21,7 @@ type BillTerms struct {
 	// to 1: a larger estimate is cut to it, or to that part of an override if the override is smaller.
 	// Set it, to 0.25 perhaps, if estimates are guesses, so that a wrong one neither fails nor keeps
 	// everyone else out. By default nothing is cut, and an estimate above a limit is
-	// [ErrCostExceedsLimit]. A rule that refuses nobody does not cut to an override: it is exceeded.
+	// [ErrCostExceedsLimit]. A rule that refuses nobody is not cut to an override.
 	MaxEstimate float64
 }
 

@@ -41,8 +41,8 @@ func (c *call) passUncounted() Answer {
 }
 
 // answerVerdicts answers the call by the limit at a place, which binds it. It makes the Decision,
-// which is large, only if something reads it: otherwise a call would take 19 to 59 % longer ("named" and
-// "core alone, no headers" in BenchmarkCheck).
+// which is large, only if something reads it: a call would take 19 to 59 % longer otherwise ("named"
+// and "core alone, no headers" in BenchmarkCheck).
 func (c *call) answerVerdicts(at int) (answer Answer) {
 	if c.headers.Style != limitheader.None {
 		c.writeHeaders(c.ResponseHeader())

@@ -160,9 +160,9 @@
 //	RuleSet.ReportError     ruleset_replace.go          if that failed: log and Stats
 //
 // Explain and Inspect, of package operate, take the steps of a call with another store, a Survey.
-// The engine runs in Prepare, where everything fits; in ask, where the Survey notes what the engine wants
-// to know; and in decide, with the answers of the limiter's store. Nothing is charged. The types that core and operate share for this are in
-// internal/limiter/trial_interface.go:
+// The engine runs in Prepare, where everything fits; in ask, where the Survey notes what the engine
+// wants to know; and in decide, with the answers of the limiter's store. Nothing is charged. The types
+// that core and operate share for this are in internal/limiter/trial_interface.go:
 //
 //	Operator.Explain          core/operate/explain.go         or Inspect, for a subject: explain_inspect.go
 //	  front.Trial             trial.go                        takes the guards from internal/weaklist

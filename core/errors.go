@@ -61,7 +61,7 @@ type RuleError struct {
 	Why   string // why it is wrong, and what would be right
 }
 
-// wrongArgument returns the *RuleError of an argument of a method, or of a text that is read.
+// wrongArgument returns the *RuleError of an argument, a field of one, or a text that is read.
 func wrongArgument(rule, field string, value any, why string) error {
 	return &RuleError{Rule: rule, Field: field, Value: value, Why: why}
 }

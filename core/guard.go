@@ -148,9 +148,9 @@ func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (co
 	for name, n := range estimates {
 		switch {
 		case !g.settles(name):
-			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "are for rules of the check whose Cost is one of BillTerms.Estimate"}
+			return ctx, wrongArgument(name, "estimates", n, "are for rules of the check whose Cost is one of BillTerms.Estimate")
 		case n < 0:
-			return ctx, &RuleError{Rule: name, Field: "estimates", Value: n, Why: "must not be negative"}
+			return ctx, wrongArgument(name, "estimates", n, "must not be negative")
 		}
 	}
 	return &settleable{Context: ctx, outer: settleableIn(ctx), parts: &g.front.callParts, check: &g.attachment, given: maps.Clone(estimates)}, nil

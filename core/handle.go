@@ -187,7 +187,7 @@ func (q *handleCall) check(ctx context.Context) error {
 	case q.subject == "":
 		return noSubject(q.named.name)
 	case q.n < 0:
-		return &RuleError{Rule: q.named.name, Field: "n", Value: q.n, Why: "must not be negative"}
+		return wrongArgument(q.named.name, "n", q.n, "must not be negative")
 	case q.policy.inside().CountsLocally():
 		if why := q.checkPolicy(); why != "" {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}

@@ -140,7 +140,7 @@ func (r *triedRule) describe() limiter.TrialRule {
 		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, Handle: rule.handle, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
 		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
-	if rule.terms != nil && rule.Mode == Enforce { // as cutToOverride, which a rule that refuses nobody never needs
+	if rule.terms != nil && rule.Mode == Enforce { // others are not cut to an override
 		of.Cut = rule.terms.cut
 	}
 	for plan, limit := range named.plans {

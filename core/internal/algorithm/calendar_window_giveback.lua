@@ -1,6 +1,6 @@
--- CalendarWindow gives back within the window that the charge was made in. Of a day or month, the bounds
--- are those of that window or, if a bill gives back, of the process's window and the next one. A window
--- before these ends no later than they begin.
+-- CalendarWindow gives back within the window that the charge was made in. Of a day or month, the args
+-- are the bounds of that window and the end of the next one or, if a bill gives back, those of the window
+-- of the process's clock. If the state's window is an earlier one, it ends no later than those begin.
 algorithms.cw1 = function(key, now, charge, _, start, middle, ends)
   local state = redis.call('GET', key)
   if not state then return end

@@ -124,7 +124,8 @@ func (o *Override) madeFor(l *Limit) bool {
 func (l *Limit) stored() Rate { return Rate{Permit: l.Permit, Refill: l.Refill, Tick: l.Tick} }
 
 // For returns the limit that the override gives its subject under a rule with the limit l, or nil
-// if it is not an OverrideLimit. The error says why the override is ignored.
+// if it is not an OverrideLimit. The limit is cached, and must not be changed. The error says why the
+// override is ignored.
 func (o *Override) For(l *Limit) (*Limit, error) {
 	if o.What != OverrideLimit {
 		return nil, nil
@@ -132,8 +133,11 @@ func (o *Override) For(l *Limit) (*Limit, error) {
 	if !o.madeFor(l) {
 		return nil, ErrOverrideSpan
 	}
+	if !l.Properties().Burst && o.Burst != 0 {
+		return nil, ErrNoOverride
+	}
 	made := inForce(l, o.Max, o.Burst)
-	if made == nil || made.stored() != o.Rate || !l.Properties().Burst && o.Burst != 0 {
+	if made == nil || made.stored() != o.Rate {
 		return nil, ErrNoOverride
 	}
 	return made, nil

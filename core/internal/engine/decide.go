@@ -114,7 +114,7 @@ func (c *Call) conclude(charging bool) (fits bool) {
 		c.passed = charging
 		return true
 	}
-	c.anyNear = true // for all that is known
+	c.anyNear = true // allFit has not looked at all limits
 	c.dropUnconfirmedSlots()
 	c.applyBans()
 	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
@@ -130,7 +130,7 @@ func (c *Call) allFit() bool {
 		if v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
 		}
-		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v)
+		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v) && !c.limits[i].IsBan
 	}
 	return true
 }

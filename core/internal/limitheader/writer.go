@@ -148,9 +148,12 @@ func (w *Writer) writeLists(to adapter.HeaderWriter, refused bool) {
 
 // appendEntry appends a limit's entry of RateLimit, with its r and, if it is known, its t.
 func (w *Writer) appendEntry(text []byte, l *Limit, refused bool) []byte {
-	r, t, known := l.draft10()
+	var r, t int64
+	var known bool
 	if w.Style.has(Draft11) {
 		r, t, known = l.draft11(refused)
+	} else {
+		r, t, known = l.draft10()
 	}
 	text = strconv.AppendInt(append(text, l.entry...), r, 10)
 	if known {
