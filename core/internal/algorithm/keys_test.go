@@ -208,6 +208,24 @@ func TestRefundAfterTheClockSteppedBack(t *testing.T) {
 	}
 }
 
+// A sliding window whose sum is more than its parts is no state of ours, and is not deleted.
+func TestRefundOfAWrongSum(t *testing.T) {
+	s, ctx, limit := startServer(t), t.Context(), algorithm.Windowed(algorithm.SlidingWindow, 10, second)
+	counter := algorithm.Counter{Key: []byte("sum"), Limit: &limit, Cost: 1}
+	s.decide(timed, one("sum", &limit, early, 1))
+	sound := s.Get(ctx, "sum").Val()
+	wrong := sound[:7] + "\x05" + sound[8:]
+	if err := s.Set(ctx, "sum", wrong, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	charges := []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1})}
+	argv := append(algorithm.AppendGiveBack(nil, charges), early)
+	err := s.Eval(ctx, timed(t, algorithm.GiveBackScript(charges)), []string{"sum"}, argv...).Err()
+	if err == nil || !strings.Contains(err.Error(), "NOTACOUNTER") || s.Get(ctx, "sum").Val() != wrong {
+		t.Errorf("%v; the state is %q, was %q", err, s.Get(ctx, "sum").Val(), wrong)
+	}
+}
+
 // expires returns when a key expires, in milliseconds.
 func (s *server) expires(key string) int64 {
 	s.t.Helper()

@@ -28,6 +28,7 @@ algorithms.sw1 = function(key, now, charge, _, window)
   local newest = charged
   if own == 0 then
     local slot = string.byte(older, -6)
+    if not slot and used > 0 then error('NOTACOUNTER ' .. key) end
     if not slot then return {change = function() redis.call('DEL', key) end, lives = 0} end
     newest = charged - (charged - slot) % 64
   end
