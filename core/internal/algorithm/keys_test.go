@@ -219,7 +219,7 @@ func TestRefundOfAWrongSum(t *testing.T) {
 		t.Fatal(err)
 	}
 	charges := []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1})}
-	argv := append(algorithm.AppendGiveBack(nil, charges), early)
+	argv := append(algorithm.AppendGiveBack(nil, charges), int64(early))
 	err := s.Eval(ctx, timed(t, algorithm.GiveBackScript(charges)), []string{"sum"}, argv...).Err()
 	if err == nil || !strings.Contains(err.Error(), "NOTACOUNTER") || s.Get(ctx, "sum").Val() != wrong {
 		t.Errorf("%v; the state is %q, was %q", err, s.Get(ctx, "sum").Val(), wrong)
