@@ -36,13 +36,13 @@ const (
 // registry holds the algorithms by their kind, and has room for more. Its length bounds the number
 // of sets of algorithms, by which scripts are cached.
 var registry = [10]registered{
-	SlidingWindow:  register(slidingWindow{}, texts),
-	SlidingLog:     register(slidingLog{}, texts),
-	FixedWindow:    register(fixedWindow{}, texts),
-	CalendarWindow: register(calendarWindow{}, texts),
-	TokenBucket:    register(tokenBucket{}, texts),
-	Concurrency:    register(concurrency{}, texts),
-	Ban:            register(ban{}, texts),
+	SlidingWindow:  register(new(slidingWindow), texts),
+	SlidingLog:     register(new(slidingLog), texts),
+	FixedWindow:    register(new(fixedWindow), texts),
+	CalendarWindow: register(new(calendarWindow), texts),
+	TokenBucket:    register(new(tokenBucket), texts),
+	Concurrency:    register(new(concurrency), texts),
+	Ban:            register(new(ban), texts),
 }
 
 // registered is an algorithm, ready for use.

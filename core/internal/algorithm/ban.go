@@ -23,7 +23,7 @@ type banHistory struct {
 	forgotten int64 // when all of this is forgotten
 }
 
-func (ban) properties() Properties {
+func (*ban) properties() Properties {
 	return Properties{Name: "Ban", File: "ban", Tag: "bn1", Watches: true, Remembers: true}
 }
 
@@ -37,12 +37,12 @@ func Banned(after, span, longest, window int64) Limit {
 // BansByHand reports whether this is a ban that only an operator imposes.
 func (l *Limit) BansByHand() bool { return l.Kind == Ban && l.ban.after == 0 }
 
-func (ban) limit(*Terms) (Limit, error) { return Limit{}, errNoLimit }
+func (*ban) limit(*Terms) (Limit, error) { return Limit{}, errNoLimit }
 
 // share returns the ban itself, because a ban cannot be divided.
-func (ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }
+func (*ban) share(l *Limit, _ float64) (*Limit, error) { return l, nil }
 
-func (ban) place(now int64, _ *Limit) int64 { return now }
+func (*ban) place(now int64, _ *Limit) int64 { return now }
 
 // history returns a state's banHistory, creating it if needed.
 func (s *State) history() *banHistory {
@@ -53,30 +53,30 @@ func (s *State) history() *banHistory {
 }
 
 // anchor moves the ban back with the clock, so that it lasts as long as it would have.
-func (ban) anchor(s *State, place int64, _ *Limit) {
+func (*ban) anchor(s *State, place int64, _ *Limit) {
 	h, back := s.history(), s.At-place
 	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, place
 }
 
-func (ban) look(s *State, t moment, _ *Limit, _ int64) (remaining, retryAfter int64) {
+func (*ban) look(s *State, t moment, _ *Limit, _ int64) (remaining, retryAfter int64) {
 	if s.More == nil {
 		return 0, 0
 	}
 	return 0, max(0, s.More.ban.ends-t.now)
 }
 
-func (ban) resetAfter(s *State, t moment, _ *Limit) int64 {
+func (*ban) resetAfter(s *State, t moment, _ *Limit) int64 {
 	if s.More == nil {
 		return 0
 	}
 	return max(0, s.More.ban.forgotten-t.now)
 }
 
-func (ban) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
+func (*ban) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
 
 // steady returns the rest of the current window, because a refusal in the next window must be
 // counted too. With bans by hand only, nothing is counted, so the answer stays valid.
-func (ban) steady(l *Limit, v *Verdict, _ int64) int64 {
+func (*ban) steady(l *Limit, v *Verdict, _ int64) int64 {
 	switch {
 	case v.RetryAfter > 0:
 		return v.RetryAfter
@@ -87,7 +87,7 @@ func (ban) steady(l *Limit, v *Verdict, _ int64) int64 {
 	}
 }
 
-func (ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool) {
+func (*ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool) {
 	if s.At > now {
 		l.anchored(s, now, true)
 	}
@@ -112,7 +112,7 @@ func (ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted
 }
 
 // readState reads the state of a ban: see ban.lua.
-func (ban) readState(_ *Limit, text string, f *Found) error {
+func (*ban) readState(_ *Limit, text string, f *Found) error {
 	if len(text) != banStateLength {
 		return errReply
 	}
@@ -139,7 +139,7 @@ func (t *banTerms) lasts(earlier int64) int64 {
 // reports whether the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
-		ban{}.anchor(s, now, nil)
+		new(ban).anchor(s, now, nil)
 	}
 	h := s.history()
 	if h.forgotten <= now {

@@ -2,25 +2,25 @@ package algorithm
 
 type calendarWindow struct{ defaults }
 
-func (calendarWindow) properties() Properties {
+func (*calendarWindow) properties() Properties {
 	return Properties{
 		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Debts: true,
 		Remembers: true, Merges: true,
 	}
 }
 
-func (calendarWindow) limit(t *Terms) (Limit, error) {
+func (*calendarWindow) limit(t *Terms) (Limit, error) {
 	if t.Calendar == nil {
 		return inWindows(CalendarWindow, t)
 	}
 	return newLimit(Limit{Kind: CalendarWindow, Max: t.Max, calendar: t.Calendar}, t.Max), nil
 }
 
-func (calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+func (*calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
 // args returns the bounds of the current day or month and of the next one, because Redis does not
 // know time zones.
-func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
+func (*calendarWindow) args(l *Limit, _ string, at int64) [4]any {
 	if l.calendar == nil {
 		return l.boxed
 	}
@@ -29,7 +29,7 @@ func (calendarWindow) args(l *Limit, _ string, at int64) [4]any {
 }
 
 // place returns the start of the window that contains now.
-func (calendarWindow) place(now int64, l *Limit) int64 {
+func (*calendarWindow) place(now int64, l *Limit) int64 {
 	if l.calendar != nil {
 		return l.calendar.around(now).start
 	}
@@ -45,9 +45,9 @@ func (l *Limit) endOf(began, now int64) int64 {
 }
 
 // anchor counts everything that was used as used in the current window.
-func (calendarWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*calendarWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
-func (calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	remaining = l.Max
 	if s.At == t.place {
 		remaining -= s.Used
@@ -58,14 +58,14 @@ func (calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining,
 	return remaining, retryAfter
 }
 
-func (calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	if s.At != t.place || s.Used == 0 {
 		return 0
 	}
 	return l.endOf(t.place, t.now) - t.now
 }
 
-func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+func (*calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	if s.At != t.place {
 		s.At, s.Used = t.place, 0
 	}
@@ -73,43 +73,43 @@ func (calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	return effect{resetAfter: l.endOf(t.place, t.now) - t.now}
 }
 
-func (c calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+func (c *calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	remaining, _ := c.look(s, t, l, 0)
 	return remaining + debt
 }
 
-func (c calendarWindow) nextPermit(l *Limit, v *Verdict) int64 {
+func (c *calendarWindow) nextPermit(l *Limit, v *Verdict) int64 {
 	return l.endOf(c.place(v.At, l), v.At) - v.At
 }
 
-func (calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
+func (*calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
-func (calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
+func (*calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	if s.At <= c.At {
 		s.Used = max(0, s.Used-c.Cost)
 	}
 	return 0
 }
 
-func (calendarWindow) empty(s *State) bool { return s.Used == 0 }
+func (*calendarWindow) empty(s *State) bool { return s.Used == 0 }
 
 // steady returns the rest of the window, because everything comes back at its end.
-func (calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+func (*calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends
 }
 
-func (calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+func (*calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := l.endOf(s.At, now)
 	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
 }
 
-func (calendarWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+func (*calendarWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	s.Used = value
 	return w.reset
 }
 
-func (calendarWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
+func (*calendarWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
 
 // readWindow reads the state of a window: when it began, and the permits used in it.
 func (f *Found) readWindow(text string) error {

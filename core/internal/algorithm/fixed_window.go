@@ -2,21 +2,21 @@ package algorithm
 
 type fixedWindow struct{ defaults }
 
-func (fixedWindow) properties() Properties {
+func (*fixedWindow) properties() Properties {
 	return Properties{
 		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Debts: true, Remembers: true, Leases: true,
 		Merges: true,
 	}
 }
 
-func (fixedWindow) limit(t *Terms) (Limit, error) { return inWindows(FixedWindow, t) }
+func (*fixedWindow) limit(t *Terms) (Limit, error) { return inWindows(FixedWindow, t) }
 
-func (fixedWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+func (*fixedWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-func (fixedWindow) place(now int64, _ *Limit) int64 { return now }
+func (*fixedWindow) place(now int64, _ *Limit) int64 { return now }
 
 // anchor restarts the window and keeps its use.
-func (fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
 // current returns the start of the window that contains now, and how many permits are used in it.
 // An unused window starts now.
@@ -27,7 +27,7 @@ func (s *State) current(now, window int64) (start, used int64) {
 	return s.At, s.Used
 }
 
-func (fixedWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*fixedWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	start, used := s.current(t.now, l.Window)
 	if used+cost > l.Max {
 		retryAfter = start + l.Window - t.now
@@ -35,7 +35,7 @@ func (fixedWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 	return l.Max - used, retryAfter
 }
 
-func (fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	start, used := s.current(t.now, l.Window)
 	if used == 0 {
 		return 0
@@ -43,66 +43,66 @@ func (fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	return start + l.Window - t.now
 }
 
-func (fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+func (*fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
 	return effect{resetAfter: s.At + l.Window - t.now}
 }
 
-func (fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+func (*fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	_, used := s.current(t.now, l.Window)
 	return l.Max + debt - used
 }
 
-func (fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
+func (*fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	if s.At <= c.At && c.At-s.At < c.Limit.Window {
 		s.Used = max(0, s.Used-c.Cost)
 	}
 	return 0
 }
 
-func (fixedWindow) empty(s *State) bool { return s.Used == 0 }
+func (*fixedWindow) empty(s *State) bool { return s.Used == 0 }
 
 // steady returns the rest of the window, because everything comes back at its end.
-func (fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+func (*fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, _ := l.steadyUntil(v, cost)
 	return ends
 }
 
-func (fixedWindow) leaseLife(l *Limit, v *Verdict) int64 {
+func (*fixedWindow) leaseLife(l *Limit, v *Verdict) int64 {
 	return min(l.Window/subWindows, v.ResetAfter)
 }
 
 // leasedTogether reports whether two charges were made in one window.
-func (fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
+func (*fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
 	return a.At+a.ResetAfter == b.At+b.ResetAfter
 }
 
 // nextPermit returns the rest of the window. An unused window begins with the next call.
-func (fixedWindow) nextPermit(l *Limit, v *Verdict) int64 {
+func (*fixedWindow) nextPermit(l *Limit, v *Verdict) int64 {
 	if v.ResetAfter == 0 {
 		return l.Window
 	}
 	return v.ResetAfter
 }
 
-func (fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
+func (*fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
-func (fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+func (*fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := s.At + l.Window
 	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
 }
 
-func (fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+func (*fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	s.Used = value
 	return w.reset
 }
 
-func (fixedWindow) fastArg(l *Limit, cost, calls int64) string {
+func (*fixedWindow) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost, cost, l.Max, l.Window)
 }
 
-func (fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error {
+func (*fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error {
 	f.all = false
 	if len(reply) < 7 {
 		return errReply
@@ -111,4 +111,4 @@ func (fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error 
 	return f.readWindow(reply[7:])
 }
 
-func (fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
+func (*fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }

@@ -7,21 +7,21 @@ import "os"
 // algorithms also show that the defaults are safe.
 const QuietPeriod = Ban + 1
 
-func init() { registry[QuietPeriod] = register(quietPeriod{}, os.DirFS("testdata")) }
+func init() { registry[QuietPeriod] = register(new(quietPeriod), os.DirFS("testdata")) }
 
 type quietPeriod struct{ defaults }
 
-func (quietPeriod) properties() Properties {
+func (*quietPeriod) properties() Properties {
 	return Properties{Name: "QuietPeriod", Text: "quiet", File: "quiet_period", Tag: "qp1"}
 }
 
-func (quietPeriod) limit(t *Terms) (Limit, error) { return inWindows(QuietPeriod, t) }
+func (*quietPeriod) limit(t *Terms) (Limit, error) { return inWindows(QuietPeriod, t) }
 
-func (quietPeriod) place(now int64, _ *Limit) int64 { return now }
+func (*quietPeriod) place(now int64, _ *Limit) int64 { return now }
 
-func (quietPeriod) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*quietPeriod) anchor(s *State, place int64, _ *Limit) { s.At = place }
 
-func (quietPeriod) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*quietPeriod) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	used := s.Used
 	if t.now-s.At >= l.Window {
 		used = 0
@@ -32,14 +32,14 @@ func (quietPeriod) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 	return l.Max - used, retryAfter
 }
 
-func (quietPeriod) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*quietPeriod) resetAfter(s *State, t moment, l *Limit) int64 {
 	if s.Used == 0 {
 		return 0
 	}
 	return max(0, s.At+l.Window-t.now)
 }
 
-func (quietPeriod) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+func (*quietPeriod) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	if t.now-s.At >= l.Window {
 		s.Used = 0
 	}

@@ -7,23 +7,23 @@ import (
 
 type slidingLog struct{ defaults }
 
-func (slidingLog) properties() Properties {
+func (*slidingLog) properties() Properties {
 	return Properties{
 		Name: "SlidingLog", Text: "log", File: "sliding_log", Tag: "sl2", MaxPermits: MaxEntries, Exact: true, Notes: true, Remembers: true,
 	}
 }
 
-func (slidingLog) limit(t *Terms) (Limit, error) { return inWindows(SlidingLog, t) }
+func (*slidingLog) limit(t *Terms) (Limit, error) { return inWindows(SlidingLog, t) }
 
-func (slidingLog) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+func (*slidingLog) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
-func (slidingLog) args(l *Limit, note string, _ int64) [4]any {
+func (*slidingLog) args(l *Limit, note string, _ int64) [4]any {
 	return [4]any{l.boxed[0], l.boxed[1], note, l.boxed[3]}
 }
 
-func (slidingLog) place(now int64, _ *Limit) int64 { return now }
+func (*slidingLog) place(now int64, _ *Limit) int64 { return now }
 
-func (slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
+func (*slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
 
 // anchorEntries keeps the entries that counted when the newest one was made, and moves them all to
 // the time place.
@@ -60,7 +60,7 @@ func (s *State) liveAt(now, window int64) []Entry {
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
 }
 
-func (slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	live := s.liveAt(t.now, l.Window)
 	var used, before int64
 	if len(live) > 0 {
@@ -84,7 +84,7 @@ func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 
 	return window
 }
 
-func (slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
 	return s.entriesLast(t.now, l.Window)
 }
 
@@ -97,7 +97,7 @@ func (s *State) entriesLast(now, window int64) int64 {
 	return live[len(live)-1].At + window - now
 }
 
-func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) effect {
+func (*slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) effect {
 	live, sum, position := s.liveAt(t.now, l.Window), cost, t.now+cost
 	if len(live) > 0 {
 		newest := &live[len(live)-1]
@@ -110,7 +110,7 @@ func (slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) 
 
 // giveBack removes the permits from the entry with the charge's position and time, as far as it
 // still holds them. Adding up 10,000 later entries again takes 10 µs.
-func (slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
+func (*slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	entries := s.entries()
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
 	if i == len(entries) || entries[i].Position != c.Position || entries[i].Admitted != c.At || entries[i].At <= max(s.At, now)-c.Limit.Window {
@@ -128,7 +128,7 @@ func (slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
+func (*slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
 
 // toNewest sets the state's At to the At of its newest entry, after an entry was removed.
 func (s *State) toNewest() {
@@ -139,7 +139,7 @@ func (s *State) toNewest() {
 }
 
 // steady returns how long it takes until a permit comes back, if that alone ends the answer.
-func (slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
+func (*slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
 	if ends, before := l.steadyUntil(v, cost); before <= 0 {
 		return ends
 	}
@@ -148,7 +148,7 @@ func (slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
 
 // nextPermit returns 0 if other calls used permits too, because the verdict does not say when the
 // first of them comes back.
-func (slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
+func (*slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
 	switch {
 	case v.ResetAfter == 0:
 		return l.Window
@@ -159,7 +159,7 @@ func (slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
 	}
 }
 
-func (slidingLog) records(l *Limit, s *State, now int64) []Record {
+func (*slidingLog) records(l *Limit, s *State, now int64) []Record {
 	live := s.liveAt(max(s.At, now), l.Window)
 	records := make([]Record, len(live))
 	for i, e := range live {

@@ -31,16 +31,16 @@ func (o *older) set(n, permits int64) {
 	b[4] = byte(permits >> 32)
 }
 
-func (slidingWindow) properties() Properties {
+func (*slidingWindow) properties() Properties {
 	return Properties{
 		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits,
 		Exact: true, Late: true, Debts: true, Remembers: true, Leases: true, Merges: true,
 	}
 }
 
-func (slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWindow, t) }
+func (*slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWindow, t) }
 
-func (slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
+func (*slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
 // subWindow returns the number of the sub-window that contains now, counted from the epoch. It
 // counts whole windows first, because window/32 may be a fraction, and now*32 may exceed the range
@@ -62,9 +62,9 @@ func subWindowRest(now, window int64) int64 {
 	return freeAfter(subWindow(now, window)-subWindows, now, window)
 }
 
-func (slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
+func (*slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
 
-func (slidingWindow) anchor(s *State, place int64, _ *Limit) {
+func (*slidingWindow) anchor(s *State, place int64, _ *Limit) {
 	s.At = place
 	if s.More != nil {
 		*s.More.window = subWindowed{latest: s.Used}
@@ -93,7 +93,7 @@ func (s *State) live(index int64) (used int64) {
 	return used
 }
 
-func (slidingWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*slidingWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	used := s.live(t.place)
 	if missing := used + cost - l.Max; missing > 0 {
 		retryAfter = freeAfter(s.freeing(missing, t.place), t.now, l.Window)
@@ -101,7 +101,7 @@ func (slidingWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, 
 	return l.Max - used, retryAfter
 }
 
-func (slidingWindow) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*slidingWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 	if s.live(t.place) == 0 {
 		return 0
 	}
@@ -134,7 +134,7 @@ func (s *State) freeing(missing, index int64) int64 {
 	return index
 }
 
-func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+func (*slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	if t.place != s.At {
 		s.turn(t.place)
 	}
@@ -145,7 +145,7 @@ func (slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) 
 	return effect{resetAfter: freeAfter(s.At, t.now, l.Window)}
 }
 
-func (slidingWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
+func (*slidingWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	return l.Max + debt - s.live(t.place)
 }
 
@@ -184,7 +184,7 @@ func (w *subWindowed) turn(at, index int64) {
 	w.latest = 0
 }
 
-func (slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
+func (*slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	index := subWindow(c.At, c.Limit.Window)
 	switch {
 	case index == s.At:
@@ -203,11 +203,11 @@ func (slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (slidingWindow) empty(s *State) bool { return s.Used == 0 }
+func (*slidingWindow) empty(s *State) bool { return s.Used == 0 }
 
 // steady returns at most the rest of the current sub-window if permits of several sub-windows have
 // to come back.
-func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
+func (*slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
 	if before > 0 {
 		ends = min(ends, subWindowRest(v.At, l.Window))
@@ -215,16 +215,16 @@ func (slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 	return ends
 }
 
-func (slidingWindow) leaseLife(l *Limit, v *Verdict) int64 { return subWindowRest(v.At, l.Window) }
+func (*slidingWindow) leaseLife(l *Limit, v *Verdict) int64 { return subWindowRest(v.At, l.Window) }
 
 // leasedTogether reports whether two charges were made in one sub-window.
-func (slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
+func (*slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
 	return subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
 }
 
 // nextPermit returns the rest of the current sub-window if other calls used permits too, because the
 // verdict does not say in which sub-windows. Some of them may come back then.
-func (slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
+func (*slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
 	switch {
 	case v.ResetAfter == 0:
 		return l.Window
@@ -237,13 +237,13 @@ func (slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
 	}
 }
 
-func (slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+func (*slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	return Word{
 		kind: l.Kind, full: l.Max, from: now, until: now + subWindowRest(now, l.Window), reset: now + freeAfter(s.At, now, l.Window),
 	}, s.Used, true
 }
 
-func (slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
+func (*slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	if s.More != nil {
 		s.More.window.latest += value - s.Used
 	}
@@ -251,13 +251,13 @@ func (slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	return w.reset
 }
 
-func (slidingWindow) fastArg(l *Limit, cost, calls int64) string {
+func (*slidingWindow) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost, cost, l.Max, l.Window)
 }
 
 // readFast reads whether all calls were charged, and the time. Then it reads the permits used
 // before if all were charged, and otherwise the state that was found.
-func (slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
+func (*slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	if len(reply) < 8 {
 		return errReply
 	}
@@ -275,7 +275,7 @@ func (slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Foun
 	return nil
 }
 
-func (slidingWindow) readState(_ *Limit, text string, f *Found) error {
+func (*slidingWindow) readState(_ *Limit, text string, f *Found) error {
 	if len(text)%6 != 1 || len(text) < 19 {
 		return errReply
 	}

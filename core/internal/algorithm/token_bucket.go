@@ -38,7 +38,7 @@ type Rate struct {
 	Reserved int64 // the most permits that one reservation can take
 }
 
-func (tokenBucket) properties() Properties {
+func (*tokenBucket) properties() Properties {
 	return Properties{
 		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Debts: true, Reserves: true,
 		Remembers: true, Merges: true,
@@ -46,7 +46,7 @@ func (tokenBucket) properties() Properties {
 }
 
 // limit makes a bucket that holds Burst permits and gets back Max in each Window.
-func (tokenBucket) limit(t *Terms) (Limit, error) {
+func (*tokenBucket) limit(t *Terms) (Limit, error) {
 	tick := int64(1)
 	if t.Window >= coarseFrom && t.Window%1000 == 0 {
 		tick = 1000
@@ -63,13 +63,13 @@ func (tokenBucket) limit(t *Terms) (Limit, error) {
 	return newLimit(l, l.Max, r.Permit, r.Refill, r.Tick), nil
 }
 
-func (tokenBucket) share(l *Limit, part float64) (*Limit, error) {
+func (*tokenBucket) share(l *Limit, part float64) (*Limit, error) {
 	rate := l.Window / l.Tick / l.Permit * l.Refill
 	shared, err := Make(TokenBucket, Terms{Max: ceilPart(rate, part), Window: l.Window, Burst: ceilPart(l.Max, part)})
 	return &shared, err
 }
 
-func (tokenBucket) place(now int64, l *Limit) int64 { return ticks(now, l.Tick) }
+func (*tokenBucket) place(now int64, l *Limit) int64 { return ticks(now, l.Tick) }
 
 // ticks returns the number of whole ticks in a span of microseconds.
 func ticks(span, tick int64) int64 {
@@ -80,7 +80,7 @@ func ticks(span, tick int64) int64 {
 }
 
 // anchor continues the refill from now on.
-func (tokenBucket) anchor(s *State, place int64, l *Limit) {
+func (*tokenBucket) anchor(s *State, place int64, l *Limit) {
 	s.At, s.Born = place, min(s.Born, place*l.Tick)
 }
 
@@ -123,7 +123,7 @@ func rescale(used, from, to int64) int64 {
 	return int64(math.Min(units, maxUnits))
 }
 
-func (tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
+func (*tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	used := int64(0)
 	if s.simple(l) {
 		used = unrefilled(s.Used, t.place-s.At, l.Refill)
@@ -136,7 +136,7 @@ func (tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 	return l.left(used), retryAfter
 }
 
-func (tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
+func (*tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
 	if !s.simple(l) {
 		u := s.usage(t, l, new([maxParts + 1]part)[:0])
 		return l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)
@@ -147,12 +147,12 @@ func (tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
 	return 0
 }
 
-func (tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+func (b *tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	used := int64(0)
 	if s.simple(l) {
 		used = unrefilled(s.Used, t.place-s.At, l.Refill)
 	} else if s.chargeParts(t, l, cost) {
-		return effect{resetAfter: tokenBucket{}.resetAfter(s, t, l), lives: tokenBucket{}.lives(s, t, l), position: s.Charged}
+		return effect{resetAfter: b.resetAfter(s, t, l), lives: b.lives(s, t, l), position: s.Charged}
 	}
 	if used == 0 || s.Charged+cost > maxUnits {
 		s.renew(t.now)
@@ -180,12 +180,12 @@ func (l *Limit) afterTicks(ticks int64, t moment) int64 {
 	return (t.place+ticks)*l.Tick - t.now
 }
 
-func (tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
+func (*tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
 	return ceilDiv(l.Max*l.Permit, l.Refill) * l.Tick
 }
 
-func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
-	t := moment{now, tokenBucket{}.place(now, l)}
+func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
+	t := moment{now, b.place(now, l)}
 	if s.At > t.place {
 		s = l.anchored(s, t.place, cost > 0)
 	}
@@ -199,13 +199,13 @@ func (tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Ver
 		v.RetryAfter = min(v.RetryAfter, l.afterTicks(u.whole, t))
 	}
 	if cost > 0 && v.RetryAfter == 0 {
-		lives = v.charge(tokenBucket{}.charge(s, t, l, cost, ""), cost)
+		lives = v.charge(b.charge(s, t, l, cost, ""), cost)
 	}
 	v.Remaining = max(0, v.Remaining)
 	return v, lives
 }
 
-func (tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
+func (*tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
 	if !s.simple(l) {
 		u := s.usage(t, l, new([maxParts + 1]part)[:0])
 		return u.left(l, l.Max+debt)
@@ -221,7 +221,7 @@ func (tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
 func (l *Limit) left(used int64) int64 { return floorDiv(l.Max*l.Permit-used, l.Permit) }
 
 // steady returns how long it takes until a permit comes back that changes the permits left.
-func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
+func (*tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 	ends, before := l.steadyUntil(v, cost)
 	if before > 0 {
 		ends = max(0, ends-ceilDiv(before*l.Permit, l.Refill)*l.Tick)
@@ -236,7 +236,7 @@ func (tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 // In each of them, permits come back at least as fast as at this rate. So the next one may come back
 // later than computed here, but not earlier. That does not hold if a faster part cannot hold as many
 // units as the burst has, because ResetAfter is then the time until no rate is in use.
-func (tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
+func (*tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
 	if l.Max > maxUnits/ticks(l.Window, l.Tick) {
 		return 0
 	}
@@ -251,7 +251,7 @@ func (tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
 	}
 }
 
-func (tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
+func (*tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	if s.More != l.shared {
 		return w, 0, false
 	}
@@ -261,7 +261,7 @@ func (tokenBucket) word(l *Limit, s *State, now int64) (w Word, value int64, ok 
 	}, s.Used, true
 }
 
-func (tokenBucket) back(w *Word, value, now int64, s *State) (freshAt int64) {
+func (*tokenBucket) back(w *Word, value, now int64, s *State) (freshAt int64) {
 	passed := ticks(now-w.from, w.tick)
 	s.At, s.Used, s.Charged = s.At+passed, unrefilled(value, passed, w.refill), w.position(value)
 	return (s.At + ceilDiv(s.Used, w.refill)) * w.tick

@@ -117,7 +117,7 @@ func (s *State) appendParts(all []part) []part {
 	return append(all, b.parts...)
 }
 
-func (tokenBucket) empty(s *State) bool {
+func (*tokenBucket) empty(s *State) bool {
 	return ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])) == 0
 }
 
@@ -245,6 +245,6 @@ func (s *State) chargeParts(t moment, l *Limit, cost int64) bool {
 
 // lives returns for how long a bucket of several rates counts. Seen by one of the rates, it may be
 // as good as fresh earlier.
-func (tokenBucket) lives(s *State, t moment, l *Limit) int64 {
+func (*tokenBucket) lives(s *State, t moment, l *Limit) int64 {
 	return (s.At+ticksUntilFresh(s.appendParts(new([maxParts + 1]part)[:0])))*l.Tick - t.now
 }

@@ -4,7 +4,7 @@ import "slices"
 
 // giveBack removes the permits from all parts that hold them. It is token_bucket_giveback.lua in
 // Go.
-func (tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
+func (*tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	at, born := now/c.Limit.Tick, s.Born
 	if s.At > at {
 		born = min(born, at*c.Limit.Tick)

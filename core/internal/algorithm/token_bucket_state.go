@@ -4,7 +4,7 @@ import "strconv"
 
 // The state of a bucket as it is in Redis: see token_bucket_state.lua.
 
-func (tokenBucket) fastArg(l *Limit, cost, calls int64) string {
+func (*tokenBucket) fastArg(l *Limit, cost, calls int64) string {
 	return fastArgs(calls*cost*l.Permit, cost*l.Permit, l.Permit, l.Refill, l.Tick, l.Max*l.Permit)
 }
 
@@ -19,7 +19,7 @@ const (
 
 // readFast reads the three forms of a reply, which differ in length. A single packed form would
 // cost Redis 4 % of its instructions for an allowed call, and 6 % for a refused one.
-func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
+func (*tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	f.all = false
 	switch n := len(reply); {
 	case n == simpleState || n >= simpleState+gapsHead && (n-simpleState-gapsHead)%gapLength == 0:
@@ -44,7 +44,7 @@ func (tokenBucket) readFast(l *Limit, reply string, cost, calls int64, f *Found)
 }
 
 // readState reads the state of a bucket: see token_bucket_state.lua.
-func (tokenBucket) readState(_ *Limit, text string, f *Found) error {
+func (*tokenBucket) readState(_ *Limit, text string, f *Found) error {
 	if len(text) < simpleState {
 		return errReply
 	}
