@@ -34,7 +34,7 @@ type appliedRule struct {
 	counted engine.Applied // what the engine knows of it; its At is the index in decider.rules
 	rule    *boundRule     // nil for a handle
 	named   *namedRule     // the rule under the name that it counts this call by
-	own     *ruleLimit     // the limit of this subject in place of the rule's own
+	own     *ruleLimit     // the limit of this subject: the rule's own, or what a plan or an override puts in its place
 	known   bool           // the functions of the rule ran for this call
 	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
 	err     error          // why the subject is not known

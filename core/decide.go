@@ -61,7 +61,7 @@ func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
 	c.learns |= rule.learns
 	c.rules = append(c.rules, appliedRule{})
 	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
-	a.rule, a.named, a.counted.Rule, a.counted.At = rule, named, &named.counted, at
+	a.rule, a.named, a.own, a.counted.Rule, a.counted.At = rule, named, named.limits[0], &named.counted, at
 	return a
 }
 

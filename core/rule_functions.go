@@ -11,7 +11,7 @@ import (
 // call that takes so many permits.
 func (c *call) prepare(a *appliedRule, cost int64) (err error) {
 	in := &a.counted
-	in.Cost, in.Free, a.own = cost, cost == 0, a.named.limits[0]
+	in.Cost, in.Free = cost, cost == 0
 	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
 		return nil
 	}
@@ -19,11 +19,9 @@ func (c *call) prepare(a *appliedRule, cost int64) (err error) {
 		return err
 	}
 	if !in.Free {
-		own := a.own
-		if a.rule.Plan != nil || a.rule.LimitFor != nil {
-			own = c.planned(a)
-		}
-		if own != nil {
+		if a.rule.Plan == nil && a.rule.LimitFor == nil {
+			in.Own = &a.own.counted
+		} else if own := c.planned(a); own != nil {
 			a.own, in.Own = own, &own.counted
 		}
 		if terms := a.rule.terms; terms != nil && in.Own != nil {

@@ -38,7 +38,7 @@ type triedRule struct {
 }
 
 func newTried(rule *boundRule, named *namedRule, v adapter.View) *triedRule {
-	return &triedRule{view: v, applied: appliedRule{rule: rule, named: named, counted: engine.Applied{Rule: &named.counted}}}
+	return &triedRule{view: v, applied: appliedRule{rule: rule, named: named, own: named.limits[0], counted: engine.Applied{Rule: &named.counted}}}
 }
 
 // Trial implements limiter.Front.

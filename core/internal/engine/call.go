@@ -124,7 +124,8 @@ func (c *Call) Clear() {
 	if c.asked > 0 {
 		c.forgetOverrides()
 	}
-	c.state, c.merged, c.untried = state{}, c.merged[:0], c.untried[:0]
+	c.state = state{}
+	c.merged, c.untried = c.merged[:0], c.untried[:0]
 	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
 		c.costly = Costly{}
 	}
