@@ -34,7 +34,9 @@ const (
 )
 
 // registry holds the algorithms by their kind, and has room for more. Its length bounds the number
-// of sets of algorithms, by which scripts are cached.
+// of sets of algorithms, by which scripts are cached. It holds pointers, because a call of a value's
+// method by the interface goes through another function: 42 of the 2,050 instructions of a call
+// without headers (BenchmarkCheck in core).
 var registry = [10]registered{
 	SlidingWindow:  register(new(slidingWindow), texts),
 	SlidingLog:     register(new(slidingLog), texts),
