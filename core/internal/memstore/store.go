@@ -140,7 +140,8 @@ func (s *Store) fit(counters []algorithm.Counter, hashes []uint64, t instant, ve
 	algorithm.SetCost(counters, max(1, fits))
 }
 
-// decideOne decides one counter. Most calls have only one.
+// decideOne decides one counter, as most calls have only one. decideTogether would take 1.3 to 1.6
+// times as long for it (BenchmarkDecide, "one key").
 func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *algorithm.Verdict) {
 	hash := s.hash(c.Key)
 	if charge && s.chargeCell(c, hash, arrived, v) {
