@@ -139,10 +139,9 @@ func (c *call) findClient() {
 
 // peerHidden reports whether a call has no peer because its adapter cannot see it. Such a peer is not
 // trusted as "unix", because it may be anybody.
-func peerHidden(v adapter.View, peer netip.Addr) bool {
-	if peer.IsValid() {
-		return false
-	}
+func peerHidden(v adapter.View, peer netip.Addr) bool { return !peer.IsValid() && peerIsHidden(v) }
+
+func peerIsHidden(v adapter.View) bool {
 	hidden, ok := v.(adapter.HiddenPeerView)
 	return ok && hidden.PeerHidden()
 }

@@ -105,6 +105,9 @@ func (v *askingView) Param(name string) string {
 	return value
 }
 
+// PeerHidden implements adapter.HiddenPeerView.
+func (v *askingView) PeerHidden() bool { return peerIsHidden(v.View) }
+
 func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if err := c.Context().Err(); err != nil {
 		return OwnLimits{Refusal: c.refuseOwn(ContextEnded, rules[0], err)}

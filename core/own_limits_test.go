@@ -257,3 +257,25 @@ func TestOwnLimitsDoNotDependOnTheHeaders(t *testing.T) {
 		t.Errorf("%s, want %s", body, want)
 	}
 }
+
+// hiddenPeer is a call whose adapter does not see the peer.
+type hiddenPeer struct{ adapter.View }
+
+func (hiddenPeer) PeerHidden() bool { return true }
+
+// Where the peer is not known, "unix" trusts nobody: no caller chooses the address that is counted,
+// or whose limits are shown.
+func TestOwnLimitsOfAHiddenPeer(t *testing.T) {
+	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(2)})
+	from := func(client string) adapter.View {
+		v := newView("GET", "/").From("")
+		v.Request.Set("X-Forwarded-For", client)
+		return v
+	}
+	wantStatus(t, guard, from("192.0.2.7"), 200)
+	wantStatus(t, guard, hiddenPeer{from("192.0.2.8")}, 200)
+	wantStatus(t, guard, hiddenPeer{from("192.0.2.9")}, 200)
+	wantOwn(t, guard, from("192.0.2.7"), "api I of 2/h")
+	wantOwn(t, guard, hiddenPeer{from("192.0.2.7")}, "api  of 2/h")
+}
