@@ -149,7 +149,7 @@ func peerIsHidden(v adapter.View) bool {
 // addressToCount returns the caller's address for a rule that counts by it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if ips := c.parts.clientIPs; !addr.IsValid() && !c.LooksOnly() {
+	if ips := c.parts.clientIPs; !addr.IsValid() {
 		c.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr

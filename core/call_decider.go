@@ -35,7 +35,8 @@ type appliedRule struct {
 	rule    *boundRule     // nil for a handle
 	named   *namedRule     // the rule under the name that it counts this call by
 	own     *ruleLimit     // the limit of this subject: the rule's own, or what a plan or an override puts in its place
-	known   bool           // the functions of the rule ran for this call
+	known   bool           // the functions of the rule, except Note, ran for this call
+	noted   bool           // Note ran too
 	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
 	err     error          // why the subject is not known
 }

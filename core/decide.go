@@ -147,15 +147,23 @@ func (c *call) addRule(a *appliedRule) error {
 	}
 	if !a.known {
 		a.err, a.known = c.prepare(a, c.cost(a)), true
-		if in := &a.counted; a.rule.Note != nil && a.err == nil && in.KeepsNotes() && !c.LooksOnly() {
-			in.Note = algorithm.CutNote(a.rule.Note(c))
-		}
 	}
 	if a.err != nil {
 		return a.err
 	}
+	if a.rule.Note != nil && !a.noted && !c.LooksOnly() {
+		c.makeNote(a)
+	}
 	c.Add(&a.counted)
 	return nil
+}
+
+// makeNote makes the note on a call that will be charged, if a limit of the rule keeps notes.
+func (c *call) makeNote(a *appliedRule) {
+	a.noted = true
+	if a.counted.KeepsNotes() {
+		a.counted.Note = algorithm.CutNote(a.rule.Note(c))
+	}
 }
 
 // goOnUncounted logs that the subject of a soft rule could not be determined, unless it is because

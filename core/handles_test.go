@@ -5,6 +5,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -123,6 +125,26 @@ func TestNotesOfARuleAreCutCopies(t *testing.T) {
 	if got := notes(t, limiter, me, log3); !slices.Equal(got, []string{strings.Repeat("x", 256), "xxxxxxxxxx"}) {
 		t.Errorf("%q", got)
 	}
+}
+
+// A shared rule beside a rule by user keeps its notes, each made once, and warns of calls without an
+// address. With Redis, such a call first repeats a remembered refusal of the shared rule, if there is one.
+func TestASharedRuleBesideARuleByUser(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		var log logtest.Log
+		options.Logger, options.Identify = log.Logger(), whoSays
+		limiter, made := newLimiter(t, options), 0
+		note := func(core.Request) string { made++; return strconv.Itoa(made) }
+		guard := newGuard(t, limiter,
+			core.Rule{Name: "n", Limit: log3, Note: note}, core.Rule{Name: "user", Seconds: 3600, MaxCount: 5, NeedLogin: true})
+		for range 2 {
+			wantStatus(t, guard, newView("GET", "/").From("").As("alice"), 200)
+		}
+		if got := notes(t, limiter, "ip:unknown", log3); !slices.Equal(got, []string{"2", "1"}) {
+			t.Errorf("%q", got)
+		}
+		warned(t, &log, 1, "level=WARN", "rule=n", "ip:unknown")
+	})
 }
 
 // No note is made for a call that is not counted.
