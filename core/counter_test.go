@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A call to a single limit that is counted in this process takes a shorter path than other calls.
@@ -148,6 +149,42 @@ func TestLogAndSlotsWithStorePolicy(t *testing.T) {
 		if err := handle(); !errors.Is(err, core.ErrStore) {
 			t.Errorf("without a policy: %v", err)
 		}
+	}
+}
+
+// A slot that Redis takes when its caller no longer waits is given back, whether the caller got an error
+// or a slot of this process.
+func TestSlotsThatRedisTakesTooLate(t *testing.T) {
+	server := redistest.Start(t)
+	others := newLimiter(t, core.Options{Redis: server.Client(t)})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 250 * time.Millisecond})
+	for name, policy := range map[string]core.StorePolicy{"error": {}, "local": core.CountLocally(1)} {
+		t.Run(name, func(t *testing.T) {
+			holds := func(l *core.Limiter, source core.Source) func() bool {
+				slots := l.MustSlots(name, 1).LostAfter(time.Hour).WithStorePolicy(policy)
+				return func() bool {
+					release, d, err := slots.Hold(background, "s")
+					release()
+					return err == nil && d.Allowed && d.Source == source
+				}
+			}
+			if !redistest.WaitUntil(holds(limiter, core.FromRedis), 20*time.Second) { // now the script and a connection are there
+				t.Fatal("no slot")
+			}
+			server.Stop()
+			if holds(limiter, core.FromLocal)() != (name == "local") {
+				t.Error("the slot was not taken here, or without Redis")
+			}
+			server.Continue()
+			for range 2 { // then Redis has read what was sent before
+				if err := server.Client(t).Ping(background).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !redistest.WaitUntil(holds(others, core.FromRedis), 20*time.Second) {
+				t.Error("the slot was not given back")
+			}
+		})
 	}
 }
 

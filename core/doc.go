@@ -232,11 +232,11 @@
 //	breaker.run             internal/redisstore/breaker.go        lets the next calls fail at once
 //	toFailure               internal/redisstore/failure.go        the failure, with its text
 //	  classOf               internal/redisstore/failure_class.go  its class, by the client's error
+//	DropUnconfirmedSlots    internal/inflight/keeper.go           gives back slots that it may hold
 //	Store.standIn           internal/localfirst/localfirst.go     what answers in place of Redis:
 //	  Table.StandIn         internal/knownbans/answers.go         a ban or a block that is known
 //	  Counters.StandIn      internal/fallback/fallback.go         a count here, by LocalShare
 //	Call.conclude           internal/engine/decide.go             lets the call pass, or refuses it:
-//	  DropUnconfirmedSlots  internal/inflight/keeper.go           gives back slots that it may hold
 //	  Counter.Refuses       internal/algorithm/counter.go         obeys Required
 //	  decider.StoreFailed   call_observer.go                      once for each rule: log and Stats
 //	Call.Outcome            internal/engine/decide.go             the reason

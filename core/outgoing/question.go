@@ -51,7 +51,6 @@ func (q *question) ask(a *attempt) (*obstacle, error) {
 	}
 	for i := range q.verdicts {
 		if q.verdicts[i].Failure() != nil {
-			a.parts.InFlight.DropUnconfirmedSlots(q.counters, q.verdicts)
 			if err := q.failed(a, i); err != nil {
 				return nil, err
 			}

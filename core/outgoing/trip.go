@@ -37,7 +37,6 @@ func (a *attempt) trip(take func(context.Context), undo func()) error {
 
 // undo gives back what was taken for a caller who has left.
 func (q *question) undo(a *attempt) {
-	a.parts.InFlight.DropUnconfirmedSlots(q.counters, q.verdicts)
 	if q.slot >= 0 {
 		a.hold(q.charge(q.slot)).release()
 	}

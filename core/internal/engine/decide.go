@@ -115,7 +115,6 @@ func (c *Call) conclude(charging bool) (fits bool) {
 		return true
 	}
 	c.anyNear = true // allFit has not looked at all limits
-	c.dropUnconfirmedSlots()
 	c.applyBans()
 	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
 	c.reportFailures()
@@ -133,13 +132,6 @@ func (c *Call) allFit() bool {
 		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v) && !c.limits[i].IsBan
 	}
 	return true
-}
-
-// dropUnconfirmedSlots gives back the slots that the store may or may not have taken.
-func (c *Call) dropUnconfirmedSlots() {
-	if c.holder != "" {
-		c.engine.Slots.DropUnconfirmedSlots(c.counters, c.verdicts)
-	}
 }
 
 // applyBans makes the first limit that a ban in force watches report the ban, and has the ban

@@ -201,7 +201,7 @@ func TestReportedBans(t *testing.T) {
 }
 
 // Each rule that the store did not answer for is reported once. A rule that is required stops the
-// call, and slots that may have been taken are given back.
+// call.
 func TestFailures(t *testing.T) {
 	w := newWorld(t)
 	rules := []by{{Rule: hard("n", slots(1), perDay(1), perHour(1))}, {Rule: hard("m", perDay(1), perHour(1))}}
@@ -212,11 +212,11 @@ func TestFailures(t *testing.T) {
 		noticed string
 	}{
 		{[]algorithm.Verdict{{}, {}, {}, {}, {}}, true, ""},
-		{[]algorithm.Verdict{{}, {RetryAfter: 1}, {}, {}, {}}, false, "doubtful slots of 5 5"},
-		{[]algorithm.Verdict{failed, failed, {}, {}, failed}, true, "doubtful slots of 5 5, n failed: away, m failed: away"},
-		{[]algorithm.Verdict{{}, {}, failed, failed, {}}, true, "doubtful slots of 5 5, n failed: away, m failed: away"},
-		{[]algorithm.Verdict{{}, {}, {}, {}, {From: algorithm.FromLocal, Instead: errAway}}, true, "doubtful slots of 5 5, m failed: away"},
-		{[]algorithm.Verdict{{}, {}, {}, {Ended: errAway}, {}}, false, "doubtful slots of 5 5"},
+		{[]algorithm.Verdict{{}, {RetryAfter: 1}, {}, {}, {}}, false, ""},
+		{[]algorithm.Verdict{failed, failed, {}, {}, failed}, true, "n failed: away, m failed: away"},
+		{[]algorithm.Verdict{{}, {}, failed, failed, {}}, true, "n failed: away, m failed: away"},
+		{[]algorithm.Verdict{{}, {}, {}, {}, {From: algorithm.FromLocal, Instead: errAway}}, true, "m failed: away"},
+		{[]algorithm.Verdict{{}, {}, {}, {Ended: errAway}, {}}, false, ""},
 	} {
 		w.store.answers = test.answers
 		c := w.open().add(rules...)

@@ -36,12 +36,10 @@ type Engine struct {
 	Slots   Slots
 }
 
-// Slots manages the slots of Concurrency that calls in flight hold.
+// Slots names the holders of slots of Concurrency.
 type Slots interface {
 	// NewHolder returns a name for the slots of a call. No other call, of any process, has it.
 	NewHolder() string
-	// DropUnconfirmedSlots gives back slots that the store may or may not have taken.
-	DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict)
 }
 
 // Store has the counters. It never panics, and returns by its deadline.

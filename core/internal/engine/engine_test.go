@@ -46,11 +46,6 @@ func (w *world) NewHolder() string {
 	return fmt.Sprint("holder", w.holders)
 }
 
-// DropUnconfirmedSlots implements engine.Slots.
-func (w *world) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	w.noticed = append(w.noticed, fmt.Sprint("doubtful slots of ", len(counters), len(verdicts)))
-}
-
 // take returns what was noticed, and forgets it.
 func (w *world) take() string {
 	noticed := strings.Join(w.noticed, ", ")

@@ -167,8 +167,6 @@ func TestUnconfirmedSlots(t *testing.T) {
 		"stopped halfway":           {algorithm.Verdict{Err: &failure.Error{Class: failure.Refused}}, 1},
 		"never sent":                {algorithm.Verdict{Err: unreachable}, 0},
 		"the caller left":           {algorithm.Verdict{Ended: context.Canceled}, 2},
-		"counted here, no answer":   {algorithm.Verdict{From: algorithm.FromLocal, Instead: timeout}, 2},
-		"counted here, never sent":  {algorithm.Verdict{From: algorithm.FromLocal, Instead: unreachable}, 0},
 		"refused by another server": {algorithm.Verdict{From: algorithm.FromNobody}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (k *Keeper) NewHolder() string {
 
 // DropUnconfirmedSlots gives back the slots that the store may or may not have taken, because its
 // answer did not come in time. Otherwise callers with short deadlines could occupy all slots for a
-// window each. It does not give back slots that were taken in this process instead.
+// window each.
 func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	for i := range counters {
 		counter, times := &counters[i], unconfirmed(&verdicts[i])
@@ -79,13 +79,12 @@ func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []a
 // unconfirmed returns how often a slot is to be given back that may have been taken: twice if the store
 // may take it later still, once if it has answered, and never if it has not taken it.
 func unconfirmed(v *algorithm.Verdict) (times int) {
-	err := v.Failure()
 	switch {
 	case v.Ended != nil:
 		return 2
-	case err == nil || !failure.ClassOf(err).MayHaveCharged():
+	case v.Err == nil || !failure.ClassOf(v.Err).MayHaveCharged():
 		return 0
-	case failure.ClassOf(err) == failure.Refused:
+	case failure.ClassOf(v.Err) == failure.Refused:
 		return 1
 	}
 	return 2

@@ -96,6 +96,7 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	}
 	p.Local = localfirst.New(p.Redis, p.Timeout, p.MaxKeys)
 	p.Ask(p.Local, p.Local)
+	p.Local.DropUnconfirmedBy(p.InFlight.DropUnconfirmedSlots)
 	p.Board, p.Known = notices.Redis{Store: p.Redis}, p.Local.Bans
 	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
 	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, obeying, p.Log)

@@ -59,6 +59,9 @@ type Store struct {
 	denied   *denycache.Cache
 	leases   *lease.Leases
 	fallback *fallback.Counters
+
+	// dropUnconfirmed is the function of DropUnconfirmedBy, or nil.
+	dropUnconfirmed func(counters []algorithm.Counter, verdicts []algorithm.Verdict)
 }
 
 // New returns a store in front of a shared one, whose calls end by the timeout. While the shared
@@ -74,11 +77,21 @@ func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	return s
 }
 
+// DropUnconfirmedBy sets the function that gives back the slots that the shared store may or may not
+// have taken, because it did not answer for some counters of a call. Whatever stands in for it, nobody
+// else knows of them. It must be called before the first decision.
+func (s *Store) DropUnconfirmedBy(drop func(counters []algorithm.Counter, verdicts []algorithm.Verdict)) {
+	s.dropUnconfirmed = drop
+}
+
 // Decide answers for one call's counters, charging all of them or none; verdicts is as long as
 // counters.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if charge {
 		s.decide(ctx, counters, verdicts)
+		if s.dropUnconfirmed != nil && anyMissing(verdicts) {
+			s.dropUnconfirmed(counters, verdicts)
+		}
 	} else {
 		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
@@ -170,6 +183,16 @@ func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charg
 	if len(charged) > 0 {
 		s.leases.GiveBackSoon(charged)
 	}
+}
+
+// anyMissing reports whether the shared store did not answer for a counter, or not before the caller left.
+func anyMissing(verdicts []algorithm.Verdict) bool {
+	for i := range verdicts {
+		if verdicts[i].Err != nil || verdicts[i].Ended != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func anyFailed(verdicts []algorithm.Verdict) bool {
