@@ -60,7 +60,11 @@ func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (
 	b := newBill(q)
 	record := algorithm.OpenBill{Key: b.bill.Key, Span: q.bills.Expires.Microseconds()}
 	fits := c.Open(ctx, record)
-	if costly := c.Costly(); !fits && c.cutTo(&costly, func(int) *BillTerms { return &q.bills }) {
+	for !fits {
+		costly := c.Costly()
+		if !c.cutTo(&costly, func(int) *BillTerms { return &q.bills }) {
+			break
+		}
 		c.Add(&c.rules[0].counted)
 		fits = c.Open(ctx, record)
 	}

@@ -33,6 +33,19 @@ func TestTermsOfEstimates(t *testing.T) {
 	wantRuleError(t, panicked(func() { core.BillTerms{MaxEstimate: 2}.Estimate(nil) }), "", "MaxEstimate", "2")
 }
 
+// An estimate is cut until it fits into all limits in force. The store names one that it exceeds at a
+// time.
+func TestEstimatesAreCutToEachLimitInForce(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		limiter, limit := newLimiter(t, options), core.PerHour(10)
+		operator{t, limiter, "n", limit}.max("s", 1000)
+		counter := limiter.MustCounter("n", limit, core.PerDay(100)).WithBills(core.BillTerms{MaxEstimate: 0.25})
+		b := billing{t, counter.WithOverrides().With(core.Unlimited)}
+		b.open(5000)
+		b.left(75, 975)
+	})
+}
+
 // An override below the cut estimate cuts it once more, so that a small tenant is not refused for ever. Without
 // MaxEstimate, a cost above the override is an error.
 func TestEstimatesAreCutToOverrides(t *testing.T) {
