@@ -93,6 +93,45 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// A window that ends at a time of the wall clock lasts longer if that is set back within it. The sweeper
+// must not forget what was used, even if nobody asks until the end, or the clock is set several times.
+func TestClockSetBackWithinAWindow(t *testing.T) {
+	for name, calls := range map[string]func(s *Store, c algorithm.Counter){
+		"one":      func(s *Store, c algorithm.Counter) { s.decide(true, c) },
+		"together": func(s *Store, c algorithm.Counter) { s.decide(true, counter("other", minute(1)), c) },
+		"in debt": func(s *Store, c algorithm.Counter) {
+			s.Charge(context.Background(), []algorithm.Counter{c}, 1, make([]algorithm.Verdict, 1))
+		},
+		"in a cell": func(s *Store, c algorithm.Counter) { s.Heat(&c) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, wall := newWithWallClock()
+				defer s.Close()
+				limit := algorithm.Windowed(algorithm.CalendarWindow, 1, 3600*second)
+				time.Sleep(50 * time.Minute) // of the first hour
+				calls(s, counter("key", &limit))
+				for _, back := range []time.Duration{20, 40} {
+					time.Sleep(5 * time.Minute)
+					wall.Store(-int64(back * time.Minute))
+				}
+				time.Sleep(40*time.Minute - time.Microsecond)
+				if s.take("key", &limit) {
+					t.Error("a permit before the hour is over")
+				}
+				time.Sleep(time.Microsecond)
+				if !s.take("key", &limit) {
+					t.Error("no permit in the next hour")
+				}
+				time.Sleep(time.Hour + 2*time.Second)
+				if n := s.Len(); n != 0 {
+					t.Errorf("%d keys are left of none that count", n)
+				}
+			})
+		})
+	}
+}
+
 // If the clock steps back, a call at a fast rate that charges nothing counts the use at a slow rate
 // as made now, too. The sweeper must not forget that before it is over.
 func TestClockSetBackKeepsSlowerRates(t *testing.T) {

@@ -40,7 +40,13 @@ func (s *Store) timeIn(shard *shard, arrived int64) instant {
 		return instant{now, now}
 	}
 	shard.newest = max(shard.newest, arrived)
-	return instant{s.sinceEpoch(shard.newest), shard.newest}
+	if ahead := s.own.Ahead(); ahead != shard.ahead {
+		if ahead < shard.ahead {
+			shard.setBack(ahead)
+		}
+		shard.ahead = ahead
+	}
+	return instant{shard.newest + shard.ahead, shard.newest}
 }
 
 // latest returns the time of a decision in several locked shards. It is not earlier than any time

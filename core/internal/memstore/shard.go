@@ -23,6 +23,7 @@ type shard struct {
 type shardFields struct {
 	mu     sync.Mutex
 	newest int64 // the latest instant.awake that was used under the lock
+	ahead  int64 // by how many microseconds the wall clock was ahead of that
 	table
 	clockHand int              // where the search for an entry to evict continues
 	evicted   uint64           // how many keys were evicted while they still counted
@@ -43,6 +44,17 @@ func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 	}
 	e.setCalled()
 	return e, &e.state
+}
+
+// setBack keeps the entries whose windows end at a time of the wall clock for longer, because that was
+// set back. It need not do so for those that counted from a later time than it is now: a call counts their
+// use as made now.
+func (s *shard) setBack(ahead int64) {
+	for i := range s.entries {
+		if e := &s.entries[i]; e.marks&endsByWall != 0 && e.state.At <= s.newest+ahead {
+			e.freshAt += s.ahead - ahead
+		}
+	}
 }
 
 // dropFresh looks at the last few entries before an index, and removes those that equal fresh ones.
