@@ -15,9 +15,10 @@ type Hold struct {
 	slots  []algorithm.Charge
 	every  time.Duration
 
-	mu       sync.Mutex
-	released bool
-	timer    *time.Timer
+	mu          sync.Mutex
+	released    bool
+	unconfirmed int // how often the slots are to be given back because of the last renewal
+	timer       *time.Timer
 }
 
 // Hold begins to renew slots that were taken: one or more.
@@ -48,14 +49,17 @@ func (h *Hold) renew() {
 	}
 	next := h.every
 	defer func() { h.timer.Reset(next) }() // also after a panic
-	if err := h.keeper.store.Renew(context.Background(), h.slots); err != nil {
+	err := h.keeper.store.Renew(context.Background(), h.slots)
+	h.unconfirmed = unconfirmed(err)
+	if err != nil {
 		h.keeper.failures.Add(err)
 		h.keeper.log.RenewalFailed(err)
 		next /= 4
 	}
 }
 
-// stop ends the renewing, and reports whether this was the first call.
+// stop ends the renewing, and reports whether this was the first call. If the last renewal may still reach
+// the store, and take the slots after they were given back, they are given back again.
 func (h *Hold) stop() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,6 +68,9 @@ func (h *Hold) stop() bool {
 	}
 	h.released = true
 	h.timer.Stop()
+	for _, slot := range h.slots {
+		h.keeper.retries.AddUnconfirmed(slot, h.unconfirmed)
+	}
 	return true
 }
 

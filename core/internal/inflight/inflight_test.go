@@ -122,6 +122,28 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 	})
 }
 
+// A renewal whose answer is missing may reach the store after the release, and take the slot again. It is
+// given back once more then, unless a later renewal was answered.
+func TestARenewalThatComesAfterTheRelease(t *testing.T) {
+	for renewed, want := range map[time.Duration]int64{5 * time.Second: 1, 7 * time.Second: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w, one := newWorld(t), slots(1, 12*time.Second)
+			w.brokenRenewals, w.brokenBy = 1, &failure.Error{Class: failure.Timeout, Err: errors.New("out of order")}
+			slot := w.take(t, "s", one)
+			held := w.Hold([]algorithm.Charge{slot})
+			time.Sleep(renewed - time.Second/2) // a renewal fails after 4 s, and one succeeds after 5
+			held.Release()
+			if err := w.Renew(background, []algorithm.Charge{slot}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantLeft(t, "s", one, 0)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			w.wantLeft(t, "s", one, want)
+		})
+	}
+}
+
 // wantFailures checks how many failures of the store were counted, and that one line has their cause.
 func (w *world) wantFailures(t *testing.T, want uint64, what string) {
 	t.Helper()

@@ -69,22 +69,29 @@ func (k *Keeper) NewHolder() string {
 // window each.
 func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	for i := range counters {
-		counter, times := &counters[i], unconfirmed(&verdicts[i])
-		if counter.Limit.Properties().Slots && times > 0 {
+		counter, times := &counters[i], verdictUnconfirmed(&verdicts[i])
+		if times > 0 && counter.Limit.Properties().Slots {
 			k.retries.AddUnconfirmed(algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark}, times)
 		}
 	}
 }
 
-// unconfirmed returns how often a slot is to be given back that may have been taken: twice if the store
-// may take it later still, once if it has answered, and never if it has not taken it.
-func unconfirmed(v *algorithm.Verdict) (times int) {
-	switch {
-	case v.Ended != nil:
+// verdictUnconfirmed is unconfirmed for a verdict. Of a caller who left, the store may not have heard yet.
+func verdictUnconfirmed(v *algorithm.Verdict) (times int) {
+	if v.Ended != nil {
 		return 2
-	case v.Err == nil || !failure.ClassOf(v.Err).MayHaveCharged():
+	}
+	return unconfirmed(v.Err)
+}
+
+// unconfirmed returns how often a slot is to be given back that may have been taken by a request with
+// this error: twice if the store may take it later still, once if it has answered, and never if it has not
+// taken it.
+func unconfirmed(err error) (times int) {
+	switch {
+	case !failure.MayHaveActed(err):
 		return 0
-	case failure.ClassOf(v.Err) == failure.Refused:
+	case failure.ClassOf(err) == failure.Refused:
 		return 1
 	}
 	return 2

@@ -3,17 +3,19 @@ package slotretry
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Queue holds slots that the store did not take back, or that it may have granted without an
 // answer. It gives them back again and again until that succeeds, or until their Window is over and
 // they are free anyway. A store that hangs may grant a slot when it answers again, so a slot that is to
-// be given back twice is not forgotten before that. Giving a slot back twice does nothing. All slots of
+// be given back twice is not forgotten before that, unless the store refuses to take it back. Giving a slot back twice does nothing. All slots of
 // a limiter are given back together, so a struggling store gets one request instead of one for each
 // slot. A Queue is safe for concurrent use.
 type Queue struct {
@@ -59,9 +61,12 @@ func (q *Queue) Add(charges []algorithm.Charge) {
 	}
 }
 
-// AddUnconfirmed adds a slot that the store may have granted. It is to be given back a number of times.
+// AddUnconfirmed adds a slot that the store may have granted. It is to be given back a number of times,
+// if any.
 func (q *Queue) AddUnconfirmed(charge algorithm.Charge, times int) {
-	q.add([]algorithm.Charge{charge}, times, maxSlots/2)
+	if times > 0 {
+		q.add([]algorithm.Charge{charge}, times, maxSlots/2)
+	}
 }
 
 // add adds slots unless the queue is full.
@@ -118,33 +123,46 @@ func (q *Queue) run() {
 // try gives slots back once, and returns those that must be tried again.
 func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 	now := time.Now()
-	for len(slots) > 0 {
-		batch := slots[:min(batchSize, len(slots))]
-		slots = slots[len(batch):]
-		var charges []algorithm.Charge
-		for _, s := range batch {
-			if s.freeAt.After(now) {
-				charges = append(charges, s.Charge)
-			}
-		}
-		if len(charges) == 0 {
-			continue
-		}
-		done := 1
-		if q.giveBackSafely(charges) != nil {
-			// Perhaps only one shard failed, so the other batches are tried as well.
-			done, failed = 0, true
-		}
-		for _, s := range batch {
-			if s.times -= done; s.times > 1 { // it may be taken when the store answers again
-				s.freeAt = now.Add(time.Duration(s.Limit.Window) * time.Microsecond)
-			}
-			if s.times > 0 && s.freeAt.After(now) {
-				left = append(left, s)
-			}
-		}
+	for batch := range slices.Chunk(slots, batchSize) {
+		again, notNow := q.tryTogether(batch, now)
+		left = append(left, again...)
+		failed = failed || notNow // perhaps only one shard failed, so the other batches are tried as well
 	}
 	return left, failed
+}
+
+// tryTogether is try for some slots, by one request. If a key holds a value that we never wrote, that has
+// no slot of ours, and fails the request for the others, so each is tried by itself.
+func (q *Queue) tryTogether(slots []slot, now time.Time) (left []slot, failed bool) {
+	var charges []algorithm.Charge
+	for _, s := range slots {
+		if s.freeAt.After(now) {
+			charges = append(charges, s.Charge)
+		}
+	}
+	if len(charges) == 0 {
+		return nil, false
+	}
+	err := q.giveBackSafely(charges)
+	if err != nil && failure.ClassOf(err) == failure.Foreign {
+		for i := 0; len(slots) > 1 && i < len(slots); i++ {
+			again, notNow := q.tryTogether(slots[i:i+1], now)
+			left, failed = append(left, again...), failed || notNow
+		}
+		return left, failed
+	}
+	for _, s := range slots {
+		switch {
+		case err == nil:
+			s.times--
+		case s.times > 1 && !failure.ClassOf(err).Lasting(): // it may be taken when the store answers again
+			s.freeAt = now.Add(time.Duration(s.Limit.Window) * time.Microsecond)
+		}
+		if s.times > 0 && s.freeAt.After(now) {
+			left = append(left, s)
+		}
+	}
+	return left, err != nil
 }
 
 // giveBackSafely gives slots back. A panic is a failure, after which they are tried again.

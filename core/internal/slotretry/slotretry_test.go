@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/slotretry"
 )
@@ -136,6 +137,51 @@ func TestSlotsOfCallsThatEndHaveRoom(t *testing.T) {
 		synctest.Wait()
 		if n := len(store.given); store.given["slot0"] != 1 || store.given["slot40001"] != 1 || n != 5001 || queue.Len() != 0 {
 			t.Errorf("%d slots were given back, those of calls %d and %d times, and %d wait", n, store.given["slot0"], store.given["slot40001"], queue.Len())
+		}
+	})
+}
+
+// A key that holds a value that we never wrote keeps no other slot from being given back, and has no
+// slot of ours.
+func TestASlotOfAForeignValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		given := make(map[string]int)
+		queue := slotretry.New(func(_ context.Context, charges []algorithm.Charge) error {
+			for _, c := range charges {
+				if string(c.Key) == "slot1" {
+					return errors.Join(errors.New("another shard"), &failure.Error{Class: failure.Foreign, Err: errors.New("WRONGTYPE")})
+				}
+			}
+			for _, c := range charges {
+				given[string(c.Key)]++
+			}
+			return nil
+		}, panics.Log)
+		addUnconfirmed(queue, slots(3, time.Hour))
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(given) != 2 || given["slot0"] != 2 || given["slot2"] != 2 || queue.Len() != 0 {
+			t.Errorf("given back: %v, %d wait", given, queue.Len())
+		}
+	})
+}
+
+// A store that answers does not grant a slot later. Its slot is forgotten after a Window, even if the
+// store never takes it back.
+func TestASlotThatTheStoreRefusesToTakeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := slotretry.New(func(context.Context, []algorithm.Charge) error {
+			return &failure.Error{Class: failure.Refused, Err: errors.New("NOPERM")}
+		}, panics.Log)
+		addUnconfirmed(queue, slots(1, time.Minute))
+		time.Sleep(50 * time.Second)
+		if queue.Len() != 1 {
+			t.Errorf("%d slots wait, want 1", queue.Len())
+		}
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if queue.Len() != 0 {
+			t.Errorf("%d slots wait after the Window", queue.Len())
 		}
 	})
 }
