@@ -139,17 +139,19 @@ func (c *call) findClient() {
 
 // peerHidden reports whether a call has no peer because its adapter cannot see it. Such a peer is not
 // trusted as "unix", because it may be anybody.
-func peerHidden(v adapter.View, peer netip.Addr) bool { return !peer.IsValid() && peerIsHidden(v) }
+func peerHidden(v adapter.View, peer netip.Addr) bool { return !peer.IsValid() && hidesPeer(v) }
 
-func peerIsHidden(v adapter.View) bool {
+// hidesPeer reports whether the adapter of a call without a peer cannot see it.
+func hidesPeer(v adapter.View) bool {
 	hidden, ok := v.(adapter.HiddenPeerView)
 	return ok && hidden.PeerHidden()
 }
 
-// addressToCount returns the caller's address for a rule that counts by it.
+// addressToCount returns the caller's address for a rule that counts by it. A call that only shows limits
+// is not counted, so nobody is warned of it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if ips := c.parts.clientIPs; !addr.IsValid() {
+	if ips := c.parts.clientIPs; !addr.IsValid() && !isAsking(c.View) {
 		c.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr

@@ -86,6 +86,12 @@ type askingView struct {
 	readsRoute bool
 }
 
+// isAsking reports whether a view is that of a call that asks for limits.
+func isAsking(v adapter.View) bool {
+	_, asking := v.(*askingView)
+	return asking
+}
+
 // Route implements View.
 func (v *askingView) Route() string {
 	v.readsRoute = true
@@ -106,7 +112,7 @@ func (v *askingView) Param(name string) string {
 }
 
 // PeerHidden implements adapter.HiddenPeerView.
-func (v *askingView) PeerHidden() bool { return peerIsHidden(v.View) }
+func (v *askingView) PeerHidden() bool { return hidesPeer(v.View) }
 
 func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if err := c.Context().Err(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
 // wantOwn asks for the caller's own limits, and compares the names and what remains of each.
@@ -266,13 +267,16 @@ func (hiddenPeer) PeerHidden() bool { return true }
 // Where the peer is not known, "unix" trusts nobody: no caller chooses the address that is counted,
 // or whose limits are shown.
 func TestOwnLimitsOfAHiddenPeer(t *testing.T) {
-	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}, Logger: log.Logger()})
 	guard := newGuard(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(2)})
 	from := func(client string) adapter.View {
 		v := newView("GET", "/").From("")
 		v.Request.Set("X-Forwarded-For", client)
 		return v
 	}
+	wantOwn(t, guard, hiddenPeer{from("192.0.2.7")}, "api II of 2/h")
+	warned(t, &log, 0, "level=WARN") // of a call that is not counted
 	wantStatus(t, guard, from("192.0.2.7"), 200)
 	wantStatus(t, guard, hiddenPeer{from("192.0.2.8")}, 200)
 	wantStatus(t, guard, hiddenPeer{from("192.0.2.9")}, 200)

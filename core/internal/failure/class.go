@@ -48,6 +48,18 @@ func ClassOf(err error) Class {
 	return Unexpected
 }
 
+// ClassesOf returns the classes of a store's error: several if several servers failed.
+func ClassesOf(err error) (classes []Class) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []Class{ClassOf(err)}
+	}
+	for _, each := range joined.Unwrap() {
+		classes = append(classes, ClassesOf(each)...)
+	}
+	return classes
+}
+
 // MayHaveActed reports whether an operation that failed may have been carried out.
 func MayHaveActed(err error) bool { return err != nil && ClassOf(err).MayHaveCharged() }
 

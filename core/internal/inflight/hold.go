@@ -15,10 +15,12 @@ type Hold struct {
 	slots  []algorithm.Charge
 	every  time.Duration
 
-	mu          sync.Mutex
-	released    bool
-	unconfirmed int // how often the slots are to be given back because of the last renewal
-	timer       *time.Timer
+	mu       sync.Mutex
+	released bool
+	timer    *time.Timer
+	// giveBacks is how often the slots are to be given back once more after they were released,
+	// because of renewals without an answer since the last one that had an answer.
+	giveBacks int
 }
 
 // Hold begins to renew slots that were taken: one or more.
@@ -50,16 +52,18 @@ func (h *Hold) renew() {
 	next := h.every
 	defer func() { h.timer.Reset(next) }() // also after a panic
 	err := h.keeper.store.Renew(context.Background(), h.slots)
-	h.unconfirmed = unconfirmed(err)
-	if err != nil {
+	if err == nil {
+		h.giveBacks = 0
+	} else {
+		h.giveBacks = max(h.giveBacks, giveBacksAfterError(err))
 		h.keeper.failures.Add(err)
 		h.keeper.log.RenewalFailed(err)
 		next /= 4
 	}
 }
 
-// stop ends the renewing, and reports whether this was the first call. If the last renewal may still reach
-// the store, and take the slots after they were given back, they are given back again.
+// stop ends the renewing, and reports whether this was the first call. If a renewal may still reach the
+// store, and take the slots after they were given back, they are given back again.
 func (h *Hold) stop() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,7 +73,7 @@ func (h *Hold) stop() bool {
 	h.released = true
 	h.timer.Stop()
 	for _, slot := range h.slots {
-		h.keeper.retries.AddUnconfirmed(slot, h.unconfirmed)
+		h.keeper.retries.AddUnconfirmed(slot, h.giveBacks)
 	}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +32,10 @@ type world struct {
 
 	brokenRenewals, brokenGiveBacks, brokenCharges int // the number of the next ones that fail
 
-	brokenBy        error // how they fail
-	passedGiveBacks int   // how many GiveBacks pass before those that fail
+	mu              sync.Mutex
+	renewals        []error // how the next ones end
+	brokenBy        error   // how others fail
+	passedGiveBacks int     // how many GiveBacks pass before those that fail
 	giveBacks       int
 }
 
@@ -57,10 +60,19 @@ func (b brokenStore) Charge(ctx context.Context, counters []algorithm.Counter, s
 }
 
 func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
+	if len(b.w.renewals) > 0 {
+		err := b.w.renewals[0]
+		b.w.renewals = b.w.renewals[1:]
+		return err
+	}
 	return b.w.unlessBroken(&b.w.brokenRenewals, func() error { return b.w.Store.Renew(ctx, slots) })
 }
 
 func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
+	b.w.mu.Lock()
+	defer b.w.mu.Unlock()
 	b.w.giveBacks++
 	if b.w.passedGiveBacks > 0 {
 		b.w.passedGiveBacks--
@@ -122,24 +134,40 @@ func TestARenewalThatFailsIsRepeatedSoon(t *testing.T) {
 	})
 }
 
-// A renewal whose answer is missing may reach the store after the release, and take the slot again. It is
-// given back once more then, unless a later renewal was answered.
+// A renewal whose answer is missing may reach the store after the release, and even after the slot was
+// given back once more, and take the slot again. It is given back then, unless a later renewal was
+// answered. One that was never sent is no answer.
 func TestARenewalThatComesAfterTheRelease(t *testing.T) {
-	for renewed, want := range map[time.Duration]int64{5 * time.Second: 1, 7 * time.Second: 0} {
-		synctest.Test(t, func(t *testing.T) {
-			w, one := newWorld(t), slots(1, 12*time.Second)
-			w.brokenRenewals, w.brokenBy = 1, &failure.Error{Class: failure.Timeout, Err: errors.New("out of order")}
-			slot := w.take(t, "s", one)
-			held := w.Hold([]algorithm.Charge{slot})
-			time.Sleep(renewed - time.Second/2) // a renewal fails after 4 s, and one succeeds after 5
-			held.Release()
-			if err := w.Renew(background, []algorithm.Charge{slot}); err != nil {
-				t.Fatal(err)
-			}
-			w.wantLeft(t, "s", one, 0)
-			time.Sleep(time.Second)
-			synctest.Wait()
-			w.wantLeft(t, "s", one, want)
+	cause := errors.New("out of order")
+	timeout, open := &failure.Error{Class: failure.Timeout, Err: cause}, &failure.Error{Class: failure.BreakerOpen, Err: cause}
+	for name, test := range map[string]struct {
+		errs []error // of the renewals
+		want int64
+	}{
+		"not answered":          {[]error{timeout}, 1},
+		"not answered, unsent":  {[]error{timeout, open}, 1},
+		"not answered, renewed": {[]error{timeout, nil}, 0},
+		"unsent":                {[]error{open}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, one := newWorld(t), slots(1, 12*time.Second)
+				slot := w.take(t, "s", one)
+				w.renewals = test.errs
+				held := w.Hold([]algorithm.Charge{slot})
+				time.Sleep(3500*time.Millisecond + time.Duration(len(test.errs))*time.Second) // the first after 4 s, then one each second
+				synctest.Wait()
+				held.Release()
+				time.Sleep(150 * time.Millisecond) // by then it is given back once more
+				synctest.Wait()
+				if err := w.Store.Renew(background, []algorithm.Charge{slot}); err != nil {
+					t.Fatal(err)
+				}
+				w.wantLeft(t, "s", one, 0)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				w.wantLeft(t, "s", one, test.want)
+			})
 		})
 	}
 }

@@ -69,25 +69,25 @@ func (k *Keeper) NewHolder() string {
 // window each.
 func (k *Keeper) DropUnconfirmedSlots(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 	for i := range counters {
-		counter, times := &counters[i], verdictUnconfirmed(&verdicts[i])
+		counter, times := &counters[i], giveBacksAfter(&verdicts[i])
 		if times > 0 && counter.Limit.Properties().Slots {
 			k.retries.AddUnconfirmed(algorithm.Charge{Key: slices.Clone(counter.Key), Limit: counter.Limit, Mark: counter.Mark}, times)
 		}
 	}
 }
 
-// verdictUnconfirmed is unconfirmed for a verdict. Of a caller who left, the store may not have heard yet.
-func verdictUnconfirmed(v *algorithm.Verdict) (times int) {
+// giveBacksAfter returns how often a slot is to be given back that may have been taken with this verdict.
+// Of a caller who left, the store may not have heard yet.
+func giveBacksAfter(v *algorithm.Verdict) (times int) {
 	if v.Ended != nil {
 		return 2
 	}
-	return unconfirmed(v.Err)
+	return giveBacksAfterError(v.Err)
 }
 
-// unconfirmed returns how often a slot is to be given back that may have been taken by a request with
-// this error: twice if the store may take it later still, once if it has answered, and never if it has not
-// taken it.
-func unconfirmed(err error) (times int) {
+// giveBacksAfterError is giveBacksAfter for the error of a request: twice if the store may take the slot
+// later still, once if it has answered, and never if it has not taken it.
+func giveBacksAfterError(err error) (times int) {
 	switch {
 	case !failure.MayHaveActed(err):
 		return 0

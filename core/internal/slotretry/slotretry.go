@@ -15,9 +15,9 @@ import (
 // Queue holds slots that the store did not take back, or that it may have granted without an
 // answer. It gives them back again and again until that succeeds, or until their Window is over and
 // they are free anyway. A store that hangs may grant a slot when it answers again, so a slot that is to
-// be given back twice is not forgotten before that, unless the store refuses to take it back. Giving a slot back twice does nothing. All slots of
-// a limiter are given back together, so a struggling store gets one request instead of one for each
-// slot. A Queue is safe for concurrent use.
+// be given back twice is not forgotten before that, unless the store refuses to take it back. Giving a
+// slot back twice does nothing. All slots of a limiter are given back together, so a struggling store
+// gets one request instead of one for each slot. A Queue is safe for concurrent use.
 type Queue struct {
 	giveBack func(context.Context, []algorithm.Charge) error
 	panicked func(err error)
@@ -120,19 +120,19 @@ func (q *Queue) run() {
 	q.timer.Reset(q.wait)
 }
 
-// try gives slots back once, and returns those that must be tried again.
+// try gives slots back once, and returns those that must be tried again. Perhaps only one shard failed, so
+// a failure does not keep the next ones from being tried.
 func (q *Queue) try(slots []slot) (left []slot, failed bool) {
 	now := time.Now()
 	for batch := range slices.Chunk(slots, batchSize) {
-		again, notNow := q.tryTogether(batch, now)
-		left = append(left, again...)
-		failed = failed || notNow // perhaps only one shard failed, so the other batches are tried as well
+		again, batchFailed := q.tryTogether(batch, now)
+		left, failed = append(left, again...), failed || batchFailed
 	}
 	return left, failed
 }
 
-// tryTogether is try for some slots, by one request. If a key holds a value that we never wrote, that has
-// no slot of ours, and fails the request for the others, so each is tried by itself.
+// tryTogether is try for some slots, by one request. If a key holds a value that we never wrote, the
+// request fails for all, so each is tried by itself.
 func (q *Queue) tryTogether(slots []slot, now time.Time) (left []slot, failed bool) {
 	var charges []algorithm.Charge
 	for _, s := range slots {
@@ -144,18 +144,19 @@ func (q *Queue) tryTogether(slots []slot, now time.Time) (left []slot, failed bo
 		return nil, false
 	}
 	err := q.giveBackSafely(charges)
-	if err != nil && failure.ClassOf(err) == failure.Foreign {
-		for i := 0; len(slots) > 1 && i < len(slots); i++ {
-			again, notNow := q.tryTogether(slots[i:i+1], now)
-			left, failed = append(left, again...), failed || notNow
+	lasting := err != nil
+	if err != nil {
+		classes := failure.ClassesOf(err)
+		if slices.Contains(classes, failure.Foreign) {
+			return q.tryEach(slots, now)
 		}
-		return left, failed
+		lasting = !slices.ContainsFunc(classes, func(c failure.Class) bool { return !c.Lasting() })
 	}
 	for _, s := range slots {
 		switch {
 		case err == nil:
 			s.times--
-		case s.times > 1 && !failure.ClassOf(err).Lasting(): // it may be taken when the store answers again
+		case s.times > 1 && !lasting: // it may be taken when the store answers again
 			s.freeAt = now.Add(time.Duration(s.Limit.Window) * time.Microsecond)
 		}
 		if s.times > 0 && s.freeAt.After(now) {
@@ -163,6 +164,21 @@ func (q *Queue) tryTogether(slots []slot, now time.Time) (left []slot, failed bo
 		}
 	}
 	return left, err != nil
+}
+
+// tryEach is try for slots of which one has a key with a foreign value. There is no slot of ours in that,
+// so it is forgotten. After another failure, the rest is left for the next time.
+func (q *Queue) tryEach(slots []slot, now time.Time) (left []slot, failed bool) {
+	if len(slots) == 1 {
+		return nil, false
+	}
+	for i := range slots {
+		again, failed := q.tryTogether(slots[i:i+1], now)
+		if left = append(left, again...); failed {
+			return append(left, slots[i+1:]...), true
+		}
+	}
+	return left, false
 }
 
 // giveBackSafely gives slots back. A panic is a failure, after which they are tried again.

@@ -149,7 +149,7 @@ func TestASlotOfAForeignValue(t *testing.T) {
 		queue := slotretry.New(func(_ context.Context, charges []algorithm.Charge) error {
 			for _, c := range charges {
 				if string(c.Key) == "slot1" {
-					return errors.Join(errors.New("another shard"), &failure.Error{Class: failure.Foreign, Err: errors.New("WRONGTYPE")})
+					return errors.Join(&failure.Error{Class: failure.Refused, Err: errors.New("OOM")}, &failure.Error{Class: failure.Foreign, Err: errors.New("WRONGTYPE")})
 				}
 			}
 			for _, c := range charges {
