@@ -184,3 +184,22 @@ func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
 		s.FlushDB(context.Background())
 	}
 }
+
+// The end of a key says how long a window of its counter lasts at most, if that ends by the wall clock.
+func TestLongestByWall(t *testing.T) {
+	for name, want := range map[string]int64{"d": 25 * hour, "m": 31*24*hour + hour} {
+		limit := algorithm.InCalendar(1, algorithm.NewCalendar(name+"Europe/Berlin", time.UTC, name == "m"))
+		if got := algorithm.LongestByWall("}:n:" + limit.Span()); got < want || got > 2*want {
+			t.Errorf("%s: %d, want at least %d", limit.Span(), got, want)
+		}
+	}
+	for kind, want := range map[algorithm.Kind]int64{algorithm.CalendarWindow: hour, algorithm.FixedWindow: 0} {
+		limit := algorithm.Windowed(kind, 1, hour)
+		if got := algorithm.LongestByWall("}:n:" + limit.Span()); got != want {
+			t.Errorf("%s: %d, want %d", limit.Span(), got, want)
+		}
+	}
+	if got := algorithm.LongestByWall("no key"); got != 0 {
+		t.Errorf("of no key: %d", got)
+	}
+}

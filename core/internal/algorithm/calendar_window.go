@@ -1,5 +1,10 @@
 package algorithm
 
+import (
+	"strconv"
+	"strings"
+)
+
 type calendarWindow struct{ defaults }
 
 func (*calendarWindow) properties() Properties {
@@ -118,4 +123,24 @@ func (f *Found) readWindow(text string) error {
 	}
 	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
 	return nil
+}
+
+// LongestByWall returns how long a window lasts at most, in microseconds, if the key's counter is one
+// whose windows end at a time of the wall clock; otherwise 0. It reads the end of the key: see
+// [Limit.Span]. Days and months have a margin for the changes of clocks.
+func LongestByWall(key string) (longest int64) {
+	const day = 24 * 3600 * 1_000_000
+	end := strings.LastIndexByte(key, ':')
+	if end < 0 || !strings.HasSuffix(key[:end], ":"+CalendarWindow.Tag()) {
+		return 0
+	}
+	switch window := key[end+1:]; {
+	case strings.HasPrefix(window, "d"):
+		return 2 * day
+	case strings.HasPrefix(window, "m"):
+		return 32 * day
+	default:
+		longest, _ = strconv.ParseInt(window, 10, 64)
+		return longest
+	}
 }

@@ -96,7 +96,7 @@ func TestClockSetBack(t *testing.T) {
 // A window that ends at a time of the wall clock lasts longer if that is set back within it. The sweeper
 // must not forget what was used, even if nobody asks until the end, or the clock is set several times.
 func TestClockSetBackWithinAWindow(t *testing.T) {
-	for name, calls := range map[string]func(s *Store, c algorithm.Counter){
+	for name, charge := range map[string]func(s *Store, c algorithm.Counter){
 		"one":      func(s *Store, c algorithm.Counter) { s.decide(true, c) },
 		"together": func(s *Store, c algorithm.Counter) { s.decide(true, counter("other", minute(1)), c) },
 		"in debt": func(s *Store, c algorithm.Counter) {
@@ -105,31 +105,59 @@ func TestClockSetBackWithinAWindow(t *testing.T) {
 		"in a cell": func(s *Store, c algorithm.Counter) { s.Heat(&c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, wall := newWithWallClock()
-				defer s.Close()
-				limit := algorithm.Windowed(algorithm.CalendarWindow, 1, 3600*second)
-				time.Sleep(50 * time.Minute) // of the first hour
-				calls(s, counter("key", &limit))
+			inHours(t, charge, func(s *Store, wall *atomic.Int64, take func() bool) {
 				for _, back := range []time.Duration{20, 40} {
 					time.Sleep(5 * time.Minute)
 					wall.Store(-int64(back * time.Minute))
 				}
 				time.Sleep(40*time.Minute - time.Microsecond)
-				if s.take("key", &limit) {
+				if take() {
 					t.Error("a permit before the hour is over")
 				}
 				time.Sleep(time.Microsecond)
-				if !s.take("key", &limit) {
+				if !take() {
 					t.Error("no permit in the next hour")
-				}
-				time.Sleep(time.Hour + 2*time.Second)
-				if n := s.Len(); n != 0 {
-					t.Errorf("%d keys are left of none that count", n)
 				}
 			})
 		})
 	}
+}
+
+// A clock that was wrong for a while, once or again and again, keeps nothing in the table for longer
+// than a window.
+func TestClockSetThereAndBack(t *testing.T) {
+	charge := func(s *Store, c algorithm.Counter) { s.decide(true, c) }
+	for _, off := range []time.Duration{time.Hour, -time.Minute, 50 * 365 * 24 * time.Hour} {
+		inHours(t, charge, func(s *Store, wall *atomic.Int64, take func() bool) {
+			for range 4 {
+				wall.Store(int64(off))
+				time.Sleep(time.Minute)
+				wall.Store(0)
+				time.Sleep(time.Minute)
+			}
+			if take() {
+				t.Errorf("%v: a permit before the hour is over", off)
+			}
+		})
+	}
+}
+
+// inHours charges a counter of one permit an hour, 50 minutes after it began. After the test, nothing must
+// be left of it within two hours.
+func inHours(t *testing.T, charge func(*Store, algorithm.Counter), test func(s *Store, wall *atomic.Int64, take func() bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, wall := newWithWallClock()
+		defer s.Close()
+		limit := algorithm.Windowed(algorithm.CalendarWindow, 1, 3600*second)
+		c := counter("p:{s}:n:"+limit.Span(), &limit)
+		time.Sleep(50 * time.Minute)
+		charge(s, c)
+		test(s, wall, func() bool { return s.decide(true, c)[0].RetryAfter == 0 })
+		time.Sleep(2*time.Hour + 2*time.Second)
+		if n := s.Len(); n != 0 {
+			t.Errorf("%d keys are left of none that count", n)
+		}
+	})
 }
 
 // If the clock steps back, a call at a fast rate that charges nothing counts the use at a slow rate

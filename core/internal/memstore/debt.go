@@ -41,7 +41,6 @@ func (s *Store) chargeInDebt(c *algorithm.Counter, hash uint64, t instant, share
 	case lives > 0 && e == nil:
 		e = s.create(shard, c.Key, hash, t, own)
 		e.state = *state
-		e.countsFor(c.Limit)
 	}
 	if lives > 0 {
 		e.freshAt = t.awake + lives

@@ -27,15 +27,8 @@ type entry struct {
 }
 
 func (e *entry) setCalled() {
-	if e.marks&referenced == 0 { // a write would take the cache line from other processors
-		e.marks |= referenced
-	}
-}
-
-// countsFor marks a new entry as a limit's counter.
-func (e *entry) countsFor(l *algorithm.Limit) {
-	if l.Properties().Calendar {
-		e.marks |= endsByWall
+	if !e.referenced { // a write would take the cache line from other processors
+		e.referenced = true
 	}
 }
 
@@ -54,20 +47,10 @@ type name struct {
 	tail   *tail
 	length uint8 // of the head
 	head   [maxHead]byte
-	// marks are those of the entry. They are a field of name because they would take eight bytes in
-	// entry.
-	marks marks
+	// referenced is set by each call on the entry, and cleared when the clock hand passes it (see
+	// victim). It is a field of name because it would take eight bytes in entry.
+	referenced bool
 }
-
-type marks uint8
-
-const (
-	// referenced is set by each call on the entry, and cleared when the clock hand passes it: see
-	// victim.
-	referenced marks = 1 << iota
-	// endsByWall is set if the counter's window ends at a time of the wall clock: see setBack.
-	endsByWall
-)
 
 // tail is the part of a name after its head, in 48 bytes. Only a tail without a rest is shared.
 type tail struct {

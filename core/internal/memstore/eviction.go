@@ -64,10 +64,10 @@ func (s *shard) victim(now int64, own callKeys) (index int) {
 			s.clockHand = 0
 		}
 		e := &s.entries[s.clockHand]
-		if (e.marks&referenced == 0 || e.freshAt <= now) && (own == nil || !own(&e.name)) {
+		if (!e.referenced || e.freshAt <= now) && (own == nil || !own(&e.name)) {
 			return s.clockHand
 		}
-		e.marks &^= referenced
+		e.referenced = false
 		s.clockHand++
 	}
 	return -1

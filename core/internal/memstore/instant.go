@@ -6,7 +6,8 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 type instant struct {
 	now int64 // since the epoch; it may step back, and jumps ahead after a suspension
 	// awake never steps. It determines when an entry equals a fresh one. By now, an entry that was
-	// charged before the clock stepped back by a year would stay for a year.
+	// charged before the clock stepped back by a year would stay for a year. Entries of calendar
+	// windows stay for longer, if the clock steps back within the window: see setBack.
 	awake int64
 }
 

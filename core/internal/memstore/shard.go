@@ -46,13 +46,14 @@ func (s *shard) lookUp(key []byte, hash uint16) (*entry, *algorithm.State) {
 	return e, &e.state
 }
 
-// setBack keeps the entries whose windows end at a time of the wall clock for longer, because that was
-// set back. It need not do so for those that counted from a later time than it is now: a call counts their
-// use as made now.
+// setBack keeps for longer the entries whose windows end at a time of the wall clock, because that was set
+// back: until the end of the window, so for at most a whole one. It need not do so for those that counted
+// from a later time than it is now: a call counts their use as made now.
 func (s *shard) setBack(ahead int64) {
 	for i := range s.entries {
-		if e := &s.entries[i]; e.marks&endsByWall != 0 && e.state.At <= s.newest+ahead {
-			e.freshAt += s.ahead - ahead
+		e := &s.entries[i]
+		if longest := algorithm.LongestByWall(e.tail.end); longest > 0 && e.state.At <= s.newest+ahead {
+			e.freshAt = max(e.freshAt, min(e.freshAt+s.ahead-ahead, s.newest+longest))
 		}
 	}
 }

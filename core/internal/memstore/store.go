@@ -166,7 +166,6 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 	if e == nil {
 		e = s.create(shard, c.Key, hash, t, nil)
 		e.state = *state
-		e.countsFor(c.Limit)
 	}
 	e.freshAt = t.awake + lives
 	if waited {
@@ -209,7 +208,6 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 // charge charges a cost that fits, creating the entry if needed.
 func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own callKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
-	e.countsFor(c.Limit)
 	e.freshAt = t.awake + c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
 }
 
