@@ -80,11 +80,22 @@ type writer struct {
 	response *adapter.Response
 }
 
-func (w *writer) Write(b []byte) (int, error)       { return w.watched.Write(b) }
-func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.watched, s) }
-func (w *writer) Size() int                         { return w.ResponseWriter.Size() + w.response.Held() }
-func (w *writer) Flush()                            { w.watched.(http.Flusher).Flush() }
-func (w *writer) Unwrap() http.ResponseWriter       { return w.ResponseWriter }
+func (w *writer) Size() int                   { return w.ResponseWriter.Size() + w.response.Held() }
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// begin notes the status that gin is about to send. gin's WriteHeader only sets it, and it may change
+// until the header is sent.
+func (w *writer) begin() *writer {
+	if !w.Written() {
+		w.watched.WriteHeader(w.Status())
+	}
+	return w
+}
+
+func (w *writer) WriteHeaderNow()                   { w.begin().ResponseWriter.WriteHeaderNow() }
+func (w *writer) Write(b []byte) (int, error)       { return w.begin().watched.Write(b) }
+func (w *writer) WriteString(s string) (int, error) { return io.WriteString(w.begin().watched, s) }
+func (w *writer) Flush()                            { w.begin().watched.(http.Flusher).Flush() }
 
 // Hijack implements http.Hijacker.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {

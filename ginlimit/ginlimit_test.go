@@ -3,9 +3,12 @@ package ginlimit_test
 import (
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"testing"
 
@@ -84,6 +87,82 @@ func ending(name string, status int, handle func(*gin.Context)) adaptertest.Endi
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// TestStatusSentBeforeAPanic checks that Count receives the status that gin has sent, and not the one
+// that was only set, when a handler panics in the middle of its reply.
+func TestStatusSentBeforeAPanic(t *testing.T) {
+	gin.SetMode(gin.TestMode)
+	for name, test := range map[string]struct {
+		reply func(*gin.Context)
+		want  []int
+	}{
+		"a header alone":         {func(c *gin.Context) { c.AbortWithStatus(401) }, []int{500, 401}},
+		"a flush":                {func(c *gin.Context) { c.Status(401); c.Writer.Flush() }, []int{500, 401}},
+		"a body":                 {func(c *gin.Context) { c.Status(401); _, _ = c.Writer.Write([]byte("no")) }, []int{500, 401}},
+		"a text":                 {func(c *gin.Context) { c.Status(401); _, _ = c.Writer.WriteString("no") }, []int{500, 401}},
+		"a status changed twice": {func(c *gin.Context) { c.Status(200); c.Status(401); c.Writer.Flush() }, []int{500, 401}},
+		"a status too late":      {func(c *gin.Context) { c.Writer.Flush(); c.Status(401) }, []int{500, 200}},
+		"a status never sent":    {func(c *gin.Context) { c.Status(401) }, []int{500}},
+		"hints, then a body": {func(c *gin.Context) {
+			c.Status(http.StatusEarlyHints)
+			c.Writer.WriteHeaderNow()
+			_, _ = c.Writer.WriteString("ok")
+		}, []int{500, 200}},
+	} {
+		router, received := gin.New(), []int(nil)
+		count := func(status int) bool { received = append(received, status); return false }
+		limiter := limitertest.New(t, core.Options{})
+		router.GET("/", gin.RecoveryWithWriter(io.Discard), ginlimit.New(limiter, core.Rule{Seconds: 60, Count: count}), func(c *gin.Context) {
+			test.reply(c)
+			panic("a handler's own fault")
+		})
+		router.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		if !slices.Equal(received, test.want) {
+			t.Errorf("%s: Count received %d, want %d", name, received, test.want)
+		}
+	}
+}
+
+// TestFailedLoginOfACallerWhoLeaves checks that a failed login behind a reverse proxy counts, even if
+// its caller leaves in the middle of the reply. The proxy then panics.
+func TestFailedLoginOfACallerWhoLeaves(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer upstream.Close()
+	target, err := url.Parse(upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval, proxy.ErrorLog = -1, log.New(io.Discard, "", 0)
+	limiter, ended := limitertest.New(t, core.Options{}), make(chan any, 1)
+	gin.SetMode(gin.TestMode)
+	router := gin.New()
+	note := func(c *gin.Context) {
+		defer func() { ended <- recover() }()
+		c.Next()
+	}
+	failed := func(status int) bool { return status == http.StatusUnauthorized }
+	router.GET("/login", note, ginlimit.New(limiter, core.Rule{Name: "login", Seconds: 60, MaxCount: 1, Count: failed}), gin.WrapH(proxy))
+	server := httptest.NewServer(router)
+	defer server.Close()
+	for _, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+		response, err := http.Get(server.URL + "/login")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close() // while the upstream still replies
+		if response.StatusCode != want {
+			t.Errorf("status %d, want %d", response.StatusCode, want)
+		}
+		if v := <-ended; (v == http.ErrAbortHandler) != (want == http.StatusUnauthorized) {
+			t.Errorf("status %d: the handlers ended with %v", response.StatusCode, v)
+		}
+	}
+}
 
 // TestSizeOfACountedCall checks that a byte that is held back counts as written.
 func TestSizeOfACountedCall(t *testing.T) {

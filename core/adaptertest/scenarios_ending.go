@@ -70,3 +70,29 @@ func (s *site) oneEnding(t *testing.T, received *received, limiter *core.Limiter
 		return s.left(t, limiter, "failures") == failures && s.left(t, limiter, "successes") == successes
 	})
 }
+
+// sentBeforePanic checks that Count is asked by both outcomes of a handler that panics after it has
+// replied, as a reverse proxy does if its caller leaves in the middle of a reply. Otherwise callers
+// could have the charge of a failed login given back. A framework that sends replies only when the
+// handler has returned sends 500.
+func sentBeforePanic(t *testing.T, s *site) {
+	outcomes := make(chan int, 10)
+	s.serve(t, App{Limiter: s.limiter(t), Routes: []Route{{
+		Path:   "/shop/login",
+		limits: limit(core.Rule{Seconds: 600, MaxCount: 9, Count: func(outcome int) bool { outcomes <- outcome; return false }}),
+		Handle: func(h Handling) {
+			h.Reply(401)
+			panic("a handler's own fault")
+		},
+	}}})
+	want := []int{s.failure()}
+	if reply := s.get(t, "/shop/login"); reply.Outcome != want[0] {
+		want = append(want, reply.Outcome)
+	}
+	for _, outcome := range want {
+		eventually(t, "an outcome", func() bool { return len(outcomes) > 0 })
+		if got := <-outcomes; got != outcome {
+			t.Errorf("Count received %d, want each of %d", got, want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 // outcomeScenarios are about rules that count by how a call ended.
 var outcomeScenarios = []scenario{
 	{name: "Count receives how a call ended", run: everyEnding},
+	{name: "Count receives what was sent before a panic", run: sentBeforePanic},
 	{name: "Count receives the outcome of a call without a route", run: noRouteEnding, httpOnly: true},
 	{name: "Count receives the outcome of an inner refusal", run: refusedInside},
 	{name: "only failures count", run: onlyFailures},
