@@ -56,38 +56,42 @@ func With(guard *core.Guard) echo.MiddlewareFunc {
 // follow runs the handler of a call whose outcome matters.
 func follow(next echo.HandlerFunc, c echo.Context, answer core.Answer) (err error) {
 	caller := c.Request().Context() // next may put another in its place
-	defer watch(c, answer)()
+	reply, finish := watch(c, answer)
+	defer finish()
 	answer.Run(func() (status int) {
 		err = next(c)
+		if sent := reply.Status(); adapter.IsFinal(sent) {
+			return sent // echo itself does not note a flush or a Hijack
+		}
 		return outcome(c, err, caller)
 	})
 	return err
 }
 
-// watch lets the core follow what the handlers write. It returns a function to call when they have
-// returned.
-func watch(c echo.Context, answer core.Answer) (finish func()) {
+// watch lets the core follow what the handlers write. It returns their reply, and a function to call
+// when they have returned.
+func watch(c echo.Context, answer core.Answer) (reply *adapter.Response, finish func()) {
 	own := c.Response().Writer
-	watched, response := answer.Watch(own, c.Request())
-	if response == nil {
-		return func() {}
+	watched, reply := answer.Watch(own, c.Request())
+	if reply == nil {
+		return nil, func() {}
 	}
 	c.Response().Writer = watched
-	return func() {
+	return reply, func() {
 		// Otherwise a handler has put another writer around it, which may have something left to
 		// write.
 		if c.Response().Writer == watched {
 			c.Response().Writer = own
 		}
-		response.Finish()
+		reply.Finish()
 	}
 }
 
 // statusCallerLeft is what Count receives if the handler gave up because its caller left.
 const statusCallerLeft = 499
 
-// outcome returns the status that the call ends with, or 0 if the handler chose none. If nothing is
-// sent yet, echo derives the status from the error, which it does not unwrap.
+// outcome returns the status that a call without a final one ends with, or 0 if the handler chose
+// none. echo derives the status from the error, which it does not unwrap.
 func outcome(c echo.Context, err error, caller context.Context) (status int) {
 	switch {
 	case c.Response().Committed:

@@ -73,6 +73,27 @@ var endings = []adaptertest.Ending{
 		http.Error(w, "upstream", http.StatusBadGateway)
 	}))),
 	ending("a stream that breaks off at once", 200, func(c echo.Context) error { return c.Stream(200, "text/plain", broken{}) }),
+	ending("a flush, then an error", 200, func(c echo.Context) error {
+		c.Response().Flush()
+		return errors.New("broken")
+	}),
+	ending("a flush, then an HTTPError", 200, func(c echo.Context) error {
+		c.Response().Flush()
+		return echo.NewHTTPError(404)
+	}),
+	ending("a connection taken over, then an error", 200, func(c echo.Context) error {
+		conn, _, err := c.Response().Hijack()
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		return errors.Join(errors.New("the peer has left"), err, conn.Close())
+	}),
+	ending("a connection that cannot be taken over", 500, func(c echo.Context) error {
+		c.Response().Writer = struct{ http.ResponseWriter }{c.Response().Writer} // as in HTTP/2
+		_, _, err := c.Response().Hijack()
+		return err
+	}),
 	{Name: "a panic after half a reply", Outcome: 500, OtherOutcome: 200, Sent: 200, Handle: func(h adaptertest.Handling) {
 		h.Text("half of it")
 		panic("a handler's own fault")
