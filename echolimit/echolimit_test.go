@@ -137,6 +137,37 @@ func TestReturnedCancellation(t *testing.T) {
 	}
 }
 
+// TestReplyOfAMiddlewareAround checks that a middleware around the limiter can send a whole body, even
+// if a middleware inside has put a writer around the followed one and left it there.
+func TestReplyOfAMiddlewareAround(t *testing.T) {
+	errorPages := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			_ = next(c)
+			c.Response().Header().Set("Content-Length", "6")
+			return c.String(http.StatusBadGateway, "broken")
+		}
+	}
+	bodyLogger := func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Response().Writer = struct{ http.ResponseWriter }{c.Response().Writer}
+			return next(c)
+		}
+	}
+	e := echo.New()
+	e.Use(errorPages, echolimit.New(limitertest.New(t, core.Options{}), core.Rule{Name: "n", Limit: core.InFlight(5)}), bodyLogger)
+	e.GET("/", func(echo.Context) error { return errors.New("broken") })
+	server := httptest.NewServer(e)
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "broken" || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
 // FuzzPaths tries paths on echo's router.
 func FuzzPaths(f *testing.F) { adaptertest.FuzzPaths(f, adaptertest.Adapter{Serve: serveAfter()}) }
 

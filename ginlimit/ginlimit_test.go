@@ -203,6 +203,31 @@ func TestLengthDeclaredTooLate(t *testing.T) {
 	}
 }
 
+// TestReplyOfAMiddlewareAround checks that a middleware around the limiter can send a whole body, even
+// if a middleware inside has put a writer around the followed one and left it there.
+func TestReplyOfAMiddlewareAround(t *testing.T) {
+	gin.SetMode(gin.TestMode)
+	router := gin.New()
+	errorPages := func(c *gin.Context) {
+		c.Next()
+		c.Header("Content-Length", "6")
+		c.String(http.StatusBadGateway, "broken")
+	}
+	bodyLogger := func(c *gin.Context) { c.Writer = &struct{ gin.ResponseWriter }{c.Writer} }
+	limit := ginlimit.New(limitertest.New(t, core.Options{}), core.Rule{Limit: core.InFlight(5)})
+	router.GET("/", errorPages, limit, bodyLogger, func(c *gin.Context) { _ = c.Error(errors.New("broken")) })
+	server := httptest.NewServer(router)
+	defer server.Close()
+	response, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "broken" || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
 // FuzzPaths tries paths on gin's router as it is, and as its options make it route by other forms
 // of the path.
 func FuzzPaths(f *testing.F) {

@@ -48,9 +48,18 @@ func (s *Response) Held() int {
 	return 0
 }
 
-// Finish sends the byte that was held back, if any.
+// Finish sends the byte that was held back, if any. From then on, nothing is held back: a middleware
+// around the adapter may still write through a writer that one inside has left.
 func (s *Response) Finish() {
-	if s != nil && s.held {
+	if s != nil {
+		s.release()
+		s.holds, s.left = false, -1
+	}
+}
+
+// release sends the byte that was held back, if any.
+func (s *Response) release() {
+	if s.held {
 		s.held = false
 		_, _ = s.w.Write(s.last[:]) // a caller who has left needs no end
 	}
@@ -84,7 +93,7 @@ func (s *Response) begin() {
 func writeTo[T string | []byte](s *Response, b T, do func(T) (int, error)) (n int, err error) {
 	s.begin()
 	if len(b) > 0 {
-		s.Finish() // more than was declared: the server decides
+		s.release() // more than was declared: the server decides
 	}
 	if len(b) == 0 || int64(len(b)) != s.left {
 		n, err = do(b)

@@ -90,6 +90,36 @@ func TestStatusOfAHijack(t *testing.T) {
 	}
 }
 
+// After Finish, nothing is held back any more: nobody calls it again.
+func TestNothingIsHeldAfterFinish(t *testing.T) {
+	for name, before := range map[string]string{"no byte": "", "a byte": "a", "two bytes": "ab", "the whole body": "abc"} {
+		server := httptest.NewRecorder()
+		w, reply := adapter.Follow(server, true)
+		_, _ = io.WriteString(sized(w), before)
+		reply.Finish()
+		_, _ = io.WriteString(w, "abc"[len(before):])
+		if got := server.Body.String(); got != "abc" {
+			t.Errorf("%s before Finish: the client has %q", name, got)
+		}
+	}
+}
+
+// A flush sends what was written, and the last byte of what follows is still held back.
+func TestLastByteIsHeldAfterAFlush(t *testing.T) {
+	server := httptest.NewRecorder()
+	w, reply := adapter.Follow(server, true)
+	_, _ = io.WriteString(sized(w), "ab")
+	w.(http.Flusher).Flush()
+	_, _ = io.WriteString(w, "c")
+	if got := server.Body.String(); got != "ab" || reply.Held() != 1 {
+		t.Errorf("before Finish, the client has %q, and %d bytes are held back", got, reply.Held())
+	}
+	reply.Finish()
+	if got := server.Body.String(); got != "abc" {
+		t.Errorf("the client has %q", got)
+	}
+}
+
 // sized declares that the body has three bytes.
 func sized(w http.ResponseWriter) http.ResponseWriter {
 	w.Header().Set("Content-Length", "3")

@@ -73,14 +73,14 @@ func (f flusher) Flush() { _ = f.FlushError() }
 // FlushError does the same for http.ResponseController.
 func (f flusher) FlushError() error {
 	f.s.sent(http.StatusOK)
-	f.s.Finish()
+	f.s.release()
 	return http.NewResponseController(f.s.w).Flush()
 }
 
 // Hijack implements http.Hijacker. If it fails, as over HTTP/2, nothing was sent, and a handler may
 // still make a 500 of it.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	h.s.Finish()
+	h.s.release()
 	conn, buffered, err := h.s.w.(http.Hijacker).Hijack()
 	if err == nil {
 		h.s.sent(http.StatusOK)
