@@ -80,6 +80,10 @@ func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time
 // Banned reports whether the subject is banned.
 func (r *explainedRule) Banned() bool { return !r.BannedUntil.IsZero() }
 
+// BanEnforced reports whether the subject has a ban that refuses its calls and that an operator can
+// end. A ban by a rule in DryRun does not refuse them, and Unban ends the enforced ban of the name.
+func (r *explainedRule) BanEnforced() bool { return r.Banned() && r.Mode != core.DryRun }
+
 // Wait returns how long the rule would refuse, in words.
 func (r *explainedRule) Wait() string { return waitOf(r.RetryAfter) }
 
@@ -138,7 +142,7 @@ func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanati
 	var asked sync.WaitGroup
 	left := most
 	for _, rule := range e.Shown {
-		if !rule.Banned() || rule.Mode == core.DryRun || left == 0 {
+		if !rule.BanEnforced() || left == 0 {
 			continue
 		}
 		left--

@@ -142,6 +142,35 @@ func TestBansOfARuleInDryRunHaveNoAuthor(t *testing.T) {
 	})
 }
 
+// The box of a rule in DryRun offers no unban, which would end the enforced ban of the same name, and
+// is not marked as refusing.
+func TestBansOfARuleInDryRunCannotBeLifted(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
+		banning := core.Rule{Name: "api", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour}}
+		for _, mode := range []core.Mode{core.Enforce, core.DryRun} {
+			rule := banning
+			rule.Mode = mode
+			guard := attach(t, limiter, rule)
+			for range 2 {
+				guard.Check(callOf("GET", "/"))
+			}
+		}
+		body := as(t, "operator", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
+		sections := strings.Split(body, "<section class=\"box")[1:]
+		for _, section := range sections {
+			section, _, _ = strings.Cut(section, "</section>")
+			text := lines(section)
+			enforced := !strings.Contains(text, "dry run")
+			if !strings.Contains(text, "Banned for another") || strings.Contains(text, "Unban from api") != enforced || strings.HasPrefix(section, " refuses") != enforced {
+				t.Errorf("enforced: %t: %s", enforced, section)
+			}
+		}
+		if len(sections) != 2 {
+			t.Errorf("the page has %d rules", len(sections))
+		}
+	})
+}
+
 // A subject that nothing is known of, and none at all, are no errors.
 func TestSubjectOfNothing(t *testing.T) {
 	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
