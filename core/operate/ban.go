@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -19,9 +20,9 @@ import (
 // longer.
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
-// Ban set, the error is a *[core.RuleError]. Handles do not look at bans. A bare address as the
-// subject is a *[core.RuleError]: use [core.Limiter.IPSubject]. Other errors are those of
-// [core.Counter]. See [WithActor] and [Operator.Bans].
+// Ban set, or all of them are in DryRun, the error is a *[core.RuleError]. Handles do not look at
+// bans. A bare address as the subject is a *[core.RuleError]: use [core.Limiter.IPSubject]. Other
+// errors are those of [core.Counter]. See [WithActor] and [Operator.Bans].
 func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Duration) (changed bool, err error) {
 	began := time.Now()
 	if err := o.checkBan(ctx, name, subject, span); err != nil {
@@ -53,10 +54,28 @@ func (o *Operator) checkBan(ctx context.Context, name, subject string, span time
 	if span < time.Millisecond || span > longestBan {
 		return &core.RuleError{Rule: name, Field: "span", Value: span, Why: "must be 1 ms to 366 days: a ban has an end"}
 	}
-	if known, banning, _ := o.front.Bans(name); known && !banning {
+	known, banning, _ := o.front.Bans(name)
+	switch {
+	case known && !banning:
 		return &core.RuleError{Rule: name, Field: "Ban", Value: core.Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}, or in a file ban: {by_hand: true}"}
+	case !known && o.inDryRun(name):
+		return &core.RuleError{Rule: name, Field: "Mode", Value: core.DryRun, Why: "must be enforce, because a rule in DryRun obeys no ban of an operator"}
 	}
 	return nil
+}
+
+// inDryRun reports whether attached rules have this name and all of them are in DryRun.
+func (o *Operator) inDryRun(name string) (all bool) {
+	attached, _ := o.front.Attached()
+	for i := range attached {
+		if !slices.Contains(attached[i].Names, name) {
+			continue
+		}
+		if all = attached[i].Rule.Mode == core.DryRun; !all {
+			return false
+		}
+	}
+	return all
 }
 
 // Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.

@@ -119,6 +119,30 @@ func TestWrongCallsOfOperators(t *testing.T) {
 	})
 }
 
+// A ban that no rule of its name would obey, because all of them are in DryRun, is a *RuleError, as one
+// by rules without Ban is. It is set if another rule of the name is enforced.
+func TestBanOfARuleInDryRun(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		limiter := newLimiter(t, options)
+		ops := operate.New(limiter)
+		trial, unnamed := byHand, byHand
+		trial.Mode, unnamed.Mode, unnamed.Name = core.DryRun, core.DryRun, ""
+		attach(t, limiter, trial)
+		attach(t, limiter, unnamed).Check(newView("GET", "/"))
+		for _, name := range []string{"n", "GET /"} {
+			limitertest.WantRuleError(t, errorOf(ops.Ban(background, name, me, time.Hour)), name, "Mode", "dry_run")
+		}
+		if entries := auditOf(t, limiter); len(entries) > 0 {
+			t.Errorf("the audit is %+v", entries)
+		}
+		guard := attach(t, limiter, byHand)
+		ban(t, limiter, "n", me, time.Hour)
+		if answer := guard.Check(newView("GET", "/")); answer.Refusal == nil {
+			t.Error("the enforced rule does not obey the ban")
+		}
+	})
+}
+
 // ruleIn returns the rule that the errors of a call name.
 func ruleIn(call string) string {
 	if strings.HasPrefix(call, "Inspect") {
