@@ -171,8 +171,8 @@ func TestSetAttributes(t *testing.T) {
 			served.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil).WithContext(ctx))
 		}, "[accesslimit.dry_run.rule=tried accesslimit.rule=api accesslimit.reason=limit_exceeded accesslimit.source=memory accesslimit.allowed=false accesslimit.remaining=0 accesslimit.retry_after=]"},
 		"a dry run": {func(ctx context.Context) {
-			otellimit.SetAttributes(ctx, core.Event{Decision: core.Decision{Reason: core.DryRunExceeded, Rule: "tried"}})
-		}, "[accesslimit.dry_run.rule=tried]"},
+			otellimit.SetAttributes(ctx, core.Event{Decision: core.Decision{Reason: core.DryRunExceeded, Rule: "/tried\xff"}}) // a gRPC caller made up the route
+		}, "[accesslimit.dry_run.rule=/tried\uFFFD]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := len(recorder.Ended())

@@ -51,11 +51,12 @@ func SetAttributes(ctx context.Context, e core.Event) {
 		return
 	}
 	d := &e.Decision
+	rule := strings.ToValidUTF8(d.Rule, "\uFFFD") // callers can make up gRPC routes, and exporters reject other texts
 	if d.Reason == core.DryRunExceeded {
-		span.SetAttributes(attribute.String("accesslimit.dry_run.rule", d.Rule))
+		span.SetAttributes(attribute.String("accesslimit.dry_run.rule", rule))
 		return
 	}
-	attributes := append(make([]attribute.KeyValue, 0, 6), ruleKey.String(strings.ToValidUTF8(d.Rule, "\uFFFD")), reasonKey.String(string(d.Reason)),
+	attributes := append(make([]attribute.KeyValue, 0, 6), ruleKey.String(rule), reasonKey.String(string(d.Reason)),
 		sourceKey.String(string(d.Source)), attribute.Bool("accesslimit.allowed", d.Allowed))
 	if d.Source != core.FromNobody && d.Remaining != math.MaxInt {
 		attributes = append(attributes, attribute.Int("accesslimit.remaining", d.Remaining))
