@@ -59,8 +59,7 @@ func newPeaks(options *Options) (p *peaks, err error) {
 // counter returns a rule that counts the same calls by large limits. It leaves out the calls with a
 // limit of their own, by a plan or by LimitFor. begin is called for each call.
 func (p *rulePeaks) counter(r core.Rule, v *view, begin func()) core.Rule {
-	skip, plan, limitFor := r.Skip, r.Plan, r.LimitFor
-	needsUser := r.NeedLogin
+	given := r
 	r.Limit = p.add(r.Limit)
 	r.Also = slices.Clone(r.Also)
 	for i := range r.Also {
@@ -69,24 +68,33 @@ func (p *rulePeaks) counter(r core.Rule, v *view, begin func()) core.Rule {
 	r.Mode, r.Ban, r.Warn, r.Plan, r.Plans, r.LimitFor, r.Overrides, r.Lease = core.Enforce, core.Ban{}, nil, nil, nil, nil, false, 0
 	r.Skip = func(q core.Request) bool {
 		begin()
-		return skip != nil && skip(q) || needsUser && v.call.User == "" || hasOwnLimit(q, plan, limitFor)
+		return given.Skip != nil && given.Skip(q) || given.NeedLogin && v.call.User == "" || hasOwnLimit(q, &given)
 	}
 	return r
 }
 
-// hasOwnLimit reports whether a call has a limit of its own in place of the rule's.
-func hasOwnLimit(q core.Request, plan func(core.Request) (string, error), limitFor func(core.Request) (core.Limit, error)) bool {
-	if plan != nil {
-		if name, err := plan(q); err == nil && name != "" {
-			return true
-		}
+// hasOwnLimit reports whether another limit than the rule's holds for a call, by a plan or by LimitFor.
+// If these fail, or what they return cannot be counted, the rule's limit holds.
+func hasOwnLimit(q core.Request, r *core.Rule) bool {
+	switch {
+	case r.Plan != nil:
+		name, err := r.Plan(q)
+		_, known := r.Plans[name]
+		return err == nil && known
+	case r.LimitFor != nil:
+		limit, err := r.LimitFor(q)
+		return err == nil && limit != (core.Limit{}) && limit != r.Limit && takes(*r, limit)
+	default:
+		return false
 	}
-	if limitFor != nil {
-		if limit, err := limitFor(q); err == nil && limit != (core.Limit{}) {
-			return true
-		}
-	}
-	return false
+}
+
+// takes reports whether a limit by LimitFor can hold in place of the rule's own. It must meet the same
+// conditions as the limit of a plan.
+func takes(r core.Rule, limit core.Limit) bool {
+	r.Plans, r.LimitFor = map[string]core.Limit{"computed": limit}, nil
+	r.Plan = func(core.Request) (string, error) { return "computed", nil }
+	return len(r.Check(nil)) == 0
 }
 
 // add adds a limit of the rule, and returns the limit that counts in its place.

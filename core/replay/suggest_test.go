@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -93,5 +94,45 @@ func TestSuggestionsOfARule(t *testing.T) {
 		"[2/m refuses 0 (0 %); 9/m refuses 0 of 1 subject (0 %) 3/h fixed refuses 0 (0 %); 9/h fixed refuses 0 of 1 subject (0 %)]"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Callers for whom the rule's own limit holds are counted, also if it holds because Plan or LimitFor has
+// failed or returned what cannot be counted. Others are left out.
+func TestSuggestionsByPlansAndComputedLimits(t *testing.T) {
+	own := core.PerMinute(9)
+	plan := func(name string, err error) core.Rule {
+		return core.Rule{Plans: map[string]core.Limit{"pro": core.PerMinute(99), "all": core.Unlimited}, Plan: func(core.Request) (string, error) { return name, err }}
+	}
+	computed := func(limit core.Limit, err error) core.Rule {
+		return core.Rule{LimitFor: func(core.Request) (core.Limit, error) { return limit, err }}
+	}
+	overridden := computed(core.PerHour(9), nil)
+	overridden.Overrides = true
+	for name, test := range map[string]struct {
+		rule    core.Rule
+		counted bool
+	}{
+		"no plan": {plan("", nil), true}, "a plan": {plan("pro", nil), false}, "an unlimited plan": {plan("all", nil), false},
+		"an unknown plan": {plan("prol", nil), true}, "no answer about the plan": {plan("pro", errors.New("of the test")), true},
+		"no limit": {computed(core.Limit{}, nil), true}, "a limit": {computed(core.PerMinute(99), nil), false}, "no bound": {computed(core.Unlimited, nil), false},
+		"the own limit": {computed(own, nil), true}, "a wrong limit": {computed(core.PerMinute(-1), nil), true},
+		"no answer about the limit": {computed(core.PerMinute(99), errors.New("of the test")), true},
+		"a limit without overrides": {overridden, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.rule.Name, test.rule.Limit = "r", own
+			report, err := replay.Run(t.Context(), replay.Options{Format: form, Suggest: 99, Guards: []replay.Guard{{Rules: []core.Rule{test.rule}}}}, logOf(every(call{}, 0, 1)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "[]"
+			if test.counted {
+				want = "[2/m refuses 0 (0 %); 9/m refuses 0 of 1 subject (0 %)]"
+			}
+			if got := fmt.Sprint(report.Rules[0].Suggestions); got != want {
+				t.Errorf("the suggestions are %s, want %s", got, want)
+			}
+		})
 	}
 }
