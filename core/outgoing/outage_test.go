@@ -46,6 +46,29 @@ func TestCallsDoNotForgetAPauseThatIsNotRecordedYet(t *testing.T) {
 	})
 }
 
+// A pause that began, or was made longer, while Redis was away is counted then, and not again when it is
+// recorded.
+func TestPausesAreCountedWhileRedisIsAway(t *testing.T) {
+	server := redistest.Start(t)
+	turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{MaxPause: time.Hour})
+	var flight []*outgoing.Turn
+	for range 3 {
+		flight = append(flight, take(t, turns, alice))
+	}
+	server.Kill()
+	for i, wait := range []time.Duration{10 * time.Minute, time.Minute, time.Hour} {
+		flight[i].Answered(refused(wait))
+	}
+	if s := turns.Stats(); s.Pauses != 2 {
+		t.Errorf("%d pauses are counted, want one that began and was made longer", s.Pauses)
+	}
+	server.Restart()
+	eventually(t, "no pause is to be recorded", func() bool { return outgoing.Unrecorded(turns) == 0 })
+	if s := turns.Stats(); s.Pauses != 2 {
+		t.Errorf("%d pauses are counted once they are recorded", s.Pauses)
+	}
+}
+
 // Once a limiter is closed, it tries once more to record a pause, however long that would last.
 func TestAClosedLimiterRecordsNoPause(t *testing.T) {
 	server := redistest.Start(t)

@@ -23,30 +23,30 @@ func (t *Turns) pause(key string, a Answer) {
 }
 
 func (t *Turns) record(key string, p *algorithm.Pause) {
-	lasts, err := t.tryToRecord(key, p)
+	paused, err := t.tryToRecord(key, p)
+	if paused.Longer {
+		t.prepared.Counts.Pauses.Add(1)
+	}
 	if err == nil {
 		return
 	}
-	if t.unrecorded.add(key, lasts, p.Refused) {
+	if t.unrecorded.add(key, micros(paused.Lasts), p.Refused) {
 		t.recordSoon(key, *p)
 	}
 	t.prepared.StoreFailed(err) // last, because a logger may panic
 }
 
-// tryToRecord returns how long the pause lasts, and why it holds only in this process, if it does.
-func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (lasts time.Duration, err error) {
+// tryToRecord returns what the pause has led to, and why it holds only in this process, if it does.
+func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (algorithm.Paused, error) {
 	ban := t.pauseKey(key)
 	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
 	t.paces.entry(key).paused(time.Now(), micros(paused.Lasts))
-	if paused.Longer {
-		t.prepared.Counts.Pauses.Add(1)
-	}
 	if err != nil {
-		return micros(paused.Lasts), err
+		return paused, err
 	}
 	listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
 	t.parts.Bans.Saw(ban, t.rule.Name, []byte(key), &listed)
-	return micros(paused.Lasts), nil
+	return paused, nil
 }
 
 // again is how long an attempt to record a pause waits for the next one.
@@ -56,8 +56,8 @@ func (t *Turns) recordSoon(key string, p algorithm.Pause) {
 	time.AfterFunc(again, panics.Guard(func() { t.recordAgain(key, p) }, t.parts.Log.Panicked))
 }
 
-// recordAgain records what is left of a pause that only this process knows. When the limiter is closed,
-// the next attempt is the last.
+// recordAgain records what is left of a pause that only this process knows, and that was counted when it
+// began. When the limiter is closed, the next attempt is the last.
 func (t *Turns) recordAgain(key string, p algorithm.Pause) {
 	pause := t.unrecorded.of(key)
 	p.Refused = pause.refused

@@ -31,10 +31,12 @@ func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now 
 	if err == nil {
 		s.Bans.SawStoreTime(now.At)
 	} else {
-		now.At, now.Lasts = s.Bans.StoreTime(), max(p.Span, s.Bans.Lasts(key))
+		known := s.Bans.Lasts(key)
+		now.At, now.Lasts = s.Bans.StoreTime(), max(p.Span, known)
 		if now.Lasts == 0 {
 			now.Lasts = p.Base
 		}
+		now.Longer = now.Lasts > known
 	}
 	if now.Lasts > 0 {
 		s.Bans.Remember(key, now.Lasts, false)
