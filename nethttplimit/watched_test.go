@@ -195,10 +195,17 @@ func TestLastByteIsHeldBack(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 		}
 	})
-	server := httptest.NewServer(nethttplimit.New(limitertest.New(t, core.Options{}), slots)(handler))
+	limited := nethttplimit.New(limitertest.New(t, core.Options{}), slots)(handler)
+	mux := http.NewServeMux()
+	mux.Handle("/", limited)
+	mux.HandleFunc("/unwrapping", func(w http.ResponseWriter, r *http.Request) { limited.ServeHTTP(unwrapping{w}, r) })
+	server := httptest.NewServer(mux)
 	defer server.Close()
-	for _, flush := range []bool{false, true} {
-		response, err := http.Get(server.URL)
+	for _, call := range []struct {
+		path  string
+		flush bool
+	}{{"/", false}, {"/", true}, {"/unwrapping", false}, {"/unwrapping", true}} {
+		response, err := http.Get(server.URL + call.path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,11 +222,11 @@ func TestLastByteIsHeldBack(t *testing.T) {
 			t.Errorf("the end came before the handler returned: %v", err)
 		case <-time.After(10 * time.Millisecond): // too little shows nothing wrong
 		}
-		leave <- flush
+		leave <- call.flush
 		if err := <-end; err != nil {
 			t.Errorf("the end: %v", err)
 		}
-		if flush {
+		if call.flush {
 			leave <- false
 		}
 		_ = response.Body.Close()

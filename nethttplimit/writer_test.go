@@ -2,8 +2,10 @@ package nethttplimit_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -90,7 +92,7 @@ func TestWriterCanDoTheSame(t *testing.T) {
 		server.Close()
 	}
 	poor := handlercost.NewDiscard()
-	for _, w := range []http.ResponseWriter{poor, httptest.NewRecorder(), struct {
+	for _, w := range []http.ResponseWriter{poor, unwrapping{poor}, httptest.NewRecorder(), unwrapping{httptest.NewRecorder()}, struct {
 		*handlercost.Discard
 		http.Hijacker
 	}{poor, nil}} {
@@ -98,6 +100,59 @@ func TestWriterCanDoTheSame(t *testing.T) {
 		if bare, counted := can(w), <-got; bare != counted {
 			t.Errorf("a counted call can %s, a %T %s", counted, w, bare)
 		}
+	}
+}
+
+// unwrapping is the writer of a middleware that has only Unwrap, the form that net/http recommends.
+type unwrapping struct{ w http.ResponseWriter }
+
+func (u unwrapping) Header() http.Header         { return u.w.Header() }
+func (u unwrapping) Write(b []byte) (int, error) { return u.w.Write(b) }
+func (u unwrapping) WriteHeader(status int)      { u.w.WriteHeader(status) }
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.w }
+
+// TestControllerBehindUnwrap checks that Count receives what a handler sent by http.ResponseController
+// behind a middleware whose writer has only Unwrap, also through a second limiter.
+func TestControllerBehindUnwrap(t *testing.T) {
+	for name, handle := range map[string]func(http.ResponseWriter) error{
+		"a flush, then 500": func(w http.ResponseWriter) error {
+			err := http.NewResponseController(w).Flush()
+			w.WriteHeader(500)
+			return err
+		},
+		"a connection taken over, then 500": func(w http.ResponseWriter) error {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			w.WriteHeader(500)
+			return errors.Join(err, conn.Close())
+		},
+	} {
+		received := make(chan int, 2)
+		count := func(status int) bool { received <- status; return true }
+		limiter := limitertest.New(t, core.Options{})
+		limit := func(name string, next http.Handler) http.Handler {
+			return nethttplimit.New(limiter, core.Rule{Name: name, Seconds: 60, Count: count})(next)
+		}
+		ended := make(chan error, 1)
+		limited := limit("outer", limit("inner", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { ended <- handle(w) })))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { limited.ServeHTTP(unwrapping{w}, r) }))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.Start()
+		response, err := http.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if err := <-ended; err != nil || response.StatusCode != 200 {
+			t.Errorf("%s: %v, status %d", name, err, response.StatusCode)
+		}
+		if inner, outer := <-received, <-received; inner != 200 || outer != 200 {
+			t.Errorf("%s: Count received %d inside and %d outside, want 200", name, inner, outer)
+		}
+		server.Close()
 	}
 }
 

@@ -63,6 +63,14 @@ type hijackable struct {
 
 func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, w.err }
 
+// unwrapping is the writer of a middleware that has only Unwrap.
+type unwrapping struct{ w http.ResponseWriter }
+
+func (u unwrapping) Header() http.Header         { return u.w.Header() }
+func (u unwrapping) Write(b []byte) (int, error) { return u.w.Write(b) }
+func (u unwrapping) WriteHeader(status int)      { u.w.WriteHeader(status) }
+func (u unwrapping) Unwrap() http.ResponseWriter { return u.w }
+
 // A connection that was not taken over has no status yet, so a handler can still send one.
 func TestStatusOfAHijack(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -76,16 +84,51 @@ func TestStatusOfAHijack(t *testing.T) {
 		"refused after a hint": {103, http.ErrNotSupported, 500},
 		"refused after a 404":  {404, http.ErrNotSupported, 404},
 	} {
-		w, reply := adapter.Follow(hijackable{httptest.NewRecorder(), test.err}, true)
-		if test.before != 0 {
-			w.WriteHeader(test.before)
+		server := hijackable{httptest.NewRecorder(), test.err}
+		for _, outer := range []http.ResponseWriter{server, unwrapping{server}} {
+			w, reply := adapter.Follow(outer, true)
+			if test.before != 0 {
+				w.WriteHeader(test.before)
+			}
+			if _, _, err := http.NewResponseController(w).Hijack(); err != test.err {
+				t.Errorf("%s: Hijack returned %v, want %v", name, err, test.err)
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			if got := reply.Status(); got != test.want {
+				t.Errorf("%s, through a %T: the status is %d, want %d", name, outer, got, test.want)
+			}
 		}
-		if _, _, err := w.(http.Hijacker).Hijack(); err != test.err {
-			t.Errorf("%s: Hijack returned %v, want %v", name, err, test.err)
+	}
+}
+
+// Code that follows Unwrap in search of an http.Hijacker finds none where the server's writer is none.
+// Otherwise a WebSocket library would reply 101 before it fails.
+func TestNoHijackerBehindUnwrap(t *testing.T) {
+	w, _ := adapter.Follow(unwrapping{leftWriter{httptest.NewRecorder()}}, true)
+	for {
+		if _, hijacks := w.(http.Hijacker); hijacks {
+			t.Fatalf("a %T is an http.Hijacker", w)
 		}
+		of, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
+		if !unwraps {
+			return
+		}
+		w = of.Unwrap()
+	}
+}
+
+// A flush that is not supported sends nothing.
+func TestStatusOfAFlush(t *testing.T) {
+	plain := struct{ http.ResponseWriter }{httptest.NewRecorder()}
+	for _, test := range []struct {
+		server http.ResponseWriter
+		want   int
+	}{{httptest.NewRecorder(), 200}, {unwrapping{httptest.NewRecorder()}, 200}, {plain, 500}, {unwrapping{plain}, 500}} {
+		w, reply := adapter.Follow(test.server, true)
+		_ = http.NewResponseController(w).Flush()
 		w.WriteHeader(http.StatusInternalServerError)
 		if got := reply.Status(); got != test.want {
-			t.Errorf("%s: the status is %d, want %d", name, got, test.want)
+			t.Errorf("%T: the status is %d, want %d", test.server, got, test.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -13,8 +14,16 @@ import (
 // http.ResponseController finds by Unwrap.
 type writer struct{ s *Response }
 
-func (w writer) Header() http.Header         { return w.s.w.Header() }
-func (w writer) Unwrap() http.ResponseWriter { return w.s.w }
+func (w writer) Header() http.Header { return w.s.w.Header() }
+
+// Unwrap lets http.ResponseController find the server's writer. If that can be taken over, but the
+// writer of a middleware in between has only Unwrap, the controller finds a writer that notes it.
+func (w writer) Unwrap() http.ResponseWriter {
+	if _, itself := w.s.w.(http.Hijacker); !itself && canHijack(w.s.w) {
+		return unwrapped{hijackingWriter{w, hijacker(w)}}
+	}
+	return w.s.w
+}
 
 // WriteHeader implements http.ResponseWriter. The server panics if the code is not a status.
 func (w writer) WriteHeader(code int) { w.s.w.WriteHeader(code); w.s.sent(code) }
@@ -61,6 +70,17 @@ func (w writer) CloseNotify() <-chan bool {
 	return nil
 }
 
+// FlushError flushes for http.ResponseController, which follows Unwrap. If that is not supported,
+// nothing was sent.
+func (w writer) FlushError() error {
+	w.s.release()
+	err := http.NewResponseController(w.s.w).Flush()
+	if !errors.Is(err, http.ErrNotSupported) {
+		w.s.sent(http.StatusOK)
+	}
+	return err
+}
+
 // flusher and hijacker have the methods by which handlers find out what their server can do.
 type (
 	flusher  struct{ s *Response }
@@ -68,20 +88,13 @@ type (
 )
 
 // Flush implements http.Flusher.
-func (f flusher) Flush() { _ = f.FlushError() }
-
-// FlushError does the same for http.ResponseController.
-func (f flusher) FlushError() error {
-	f.s.sent(http.StatusOK)
-	f.s.release()
-	return http.NewResponseController(f.s.w).Flush()
-}
+func (f flusher) Flush() { _ = writer(f).FlushError() }
 
 // Hijack implements http.Hijacker. If it fails, as over HTTP/2, nothing was sent, and a handler may
 // still make a 500 of it.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	h.s.release()
-	conn, buffered, err := h.s.w.(http.Hijacker).Hijack()
+	conn, buffered, err := http.NewResponseController(h.s.w).Hijack()
 	if err == nil {
 		h.s.sent(http.StatusOK)
 	}
@@ -103,6 +116,25 @@ type (
 		hijacker
 	}
 )
+
+// unwrapped is between a writer that is no http.Hijacker and a server's writer that can be taken over.
+type unwrapped struct{ hijackingWriter }
+
+func (u unwrapped) Unwrap() http.ResponseWriter { return u.writer.s.w }
+
+// canHijack reports whether http.ResponseController can take over the connection of w.
+func canHijack(w http.ResponseWriter) bool {
+	for {
+		switch of := w.(type) {
+		case http.Hijacker:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = of.Unwrap()
+		default:
+			return false
+		}
+	}
+}
 
 // writer returns a writer that flushes, and can be taken over, if the server's writer does.
 func (s *Response) writer() http.ResponseWriter {
