@@ -14,6 +14,9 @@
 // was answered, it receives 499 if the handler returned an error that says so, and otherwise 200
 // and 499. An HTTPErrorHandler of yours runs later, so Count does not see its status. If it gives
 // errors another status, turn them into an *echo.HTTPError before they reach this middleware.
+//
+// Inside echo's middleware.Timeout, which is deprecated, a call ends, and frees its slot, when its
+// handler does; outside, at the timeout, while the handler still runs. ContextTimeout waits for it.
 package echolimit
 
 import (

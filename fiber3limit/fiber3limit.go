@@ -9,9 +9,10 @@
 //
 // Count receives the status that the caller gets. For that, a middleware with a Count or slots calls
 // the ErrorHandler itself, as fiber's logger does: those outside see the reply, and no error. Count is
-// called, and a slot is free, when the handler has returned; the body of a stream is sent later. No
-// context of fiber ends because the caller leaves. Handlers find the decision and the user in
-// c.Context(), not in c.
+// called, and a slot is free, when the handler has returned; the body of a stream is sent later. Inside
+// fiber's timeout.New a call ends, and frees its slot, when its handler does; outside, at the timeout,
+// while the handler still runs. No context of fiber ends because the caller leaves. Handlers find the
+// decision and the user in c.Context(), not in c.
 //
 // Fiber answers 501 to unknown methods before any middleware. To a request that it cannot read, it
 // answers 400, 413 or 431 after the middlewares of Use, where Count receives 404 or 405. Settings of

@@ -18,8 +18,10 @@
 //
 // A call ends when its handler returns. A stream writer (SetBodyStreamWriter) or a WebSocket that
 // goes on after that holds no slot of Concurrency any more: take one with core.Slots.Hold, and
-// release it there. fiber does not notice a caller who leaves. A panic ends the process unless a
-// recovery is installed. The slots of a process that died are free after the Window.
+// release it there. Around fiber's timeout.New, which is deprecated, a call ends at the timeout, while
+// the handler still runs; timeout.NewWithContext waits for it. fiber does not notice a caller who
+// leaves. A panic ends the process unless a recovery is installed. The slots of a process that died
+// are free after the Window.
 //
 // A rule with Count receives the status that was set, or the one that fiber's own error handler
 // will send for the error that the handler returned: the code of a *fiber.Error, even a wrapped
