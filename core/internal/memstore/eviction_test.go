@@ -23,8 +23,8 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 				t.Fatalf("%d keys, at most %d may be", s.Len(), maxKeys)
 			}
 		}
-		if s.Len() < maxKeys*9/10 || s.Len() != s.entries() {
-			t.Errorf("%d keys are said to be there, %d are, of %d", s.Len(), s.entries(), maxKeys)
+		if said, there := s.size(); said < maxKeys*9/10 || said != there {
+			t.Errorf("%d keys are said to be there, %d are, of %d", said, there, maxKeys)
 		}
 	}
 }
@@ -43,8 +43,8 @@ func TestMaxKeysIsNotExceededByEmptyShards(t *testing.T) {
 	for i := range 1000 {
 		s.take(fmt.Sprint("other", i), limit)
 	}
-	if s.Len() > maxKeys || s.entries() > maxKeys {
-		t.Errorf("%d keys, at most %d may be", s.entries(), maxKeys)
+	if said, there := s.size(); said > maxKeys || there > maxKeys {
+		t.Errorf("%d keys, at most %d may be", there, maxKeys)
 	}
 }
 
@@ -87,8 +87,8 @@ func TestCountersOfOneCallDoNotEvictEachOther(t *testing.T) {
 					t.Errorf("%s, table of %d: call %d passed: %v", name, maxKeys, i, passed)
 				}
 			}
-			if most := max(maxKeys, len(call)); s.Len() > most || s.Len() != s.entries() {
-				t.Errorf("%s, table of %d: %d keys, of which %d are there", name, maxKeys, s.Len(), s.entries())
+			if said, there := s.size(); said > max(maxKeys, len(call)) || said != there {
+				t.Errorf("%s, table of %d: %d keys, of which %d are there", name, maxKeys, said, there)
 			}
 		}
 	}
@@ -139,8 +139,9 @@ func TestSweepDropsFreshEntries(t *testing.T) {
 				t.Errorf("%s: a sweep at once left %d of 100 keys", name, s.Len())
 			}
 			c.now += 2 * second
-			if !s.sweep() || s.Len() != 50 || s.entries() != 50 {
-				t.Errorf("%s: %d keys left, want the 50 that still count", name, s.Len())
+			left := s.sweep()
+			if said, there := s.size(); !left || said != 50 || there != 50 {
+				t.Errorf("%s: %d keys left, want the 50 that still count", name, said)
 			}
 			for i := range 50 {
 				if s.take(fmt.Sprint("long", i), minute(1)) {
@@ -158,12 +159,17 @@ func TestSweepDropsFreshEntries(t *testing.T) {
 	}
 }
 
-// entries counts what the table really holds.
-func (s *Store) entries() (n int) {
+// size returns how many keys the store says to have, and how many its table has, while nobody else can
+// touch it.
+func (s *Store) size() (said, there int) {
 	for i := range s.shards {
-		n += s.shards[i].sound()
+		s.shards[i].mu.Lock()
+		defer s.shards[i].mu.Unlock()
 	}
-	return n
+	for i := range s.shards {
+		there += s.shards[i].sound()
+	}
+	return s.Len(), there
 }
 
 // sound returns how many entries a table has. It returns -1 if one of them is not found by its key,

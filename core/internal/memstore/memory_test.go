@@ -96,7 +96,7 @@ func TestFullShardEvicts(t *testing.T) {
 	for i := range maxEntries + 1000 {
 		s.take(fmt.Sprint("key", i), limit)
 	}
-	if s.Len() != maxEntries || s.entries() != maxEntries {
-		t.Errorf("%d keys, of which %d are found, in a shard of at most %d", s.Len(), s.entries(), maxEntries)
+	if said, there := s.size(); said != maxEntries || there != maxEntries {
+		t.Errorf("%d keys, of which %d are found, in a shard of at most %d", said, there, maxEntries)
 	}
 }
