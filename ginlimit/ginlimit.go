@@ -87,7 +87,7 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // until the header is sent.
 func (w *writer) begin() *writer {
 	if !w.Written() {
-		w.watched.WriteHeader(w.Status())
+		w.response.Sending(w.Status())
 	}
 	return w
 }

@@ -243,3 +243,44 @@ func FuzzPaths(f *testing.F) {
 }
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
+
+// buffer is the writer of a middleware that sends the reply when the handler has returned, and keeps the
+// first status that it is given.
+type buffer struct {
+	gin.ResponseWriter
+	status int
+	body   []byte
+}
+
+func (b *buffer) WriteHeader(status int) {
+	if b.status == 0 {
+		b.status = status
+	}
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.body = append(b.body, p...)
+	return len(p), nil
+}
+
+// A handler behind a writer that buffers may choose the status after it has written.
+func TestStatusAfterABufferedBody(t *testing.T) {
+	limiter := limitertest.New(t, core.Options{})
+	router := gin.New()
+	router.Use(func(c *gin.Context) {
+		b := &buffer{ResponseWriter: c.Writer}
+		c.Writer = b
+		c.Next()
+		c.Writer = b.ResponseWriter
+		c.Data(b.status, "text/plain", b.body)
+	}, ginlimit.New(limiter, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Count: func(status int) bool { return status < 400 }}))
+	router.GET("/page", func(c *gin.Context) {
+		_, _ = c.Writer.Write([]byte("half a page"))
+		c.Status(http.StatusInternalServerError)
+	})
+	reply := httptest.NewRecorder()
+	router.ServeHTTP(reply, httptest.NewRequest("GET", "/page", nil))
+	if reply.Code != http.StatusInternalServerError || reply.Body.String() != "half a page" {
+		t.Errorf("status %d, body %q", reply.Code, reply.Body)
+	}
+}

@@ -65,6 +65,10 @@ func (s *Response) release() {
 	}
 }
 
+// Sending notes a status that the framework is about to send by itself, without WriteHeader of the
+// followed writer.
+func (s *Response) Sending(status int) { s.sent(status) }
+
 // sent notes a status.
 func (s *Response) sent(code int) {
 	if !IsFinal(s.status) {

@@ -101,19 +101,32 @@ func TestStatusOfAHijack(t *testing.T) {
 	}
 }
 
-// Code that follows Unwrap in search of an http.Hijacker finds none where the server's writer is none.
-// Otherwise a WebSocket library would reply 101 before it fails.
-func TestNoHijackerBehindUnwrap(t *testing.T) {
-	w, _ := adapter.Follow(unwrapping{leftWriter{httptest.NewRecorder()}}, true)
-	for {
-		if _, hijacks := w.(http.Hijacker); hijacks {
-			t.Fatalf("a %T is an http.Hijacker", w)
+// Code that follows Unwrap in search of what the server can do finds nothing more. Otherwise a WebSocket
+// library would reply 101 before it fails, and a stream of events would begin that nothing can flush.
+func TestNothingMoreBehindUnwrap(t *testing.T) {
+	plain := struct{ http.ResponseWriter }{httptest.NewRecorder()}
+	for _, server := range []http.ResponseWriter{plain, unwrapping{plain}, leftWriter{httptest.NewRecorder()}, unwrapping{leftWriter{httptest.NewRecorder()}}} {
+		_, canFlush := server.(http.Flusher)
+		if behind, ok := server.(unwrapping); ok {
+			_, canFlush = behind.w.(http.Flusher)
 		}
-		of, unwraps := w.(interface{ Unwrap() http.ResponseWriter })
-		if !unwraps {
-			return
+		w, _ := adapter.Follow(server, true)
+		flushes, unwraps := false, true
+		for unwraps {
+			if _, hijacks := w.(http.Hijacker); hijacks {
+				t.Errorf("%T: a %T is an http.Hijacker", server, w)
+			}
+			_, flushesSafely := w.(interface{ FlushError() error })
+			_, flushesAnyhow := w.(http.Flusher)
+			flushes = flushes || flushesSafely || flushesAnyhow
+			var of interface{ Unwrap() http.ResponseWriter }
+			if of, unwraps = w.(interface{ Unwrap() http.ResponseWriter }); unwraps {
+				w = of.Unwrap()
+			}
 		}
-		w = of.Unwrap()
+		if flushes != canFlush {
+			t.Errorf("%T: it flushes: %t, want %t", server, flushes, canFlush)
+		}
 	}
 }
 
@@ -129,6 +142,10 @@ func TestStatusOfAFlush(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 		if got := reply.Status(); got != test.want {
 			t.Errorf("%T: the status is %d, want %d", test.server, got, test.want)
+		}
+		_, _ = io.WriteString(sized(w), "abc")
+		if err := http.NewResponseController(w).Flush(); (err == nil) == (reply.Held() == 1) {
+			t.Errorf("%T: after a flush with %v, %d bytes are held back", test.server, err, reply.Held())
 		}
 	}
 }

@@ -2,7 +2,6 @@ package adapter
 
 import (
 	"bufio"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,13 +15,21 @@ type writer struct{ s *Response }
 
 func (w writer) Header() http.Header { return w.s.w.Header() }
 
-// Unwrap lets http.ResponseController find the server's writer. If that can be taken over, but the
-// writer of a middleware in between has only Unwrap, the controller finds a writer that notes it.
+// Unwrap lets http.ResponseController find the server's writer. If the writer of a middleware in between
+// has only Unwrap, the controller finds one before it that notes a flush and a Hijack, as far as the
+// server's can do them.
 func (w writer) Unwrap() http.ResponseWriter {
-	if _, itself := w.s.w.(http.Hijacker); !itself && canHijack(w.s.w) {
-		return unwrapped{hijackingWriter{w, hijacker(w)}}
+	u, f, h := unwrapped{w}, errorFlusher(w), hijacker(w)
+	switch flushes, hijacks := onlyBehind[http.Flusher](w.s.w), onlyBehind[http.Hijacker](w.s.w); {
+	case flushes && hijacks:
+		return unwrappedFull{u, f, h}
+	case flushes:
+		return unwrappedFlusher{u, f}
+	case hijacks:
+		return unwrappedHijacker{u, h}
+	default:
+		return w.s.w
 	}
-	return w.s.w
 }
 
 // WriteHeader implements http.ResponseWriter. The server panics if the code is not a status.
@@ -70,25 +77,23 @@ func (w writer) CloseNotify() <-chan bool {
 	return nil
 }
 
-// FlushError flushes for http.ResponseController, which follows Unwrap. If that is not supported,
-// nothing was sent.
-func (w writer) FlushError() error {
-	w.s.release()
-	err := http.NewResponseController(w.s.w).Flush()
-	if !errors.Is(err, http.ErrNotSupported) {
-		w.s.sent(http.StatusOK)
-	}
-	return err
-}
-
-// flusher and hijacker have the methods by which handlers find out what their server can do.
+// flusher and hijacker have the methods by which handlers find out what their server can do, and
+// errorFlusher that by which http.ResponseController does.
 type (
-	flusher  struct{ s *Response }
-	hijacker struct{ s *Response }
+	errorFlusher struct{ s *Response }
+	flusher      struct{ errorFlusher }
+	hijacker     struct{ s *Response }
 )
 
+// FlushError flushes for http.ResponseController.
+func (f errorFlusher) FlushError() error {
+	f.s.sent(http.StatusOK)
+	f.s.release()
+	return http.NewResponseController(f.s.w).Flush()
+}
+
 // Flush implements http.Flusher.
-func (f flusher) Flush() { _ = writer(f).FlushError() }
+func (f flusher) Flush() { _ = f.FlushError() }
 
 // Hijack implements http.Hijacker. If it fails, as over HTTP/2, nothing was sent, and a handler may
 // still make a 500 of it.
@@ -117,22 +122,38 @@ type (
 	}
 )
 
-// unwrapped is between a writer that is no http.Hijacker and a server's writer that can be taken over.
-type unwrapped struct{ hijackingWriter }
+// unwrapped is between a writer and that of a middleware which has only Unwrap. The types around it have
+// what the server's writer behind that can do.
+type (
+	unwrapped        struct{ writer }
+	unwrappedFlusher struct {
+		unwrapped
+		errorFlusher
+	}
+	unwrappedHijacker struct {
+		unwrapped
+		hijacker
+	}
+	unwrappedFull struct {
+		unwrapped
+		errorFlusher
+		hijacker
+	}
+)
 
-func (u unwrapped) Unwrap() http.ResponseWriter { return u.writer.s.w }
+func (u unwrapped) Unwrap() http.ResponseWriter { return u.s.w }
 
-// canHijack reports whether http.ResponseController can take over the connection of w.
-func canHijack(w http.ResponseWriter) bool {
-	for {
-		switch of := w.(type) {
-		case http.Hijacker:
-			return true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = of.Unwrap()
-		default:
+// onlyBehind reports whether a writer is no T, and http.ResponseController finds one behind it.
+func onlyBehind[T any](w http.ResponseWriter) bool {
+	for itself := true; ; itself = false {
+		if _, ok := w.(T); ok {
+			return !itself
+		}
+		of, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
 			return false
 		}
+		w = of.Unwrap()
 	}
 }
 
@@ -140,7 +161,7 @@ func canHijack(w http.ResponseWriter) bool {
 func (s *Response) writer() http.ResponseWriter {
 	_, flushes := s.w.(http.Flusher)
 	_, hijacks := s.w.(http.Hijacker)
-	switch w, f, h := (writer{s}), (flusher{s}), (hijacker{s}); {
+	switch w, f, h := (writer{s}), (flusher{errorFlusher{s}}), (hijacker{s}); {
 	case flushes && hijacks:
 		return fullWriter{w, f, h}
 	case flushes:

@@ -44,7 +44,7 @@ const statusCallerLeft = 499
 // the 200.
 func returned(ctx context.Context, isRPC bool, status, sent int) ending {
 	if !isRPC && !adapter.IsFinal(status) {
-		status = sent // after a flush, for example, which echo does not notice
+		status = sent // gin reports a hint as the status, and a framework may not notice a flush
 	}
 	switch {
 	case isRPC || adapter.IsFinal(status):
