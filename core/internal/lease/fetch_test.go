@@ -29,26 +29,33 @@ func callersShareAFetch(t *testing.T, ahead int64) {
 	shared := NewShared(t, 100)
 	shared.BeforeDecide = func() { time.Sleep(time.Millisecond) }
 	p, c := NewProcess(t, shared), Leased("user:a", Windowed(algorithm.SlidingWindow, 500, Hour), 1, ahead)
-	var admitted, refused, asked atomic.Int64
-	var all sync.WaitGroup
-	for range 100 {
-		all.Go(func() {
-			for range 8 {
-				switch v := p.Ask(c)[0]; {
-				case v.Err != nil || v.Ended != nil:
-					t.Errorf("%+v", v)
-				case v.RetryAfter > 0:
-					refused.Add(1)
-				default:
-					admitted.Add(1)
+	var admitted, refused atomic.Int64
+	ask := func(times int) {
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				for range times {
+					switch v := p.Ask(c)[0]; {
+					case v.Err != nil || v.Ended != nil:
+						t.Errorf("%+v", v)
+					case v.RetryAfter > 0:
+						refused.Add(1)
+					default:
+						admitted.Add(1)
+					}
+					if n := shared.LeasedCalls.Load(); n > 100 {
+						t.Errorf("a fetch for %d of 100 callers", n)
+					}
 				}
-				if asked.Add(1) == 100 && shared.Asked.Load() > 4 || shared.LeasedCalls.Load() > 100 {
-					t.Errorf("%d fetches for 100 callers, the last for %d", shared.Asked.Load(), shared.LeasedCalls.Load())
-				}
-			}
-		})
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
+	ask(1)
+	if n := shared.Asked.Load(); n > 4 {
+		t.Errorf("%d fetches for 100 callers", n)
+	}
+	ask(7)
 	p.Close()
 	if admitted.Load() != 500 || refused.Load() != 300 || shared.Left(c) != 0 {
 		t.Errorf("%d admitted and %d refused, with %d left", admitted.Load(), refused.Load(), shared.Left(c))
