@@ -24,6 +24,7 @@ type call struct {
 	skipped   []string       // names of rules whose Skip ignored the call, and whose calls are settled
 	check     *attachment    // that of the Check that asks, or nil
 	subject   string         // replaces the key of every rule of a Check; "" keeps each rule's own
+	shows     bool           // the call only shows limits: see OwnLimits
 	decided   bool           // no function of the service owner's panicked
 	ruling    ruling         // see ruleBy
 	deciding  *namedRule     // the rule whose functions are running
@@ -99,7 +100,7 @@ func (p *callPool) close(c *call) {
 	}
 	c.clear()
 	c.readings.Clear()
-	c.View, c.decided, c.clientKnown = nil, false, false
+	c.View, c.shows, c.decided, c.clientKnown = nil, false, false, false
 	if c.check != nil {
 		c.check, c.subject = nil, ""
 	}
@@ -151,7 +152,7 @@ func hidesPeer(v adapter.View) bool {
 // is not counted, so nobody is warned of it.
 func (c *call) addressToCount() netip.Addr {
 	addr := c.ClientIP()
-	if ips := c.parts.clientIPs; !addr.IsValid() && !isAsking(c.View) {
+	if ips := c.parts.clientIPs; !addr.IsValid() && !c.shows {
 		c.log.NoAddress(c.Rule(), ips.TrustsUnix, ips.Header)
 	}
 	return addr

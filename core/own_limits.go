@@ -86,12 +86,6 @@ type askingView struct {
 	readsRoute bool
 }
 
-// isAsking reports whether a view is that of a call that asks for limits.
-func isAsking(v adapter.View) bool {
-	_, asking := v.(*askingView)
-	return asking
-}
-
 // Route implements View.
 func (v *askingView) Route() string {
 	v.readsRoute = true
@@ -121,6 +115,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	if c.parts.options.Identify != nil {
 		_, _ = c.User() // before the rules, so that what Identify reads is not taken for theirs
 	}
+	c.shows = true
 	c.applyOwn(rules, v)
 	needsLogin, stopped, err := c.addRules()
 	switch {

@@ -144,7 +144,7 @@ func (q *Queue) tryTogether(slots []slot, now time.Time) (left []slot, failed bo
 		return nil, false
 	}
 	err := q.giveBackSafely(charges)
-	lasting := err != nil
+	lasting := false
 	if err != nil {
 		classes := failure.ClassesOf(err)
 		if slices.Contains(classes, failure.Foreign) {
