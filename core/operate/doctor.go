@@ -35,7 +35,8 @@ type Finding struct {
 // known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
 // real calls, so use a Limiter of its own in a service.
 //
-// The error is a *[core.RuleError] for a Limiter that was never made.
+// The error is that of ctx if it ends before; the findings are those until then. It is a
+// *[core.RuleError] for a Limiter that was never made.
 func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	if err := o.made(); err != nil {
 		return nil, err
@@ -58,5 +59,5 @@ func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	for i, f := range found {
 		all[i] = Finding{string(f.Level), f.Code, f.Server, f.Text, f.Do}
 	}
-	return all, nil
+	return all, ctx.Err()
 }

@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"maps"
 	"net"
 	"os"
@@ -116,7 +117,7 @@ func TestDoctorOfAServerThatDoesNotAnswer(t *testing.T) {
 	for name, fail := range map[string]func(*redistest.Server){"stopped": (*redistest.Server).Stop, "killed": (*redistest.Server).Kill} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
-			client := server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1 })
+			client := server.Client(t, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 })
 			fail(server)
 			wantFindings(t, examined(t, client, time.Second), "problem connection there is no answer")
 		})
@@ -125,6 +126,52 @@ func TestDoctorOfAServerThatDoesNotAnswer(t *testing.T) {
 	found, err := operate.New(newLimiter(t, core.Options{})).Doctor(background)
 	if err != nil || len(found) != 1 || found[0].Level != "note" {
 		t.Errorf("without Redis: %v, %v", found, err)
+	}
+}
+
+// Doctor returns when its context ends, or after Timeout, even if the client waits for ever.
+func TestDoctorOfASilentServer(t *testing.T) {
+	for name, start := range map[string]func() ([]*redistest.Server, redis.UniversalClient){
+		"one server": func() ([]*redistest.Server, redis.UniversalClient) {
+			server := redistest.Start(t)
+			return []*redistest.Server{server}, server.Client(t, func(o *redis.Options) { o.ReadTimeout = -1 })
+		},
+		"cluster": func() ([]*redistest.Server, redis.UniversalClient) {
+			cluster := redistest.StartCluster(t)
+			return cluster.Nodes(), cluster.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = -1 })
+		},
+		"ring": func() ([]*redistest.Server, redis.UniversalClient) {
+			ring := redistest.StartRing(t, 2)
+			return ring.Nodes(), ring.Client(t, func(o *redis.RingOptions) { o.ReadTimeout = -1 })
+		},
+		"unknown": func() ([]*redistest.Server, redis.UniversalClient) {
+			server := redistest.Start(t)
+			return []*redistest.Server{server}, struct{ redis.UniversalClient }{server.Client(t, func(o *redis.Options) { o.ReadTimeout = -1 })}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers, client := start()
+			for _, server := range servers {
+				server.Stop()
+			}
+			examine := func(ctx context.Context, timeout time.Duration) error {
+				found, err := operate.New(newLimiter(t, core.Options{Redis: client, Timeout: timeout})).Doctor(ctx)
+				for _, f := range found {
+					if f.Level != "problem" || f.Code != "connection" {
+						t.Errorf("found %+v", f)
+					}
+				}
+				return err
+			}
+			if err := examine(background, 100*time.Millisecond); err != nil {
+				t.Error(err)
+			}
+			soon, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			defer cancel()
+			if err := examine(soon, patient); err != context.DeadlineExceeded {
+				t.Errorf("%v, want the context's error", err)
+			}
+		})
 	}
 }
 

@@ -50,11 +50,8 @@ func isLocal(addr string) bool {
 
 // user looks whether the library has a user of its own.
 func (e *exam) user(ctx context.Context, s *server) {
-	name := ""
-	if err := e.bounded(ctx, func(ctx context.Context) (err error) {
-		name, err = s.node.Do(ctx, "acl", "whoami").Text()
-		return err
-	}); err != nil {
+	name, err := e.askText(ctx, s.node, "acl", "whoami")
+	if err != nil {
 		return // a user without this right is one with few rights
 	}
 	if name == "default" {

@@ -1,15 +1,19 @@
 // Package doctor examines a Redis that holds limits: whether it keeps what it is given, who may do what
-// there, and how fast it answers. It sends ordinary commands through the service's own client, each
-// bounded in time, so that a server which hangs is a finding too. The only keys that it writes are a
+// there, and how fast it answers. It sends ordinary commands on connections of the service's own client,
+// each bounded in time whatever that client's options are, so that a server which hangs is a finding too. The only keys that it writes are a
 // probe which expires after five seconds, and the counters of the calls that it decides.
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Level says how bad a finding is.
@@ -49,7 +53,7 @@ type exam struct {
 }
 
 // Examine examines a patient. It returns at least one finding. If a server does not answer, there are
-// no others about it.
+// no others about it. If the context ends, it returns what it has found until then.
 func Examine(ctx context.Context, p Patient) []Finding {
 	e := &exam{Patient: &p}
 	e.connect(ctx)
@@ -58,10 +62,12 @@ func Examine(ctx context.Context, p Patient) []Finding {
 			(*exam).version, (*exam).kind, (*exam).eviction, (*exam).memory, (*exam).persistence, (*exam).replication,
 			(*exam).rights, (*exam).encryption, (*exam).user,
 		} {
-			examine(e, ctx, s)
+			if ctx.Err() == nil {
+				examine(e, ctx, s)
+			}
 		}
 	}
-	if len(e.servers) > 0 {
+	if len(e.servers) > 0 && ctx.Err() == nil {
 		e.clocks()
 		e.cluster(ctx)
 		e.proxy(ctx)
@@ -86,9 +92,39 @@ func (e *exam) unseen(code string, s *server, what string, err error) {
 	e.add(Note, code, s, fmt.Sprintf("%s is not known: %v", what, err), "")
 }
 
-// bounded calls do with a context that ends in time.
-func (e *exam) bounded(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, e.Timeout)
+// ask calls do with a context that ends after the patient's Timeout, and does not wait longer even if do
+// ignores its end, as dialers and hooks of the client's owner may.
+func ask[T any](ctx context.Context, e *exam, do func(context.Context) (T, error)) (value T, err error) {
+	bounded, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
-	return do(ctx)
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go panics.Guard(func() {
+		value, err := do(bounded)
+		answers <- answer{value, err}
+	}, func(err error) { answers <- answer{err: err} })()
+	select {
+	case a := <-answers:
+		if a.err == nil || bounded.Err() == nil {
+			return a.value, a.err
+		}
+	case <-bounded.Done():
+	}
+	return value, cmp.Or(failure.CallersEnd(ctx), fmt.Errorf("nothing came within %v", e.Timeout))
+}
+
+// askText runs a command whose reply is a text on a server.
+func (e *exam) askText(ctx context.Context, on commander, args ...any) (string, error) {
+	return ask(ctx, e, func(ctx context.Context) (string, error) { return on.Do(ctx, args...).Text() })
+}
+
+// bind returns a client on the same connections whose commands end with the context, and within the
+// patient's Timeout.
+func (e *exam) bind(client *redis.Client) *redis.Client {
+	bound := client.WithTimeout(e.Timeout)
+	bound.Options().ContextTimeoutEnabled = true
+	return bound
 }

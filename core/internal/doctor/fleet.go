@@ -48,11 +48,9 @@ func (e *exam) cluster(ctx context.Context) {
 	if !e.isCluster() {
 		return
 	}
-	text, s := "", e.servers[0]
-	if err := e.bounded(ctx, func(ctx context.Context) (err error) {
-		text, err = s.node.Do(ctx, "cluster", "info").Text()
-		return err
-	}); err != nil {
+	s := e.servers[0]
+	text, err := e.askText(ctx, s.node, "cluster", "info")
+	if err != nil {
 		e.unseen("cluster", s, "the state of the cluster", err)
 		return
 	}
@@ -79,11 +77,7 @@ func (e *exam) proxy(ctx context.Context) {
 	for range dials {
 		options := *client.Options() // those of the service's client stay as they are
 		again := redis.NewClient(&options)
-		text := ""
-		err := e.bounded(ctx, func(ctx context.Context) (err error) {
-			text, err = again.Do(ctx, "info", "server").Text()
-			return err
-		})
+		text, err := e.askText(ctx, e.bind(again), "info", "server")
 		again.Close()
 		if err != nil {
 			e.unseen("proxy", s, "whether all connections end at one server", err)
@@ -133,10 +127,8 @@ func (e *exam) writers(ctx context.Context) {
 func (e *exam) foreign(ctx context.Context, s *server) (foreign []string, seen int, err error) {
 	own, cursor := ownKeys(e.Prefix), "0"
 	for range lookedAt / perScan {
-		var reply []any
-		err := e.bounded(ctx, func(ctx context.Context) (err error) {
-			reply, err = s.node.Do(ctx, "scan", cursor, "match", e.Prefix+":*", "count", perScan).Slice()
-			return err
+		reply, err := ask(ctx, e, func(ctx context.Context) ([]any, error) {
+			return s.node.Do(ctx, "scan", cursor, "match", e.Prefix+":*", "count", perScan).Slice()
 		})
 		if err != nil || len(reply) != 2 {
 			return nil, 0, err

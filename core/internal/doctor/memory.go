@@ -75,17 +75,14 @@ func (e *exam) persistence(ctx context.Context, s *server) {
 
 // config returns a setting of a server.
 func (e *exam) config(ctx context.Context, s *server, name string) (value string, err error) {
-	err = e.bounded(ctx, func(ctx context.Context) error {
-		reply, err := s.node.Do(ctx, "config", "get", name).Result()
-		switch reply := reply.(type) {
-		case map[any]any:
-			value, _ = reply[name].(string)
-		case []any:
-			if len(reply) == 2 {
-				value, _ = reply[1].(string)
-			}
+	reply, err := ask(ctx, e, func(ctx context.Context) (any, error) { return s.node.Do(ctx, "config", "get", name).Result() })
+	switch reply := reply.(type) {
+	case map[any]any:
+		value, _ = reply[name].(string)
+	case []any:
+		if len(reply) == 2 {
+			value, _ = reply[1].(string)
 		}
-		return err
-	})
+	}
 	return value, err
 }

@@ -106,17 +106,16 @@ func isAboutKeys(text string) bool {
 
 // try runs commands in one trip. The error says that none was answered.
 func (e *exam) try(ctx context.Context, s *server, queue func(redis.Pipeliner)) (cmds []redis.Cmder, err error) {
-	err = e.bounded(ctx, func(ctx context.Context) (err error) {
-		cmds, err = s.node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	return ask(ctx, e, func(ctx context.Context) ([]redis.Cmder, error) {
+		cmds, err := s.node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			queue(pipe)
 			return nil
 		})
 		if _, answered := err.(redis.Error); answered { // that of the first command that failed
-			return nil
+			err = nil
 		}
-		return err
+		return cmds, err
 	})
-	return cmds, err
 }
 
 func (e *exam) reportRights(s *server, lacks map[need][]string, outside bool) {

@@ -62,31 +62,27 @@ func (e *exam) unreachable(s *server, err error) {
 }
 
 // nodes returns the servers of the client, in the order of their addresses.
-func (e *exam) nodes(ctx context.Context) (all []*server, err error) {
+func (e *exam) nodes(ctx context.Context) ([]*server, error) { return ask(ctx, e, e.find) }
+
+func (e *exam) find(ctx context.Context) (all []*server, err error) {
 	var mu sync.Mutex
 	add := func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, &server{node: node, addr: node.Options().Addr})
+		all = append(all, &server{node: e.bind(node), addr: node.Options().Addr})
 		return nil
 	}
-	err = e.bounded(ctx, func(ctx context.Context) error {
-		switch client := e.Client.(type) {
-		case *redis.ClusterClient:
-			return client.ForEachShard(ctx, add)
-		case *redis.Ring:
-			return client.ForEachShard(ctx, add)
-		case *redis.Client:
-			if err := add(ctx, client); err != nil {
-				return err
-			}
-			all[0].addr, err = peerOf(ctx, client)
-			return err
-		default: // a type of the service's own may stand for several servers
-			all = append(all, &server{node: client, addr: "the server"})
-			return nil
-		}
-	})
+	switch client := e.Client.(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachShard(ctx, add)
+	case *redis.Ring:
+		err = client.ForEachShard(ctx, add)
+	case *redis.Client:
+		_ = add(ctx, client)
+		all[0].addr, err = peerOf(ctx, client)
+	default: // a type of the service's own may stand for several servers
+		all = append(all, &server{node: client, addr: "the server"})
+	}
 	slices.SortFunc(all, func(a, b *server) int { return strings.Compare(a.addr, b.addr) })
 	return all, err
 }
@@ -114,11 +110,7 @@ func (e *exam) meet(ctx context.Context, s *server) error {
 	shortest := e.Timeout
 	for range pings {
 		began := time.Now()
-		var reply []any
-		err := e.bounded(ctx, func(ctx context.Context) (err error) {
-			reply, err = s.node.Do(ctx, "time").Slice()
-			return err
-		})
+		reply, err := ask(ctx, e, func(ctx context.Context) ([]any, error) { return s.node.Do(ctx, "time").Slice() })
 		if failure.LacksRight(fmt.Sprint(err)) { // rights says so
 			err = nil
 		}
@@ -132,11 +124,7 @@ func (e *exam) meet(ctx context.Context, s *server) error {
 		s.trips = append(s.trips, trip)
 	}
 	slices.Sort(s.trips)
-	text := ""
-	_ = e.bounded(ctx, func(ctx context.Context) (err error) { // without INFO there is less to say
-		text, err = s.node.Do(ctx, "info").Text()
-		return err
-	})
+	text, _ := e.askText(ctx, s.node, "info") // without INFO there is less to say
 	s.info = infoOf(text)
 	s.replica = s.info["role"] == "slave"
 	return nil
