@@ -31,7 +31,7 @@ func Example() {
 
 	ctx := context.Background()
 	here, there := mcp.NewInMemoryTransports()
-	if _, err = server.Connect(ctx, here, nil); err != nil {
+	if _, err = server.Connect(mcplimit.Local(ctx), here, nil); err != nil {
 		log.Fatal(err)
 	}
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "model", Version: "1"}, nil).Connect(ctx, there, nil)

@@ -1,6 +1,7 @@
 package mcplimit_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -42,16 +43,45 @@ func overSSE(t *testing.T, around func(http.Handler) http.Handler) (url string) 
 	return s.URL
 }
 
+// Nobody is logged in over SSE, behind net/http and behind other servers.
 func TestNobodyIsLoggedInOverSSE(t *testing.T) {
-	url := overSSE(t, func(h http.Handler) http.Handler { return h })
-	for range 2 {
-		wantCode(t, session(t, &mcp.SSEClientTransport{Endpoint: url}), http.StatusUnauthorized)
+	for name, around := range map[string]func(http.Handler) http.Handler{
+		"net/http": mcplimit.HTTP, "another server": onAnotherServer, "in a Local context": inLocalContext,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := session(t, &mcp.SSEClientTransport{Endpoint: overSSE(t, around)})
+			for range 2 {
+				wantCode(t, s, http.StatusUnauthorized)
+			}
+		})
 	}
+}
+
+func inLocalContext(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(mcplimit.Local(r.Context())))
+	})
+}
+
+// onAnotherServer shows a handler a request as fasthttp's adaptor does, without an http.Server.
+func onAnotherServer(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mcplimit.HTTP(h).ServeHTTP(w, r.WithContext(noServer{r.Context()}))
+	})
+}
+
+type noServer struct{ context.Context }
+
+func (c noServer) Value(key any) any {
+	if key == http.ServerContextKey {
+		return nil
+	}
+	return c.Context.Value(key)
 }
 
 // A handler outside of an http.Server has no ServerContextKey.
 func TestNobodyIsLoggedInOverStreamableHTTP(t *testing.T) {
-	h := streamable(loginServer(t), stateless)
+	h := inLocalContext(streamable(loginServer(t), stateless))
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(one))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -71,16 +101,17 @@ func TestTokenOverSSE(t *testing.T) {
 	}
 }
 
-// A client that did not come by HTTP is the process, whichever session it has.
+// A client that connects with Local is the process, whichever session it has. Any other is nobody.
 func TestTheProcessIsLoggedIn(t *testing.T) {
 	server := loginServer(t)
-	connect := func() *mcp.ClientSession {
+	connect := func(ctx context.Context) *mcp.ClientSession {
 		here, there := mcp.NewInMemoryTransports()
-		if _, err := server.Connect(t.Context(), here, nil); err != nil {
+		if _, err := server.Connect(ctx, here, nil); err != nil {
 			t.Fatal(err)
 		}
 		return session(t, there)
 	}
-	wantAllowed(t, connect(), "search")
-	wantCode(t, connect(), http.StatusTooManyRequests)
+	wantCode(t, connect(t.Context()), http.StatusUnauthorized)
+	wantAllowed(t, connect(mcplimit.Local(t.Context())), "search")
+	wantCode(t, connect(mcplimit.Local(t.Context())), http.StatusTooManyRequests)
 }

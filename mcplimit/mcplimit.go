@@ -9,8 +9,8 @@
 //
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
 // rule without a Name counts each path by itself; a name that no tool has is a path as well. A call is
-// counted for the [Caller], never for the session, which any client can open anew. Each call of a
-// batch counts. Malformed messages and unknown methods are not counted, because the SDK answers them
+// counted for the [Caller], never for the session, which any client can open anew. Over stdio, serve in
+// a [Local] context. Each call of a batch counts. Malformed messages and unknown methods are not counted, because the SDK answers them
 // before any middleware. Nor are notifications, which have no reply, and, unless [Options].All is set,
 // initialize, server/discover, ping and the lists.
 //

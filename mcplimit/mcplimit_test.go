@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	rule := perTool(1)
 	rule.NeedLogin = true
-	_ = tools(mcplimit.New(limiter, rule)).Run(context.Background(), new(mcp.StdioTransport)) // until the client leaves
+	_ = tools(mcplimit.New(limiter, rule)).Run(mcplimit.Local(context.Background()), new(mcp.StdioTransport)) // until the client leaves
 }
 
 // perTool lets each caller call each tool so often.

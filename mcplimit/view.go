@@ -23,9 +23,7 @@ func Caller(r core.Request) (string, error) {
 }
 
 // User is an Options.Identify for rules with NeedLogin: it returns the UserID of the SDK's
-// auth.TokenInfo. A call that did not come by HTTP has the process itself as its user: over stdio,
-// each client has a process of its own. Danger: so have all clients of an IOTransport on a network
-// connection, because the SDK does not show how they came.
+// auth.TokenInfo. A call of a session in a [Local] context has the process itself as its user.
 func User(r core.Request) (string, error) {
 	user, _ := r.Value(principal{}).(string)
 	return user, nil
@@ -34,7 +32,17 @@ func User(r core.Request) (string, error) {
 // principal is the key of a call's user in its view.
 type principal struct{}
 
-// process is the user of calls that did not come by HTTP.
+// Local returns a context for Server.Run or Server.Connect whose clients are the process itself, and
+// need no login: those over stdio and in memory. The SDK does not show how a call came, so without
+// Local they are nobody. Danger: clients on a network are nobody's process.
+//
+//	server.Run(mcplimit.Local(ctx), new(mcp.StdioTransport))
+func Local(ctx context.Context) context.Context { return context.WithValue(ctx, local{}, process) }
+
+// local is the key of the process in the context of a Local session.
+type local struct{}
+
+// process is the user of calls in Local sessions.
 var process = "process:" + rand.Text()
 
 type view struct {
@@ -92,18 +100,18 @@ func (v *view) user() string {
 	} else {
 		token = auth.TokenInfoFromContext(v.ctx)
 	}
-	switch {
-	case token != nil && token.UserID != "":
+	if token != nil && token.UserID != "" {
 		return token.UserID
-	case !v.isHTTP():
-		return process
-	default:
-		return ""
 	}
+	if itself, ok := v.ctx.Value(local{}).(string); ok && !v.isHTTP() {
+		return itself
+	}
+	return ""
 }
 
-// isHTTP reports whether the call came by HTTP. A call over SSE has no extra, but its session has the
-// context of the request that began it.
+// isHTTP reports whether a call in a Local context came by HTTP all the same, as it may if a server has
+// one context for all. A call over SSE has no extra, but behind net/http its session has the context of
+// the request that began it.
 func (v *view) isHTTP() bool { return v.extra != nil || v.ctx.Value(http.ServerContextKey) != nil }
 
 func (v *view) Context() context.Context             { return v.ctx }

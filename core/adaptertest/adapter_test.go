@@ -20,7 +20,7 @@ func TestToy(t *testing.T) { adaptertest.Run(t, adaptertest.Adapter{Serve: serve
 var furtherNames = map[string][]string{
 	"echo5limit":   {"NewStore", "Store"}, // of the framework's own rate limiter
 	"grpclimit":    {"StreamClientInterceptor", "StreamServerInterceptor", "UnaryClientInterceptor", "UnaryServerInterceptor"},
-	"mcplimit":     {"Caller", "HTTP", "Options", "User"},
+	"mcplimit":     {"Caller", "HTTP", "Local", "Options", "User"},
 	"nethttplimit": {"ForwardAuth"},
 }
 
