@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // billing is a counter whose costs are known afterwards.
@@ -214,6 +215,24 @@ func TestADisconnectDoesNotRefund(t *testing.T) {
 		b.is(bill.Settle(gone, 2), nil)
 		b.left(8, 98)
 	})
+}
+
+// A cluster that is moving a slot runs no script with a key that is new, as that of a bill is.
+func TestOpenWhileASlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	subject := cluster.Moving(t)
+	limiter := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: 2 * time.Second})
+	counter := limiter.MustCounter("tokens", core.PerHour(10))
+	if _, err := counter.Allow(background, subject); err != nil {
+		t.Fatal(err)
+	}
+	var failed *core.StoreError
+	if _, _, err := counter.Open(background, subject, 1); !errors.As(err, &failed) || failed.Class != core.StoreSlotMoving || failed.Class.MayHaveCharged() {
+		t.Errorf("%v, want that the slot is moving", err)
+	}
+	if d, err := counter.Peek(background, subject); err != nil || d.Remaining != 9 {
+		t.Errorf("%d left, %v; want 9", d.Remaining, err)
+	}
 }
 
 // Of many additions, the newest 32 can be given back, also in debt.

@@ -80,6 +80,9 @@ const (
 	// StoreNotReady ("not_ready") means that Redis cannot answer now: LOADING, READONLY,
 	// CLUSTERDOWN, BUSY, or too many clients.
 	StoreNotReady StoreErrorClass = StoreErrorClass(failure.NotReady)
+	// StoreSlotMoving ("slot_moving") means that a cluster is moving the slot of the call's keys, and
+	// until that is over no server can run a script with all of them: TRYAGAIN.
+	StoreSlotMoving StoreErrorClass = StoreErrorClass(failure.SlotMoving)
 	// StoreBreakerOpen ("breaker_open") means that Redis was not asked, because calls just before
 	// got no answer.
 	StoreBreakerOpen StoreErrorClass = StoreErrorClass(failure.BreakerOpen)

@@ -15,6 +15,7 @@ const (
 	Unreachable  Class = "unreachable"      // no connection could be set up
 	NoConnection Class = "no_connection"    // no connection, or no turn to be sent, came free in time
 	NotReady     Class = "not_ready"        // the server says that it cannot serve the call now
+	SlotMoving   Class = "slot_moving"      // a cluster is moving the slot of the call's keys
 	BreakerOpen  Class = "breaker_open"     // not sent, because calls just before got no answer
 	Refused      Class = "refused_by_redis" // the server has no room, or refuses us: somebody has to change something
 	Foreign      Class = "foreign_value"    // a key of ours holds a value that we never wrote
@@ -22,7 +23,7 @@ const (
 )
 
 // classes are all classes, in the order of Counts.
-var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, BreakerOpen, Refused, Foreign, Unexpected}
+var classes = [...]Class{Timeout, Lost, Unreachable, NoConnection, NotReady, SlotMoving, BreakerOpen, Refused, Foreign, Unexpected}
 
 // MayHaveCharged reports whether a call that failed in this way may have been charged. It may if it
 // was sent and no readable answer came, or if the server may have stopped a script halfway because
@@ -33,7 +34,7 @@ func (c Class) MayHaveCharged() bool {
 
 // Answered reports whether the server answered, though not what it was asked for.
 func (c Class) Answered() bool {
-	return c == NotReady || c == Refused || c == Foreign || c == Unexpected
+	return c == NotReady || c == SlotMoving || c == Refused || c == Foreign || c == Unexpected
 }
 
 // Lasting reports whether the failure lasts until somebody changes something.

@@ -13,7 +13,7 @@ func TestCounts(t *testing.T) {
 	var counts failure.Counts
 	want := map[failure.Class]uint64{failure.Unexpected: 1}
 	for _, class := range []failure.Class{
-		failure.Timeout, failure.Lost, failure.Unreachable, failure.NoConnection, failure.NotReady,
+		failure.Timeout, failure.Lost, failure.Unreachable, failure.NoConnection, failure.NotReady, failure.SlotMoving,
 		failure.BreakerOpen, failure.Refused, failure.Foreign, failure.Unexpected,
 	} {
 		counts.Add(&failure.Error{Class: class, Err: errors.New("why")})

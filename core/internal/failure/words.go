@@ -66,7 +66,8 @@ var causes = []cause{
 	{words{"READONLY"}, NotReady, inScript, "this is a replica: connect to the master, as redis.NewFailoverClient does"},
 	{words{"NOREPLICAS"}, NotReady, inScript, "start Redis's replicas, or lower min-replicas-to-write in its configuration"},
 	{words{"max number of clients"}, NotReady, 0, "raise maxclients in Redis, or lower PoolSize in the clients' options"},
-	{words{"LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "ASK"}, NotReady, 0, ""},
+	{words{"LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "ASK"}, NotReady, 0, ""},
+	{words{"TRYAGAIN"}, SlotMoving, 0, "end the move of the slot: redis-cli --cluster check shows it, and --cluster fix ends it"},
 
 	{words{"signed by unknown authority"}, "", lasting, "add the CA that signed Redis's certificate to RootCAs in TLSConfig"},
 	{words{"x509: certificate is valid for", "x509: cannot validate certificate for"}, "", lasting, "set ServerName in TLSConfig to a name that Redis's certificate has, or connect by that name"},
@@ -125,7 +126,7 @@ func LacksRight(text string) bool {
 func Advice(class Class, text string) (change string, lasts bool) {
 	var c cause
 	switch class {
-	case Refused, NotReady, Unreachable, NoConnection:
+	case Refused, NotReady, SlotMoving, Unreachable, NoConnection:
 		c = find(func(c cause) bool { return c.change != "" && c.words.match(text, strings.Contains) })
 	}
 	return c.change, class.Lasting() || c.class.Lasting() || c.marks&lasting != 0

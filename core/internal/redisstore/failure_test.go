@@ -73,6 +73,7 @@ var classes = []struct {
 	{reply("CLUSTERDOWN The cluster is down"), failure.NotReady},
 	{reply("MOVED 1 127.0.0.1:1"), failure.NotReady},
 	{reply("ERR max number of clients reached"), failure.NotReady},
+	{reply("TRYAGAIN Multiple keys request during rehashing of slot"), failure.SlotMoving},
 	{errBreakerOpen, failure.BreakerOpen},
 	{reply("OOM command not allowed when used memory > 'maxmemory'."), failure.Refused},
 	{reply("NOAUTH Authentication required."), failure.Refused},
@@ -116,7 +117,7 @@ func TestClassOf(t *testing.T) {
 			if got := classOf(err); got != test.want {
 				t.Errorf("%v: class %s, want %s", err, got, test.want)
 			}
-			if isSlotUnavailable(err) && test.want != failure.NotReady {
+			if isSlotUnavailable(err) && test.want != failure.NotReady && test.want != failure.SlotMoving {
 				t.Errorf("%v: is sent to another server, although it may have been charged", err)
 			}
 		}
