@@ -14,7 +14,8 @@
 // while the handler still runs. No context of fiber ends because the caller leaves. Handlers find the
 // decision and the user in c.Context(), not in c.
 //
-// Fiber answers 501 to unknown methods before any middleware. To a request that it cannot read, it
+// Fiber answers 501 to unknown methods before any middleware, and with SkipUnmatchedRoutes 404 or 405
+// to requests without a route: no rule counts these. To a request that it cannot read, it
 // answers 400, 413 or 431 after the middlewares of Use, where Count receives 404 or 405. Settings of
 // proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the headers, so if
 // a body comes in chunks, rules do not see a header that only a middleware has added. With

@@ -10,7 +10,7 @@ replace (
 require (
 	github.com/accesslimit/accesslimit v0.0.0-00010101000000-000000000000
 	github.com/accesslimit/accesslimit/echo5limit v0.0.0-00010101000000-000000000000
-	github.com/labstack/echo/v5 v5.4.4
+	github.com/labstack/echo/v5 v5.4.5
 )
 
 require (
