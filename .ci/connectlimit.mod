@@ -7,7 +7,7 @@ replace github.com/accesslimit/accesslimit => ../
 require (
 	connectrpc.com/connect v1.21.1
 	github.com/accesslimit/accesslimit v0.0.0-00010101000000-000000000000
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20261104224025-d1e00e9f33ab
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261110000943-09e21b237f2c
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
 )

@@ -6,7 +6,7 @@ replace github.com/accesslimit/accesslimit => ../
 
 require (
 	github.com/accesslimit/accesslimit v0.0.0-00010101000000-000000000000
-	github.com/labstack/echo/v5 v5.4.4
+	github.com/labstack/echo/v5 v5.4.5
 	github.com/redis/go-redis/v9 v9.23.0
 )
 
