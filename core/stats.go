@@ -186,11 +186,13 @@ type RuleSetStats struct {
 	Digest string
 	// Since is when this process began to use it.
 	Since time.Time
+	// Fallback reports whether the rules in force are those of a fallback: see rulefile.Follow.
+	Fallback bool
 	// Problem is why the latest rules are not in force, or "" if they are. It is "wrong" if they
 	// have a mistake, and "unread" if Redis or a file cannot be read, so that nobody knows them. It
 	// is "lost" if Redis has lost the document with the rules, or has an older version again: then
-	// publish it again. It is "missing" if no document was published yet. The texts are stable, for
-	// metrics.
+	// publish it again. It is "missing" if there is no document, because none was published yet, or
+	// Redis had lost it before this process started. The texts are stable, for metrics.
 	Problem string
 	// LastError describes the Problem, and LastErrorAt is when it was found last.
 	LastError   string

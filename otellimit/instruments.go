@@ -17,7 +17,7 @@ type instruments struct {
 	waitTime                                     metric.Float64ObservableCounter
 	keys, breaker, waiting                       metric.Int64ObservableUpDownCounter
 	rulesInfo, rulesFailed                       metric.Int64ObservableGauge
-	rulesUnread, rulesLost                       metric.Int64ObservableGauge
+	rulesUnread, rulesLost, rulesFallback        metric.Int64ObservableGauge
 	rulesLoaded                                  metric.Float64ObservableGauge
 }
 
@@ -83,6 +83,7 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.rulesFailed = m.gauge("rules.failed", "1 if the newest version of a set of rules is wrong, 0 otherwise.")
 	i.rulesUnread = m.gauge("rules.unread", "1 if it is not known which version of a set of rules is the newest, because Redis or a file cannot be read, 0 otherwise.")
 	i.rulesLost = m.gauge("rules.lost", "1 if Redis has lost the document with the rules in force, 0 otherwise.")
+	i.rulesFallback = m.gauge("rules.fallback", "1 if the rules of a fallback are in force, 0 otherwise.")
 	loaded, err := m.Float64ObservableGauge("accesslimit.rules.loaded.timestamp", metric.WithUnit("s"),
 		metric.WithDescription("When the version in force was taken up, since the epoch."))
 	i.rulesLoaded, m.all = loaded, append(m.all, loaded)

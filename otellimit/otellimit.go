@@ -170,6 +170,7 @@ func (o *observer) observeRules(to metric.Observer, sets []core.RuleSetStats) {
 		to.ObserveInt64(o.rulesFailed, oneIf(set.Problem == "wrong"), o.with(number))
 		to.ObserveInt64(o.rulesUnread, oneIf(set.Problem == "unread"), o.with(number))
 		to.ObserveInt64(o.rulesLost, oneIf(set.Problem == "lost"), o.with(number))
+		to.ObserveInt64(o.rulesFallback, oneIf(set.Fallback), o.with(number))
 	}
 }
 

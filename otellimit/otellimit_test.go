@@ -83,7 +83,7 @@ func TestObserve(t *testing.T) {
 	_, _ = second.MustCounter("reply", core.PerHour(2)).WithStorePolicy(core.FailOpen).Allow(context.Background(), "user:alice")
 
 	found := collect(t, reader)
-	wantNames(t, found, 18)
+	wantNames(t, found, 19)
 	calls := points(found["accesslimit.calls"])
 	for attributes, want := range map[string]int64{
 		"accesslimit.limiter=default,accesslimit.reason=allowed,accesslimit.rule=reply,accesslimit.source=memory":        2,

@@ -17,6 +17,7 @@ type descs struct {
 	waits, waitTime, waiting            *prometheus.Desc
 	rulesInfo, rulesLoaded              *prometheus.Desc
 	rulesFailed, rulesUnread, rulesLost *prometheus.Desc
+	rulesFallback                       *prometheus.Desc
 }
 
 func newDescs(constant prometheus.Labels) descs {
@@ -59,6 +60,8 @@ func newDescs(constant prometheus.Labels) descs {
 		rulesFailed: desc("rules_failed", "1 if the newest version of a set of rules is wrong, 0 otherwise.", "set"),
 		rulesUnread: desc("rules_unread", "1 if it is not known which version of a set of rules is the newest, because Redis or a file cannot be read, 0 otherwise.", "set"),
 		rulesLost:   desc("rules_lost", "1 if Redis has lost the document with the rules in force, 0 otherwise.", "set"),
+
+		rulesFallback: desc("rules_fallback", "1 if the rules of a fallback are in force, 0 otherwise.", "set"),
 	}
 }
 
@@ -67,7 +70,7 @@ func (d *descs) all() []*prometheus.Desc {
 		d.decisions, d.calls, d.near, d.keys, d.evictions, d.trips, d.storeCalls, d.merged, d.losses,
 		d.duration, d.errors, d.breaker, d.breakerOpened,
 		d.opened, d.settled, d.unknown, d.estimated, d.settledEstimates, d.used, d.debtExceeded, d.refusals, d.pauses, d.waits, d.waitTime, d.waiting,
-		d.rulesInfo, d.rulesLoaded, d.rulesFailed, d.rulesUnread, d.rulesLost,
+		d.rulesInfo, d.rulesLoaded, d.rulesFailed, d.rulesUnread, d.rulesLost, d.rulesFallback,
 	}
 }
 

@@ -121,6 +121,7 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric, sets []core.RuleSe
 		gauge(ch, c.rulesFailed, oneIf(set.Problem == "wrong"), number)
 		gauge(ch, c.rulesUnread, oneIf(set.Problem == "unread"), number)
 		gauge(ch, c.rulesLost, oneIf(set.Problem == "lost"), number)
+		gauge(ch, c.rulesFallback, oneIf(set.Fallback), number)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestNamesAndConcurrentScrapes(t *testing.T) {
 	for _, name := range []string{
 		"accesslimit_breaker_opened_total limiter=default server_address=127.0.0.1 server_port=1",
 		"accesslimit_decisions_total limiter=default reason=store_fail_open rule=reply source=none",
-		"accesslimit_rules_failed limiter=default set=1", "accesslimit_rules_info digest=\uFFFD document= limiter=default set=1 version=\uFFFD", "accesslimit_rules_unread limiter=default set=1", "accesslimit_rules_lost limiter=default set=1",
+		"accesslimit_rules_failed limiter=default set=1", "accesslimit_rules_info digest=\uFFFD document= limiter=default set=1 version=\uFFFD", "accesslimit_rules_unread limiter=default set=1", "accesslimit_rules_lost limiter=default set=1", "accesslimit_rules_fallback limiter=default set=1",
 		"accesslimit_store_duration_seconds limiter=default", "accesslimit_store_errors_total error_type=unreachable limiter=default",
 	} {
 		if _, ok := found[name]; !ok {

@@ -81,6 +81,7 @@ type ruleSet struct {
 	Version   string    `json:"version"`
 	Since     time.Time `json:"since"`
 	Age       string    `json:"age"`
+	Fallback  bool      `json:"fallback,omitempty"`
 	Problem   string    `json:"problem,omitempty"`
 	LastError string    `json:"last_error,omitempty"`
 	ErrorAt   time.Time `json:"last_error_at,omitzero"`
@@ -133,7 +134,7 @@ func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
 	for _, s := range stats.RuleSets {
 		sets = append(sets, ruleSet{
 			Names: s.Names, Version: readable(s.Version), Since: s.Since, Age: span(at.Sub(s.Since).Truncate(time.Second)),
-			Problem: s.Problem, LastError: readable(s.LastError), ErrorAt: s.LastErrorAt,
+			Fallback: s.Fallback, Problem: s.Problem, LastError: readable(s.LastError), ErrorAt: s.LastErrorAt,
 		})
 	}
 	return sets

@@ -41,7 +41,7 @@ func loadFallback(limiter *core.Limiter, functions Functions, fallback []Fallbac
 		sources = append(sources, files...)
 		l.addRules(from)
 	}
-	l.loaded.digest = hashOf(sources)
+	l.loaded.digest, l.loaded.fallback = hashOf(sources), true
 	l.loaded.version = "fallback-" + l.loaded.digest
 	if slices.ContainsFunc(fallback, func(from Fallback) bool { return len(from.rules) > 0 }) {
 		l.loaded.digest = l.loaded.version // rules in Go have no text

@@ -27,8 +27,11 @@ func TestStartWhileRedisIsDown(t *testing.T) {
 	rules, files := start(t, d, fallback()), start(t, d, Files(file))
 	rules.await(1, "core: the store did not answer")
 	files.await(3, "core: the store did not answer")
-	if v := rules.set.Document(); v != (Version{}) || !strings.HasPrefix(rules.set.Version(), "fallback-") {
-		t.Errorf("the version in force is %+v, %q", v, rules.set.Version())
+	if v := rules.set.Document(); v != (Version{}) || !strings.HasPrefix(rules.set.Version(), "fallback-") || !rules.stats().Fallback {
+		t.Errorf("the version in force is %+v, %q, %+v", v, rules.set.Version(), rules.stats())
+	}
+	if rules.log.Count("level=WARN", "the rules cannot be read, so the fallback is in force") != 1 {
+		t.Error(rules.log.String())
 	}
 	server.Restart()
 	rules.await(1, "there is no document")
@@ -67,16 +70,22 @@ func TestFallback(t *testing.T) {
 	if _, err := p.set.Guard("other"); err != nil {
 		t.Error(err)
 	}
-	if p.stats().Problem != "missing" || p.log.Count("there is no document", "level=INFO") != 1 || p.log.Count("level=ERROR")+p.log.Count("level=WARN") != 0 {
-		t.Errorf("a first start has the problem %q: %s", p.stats().Problem, p.log.String())
+	if s := p.stats(); s.Problem != "missing" || !s.Fallback || p.log.Count("level=WARN", "there is no document with rules, so the fallback is in force") != 1 {
+		t.Errorf("a first start has %+v: %s", s, p.log.String())
 	}
 	lacks := publish(t, d, perHour(2), Version{})
 	later := start(t, d, both...)
 	for _, p := range []*process{p, later} {
 		p.await(1, `rule "other": is in the fallback, and missing in version 1 of the document`)
+		if !p.stats().Fallback || p.log.Count("level=ERROR", "new rules cannot be used, so the fallback is in force") != 1 {
+			t.Errorf("%+v: %s", p.stats(), p.log.String())
+		}
 	}
 	publish(t, d, perHour(3)+"  - {name: other, limit: 8/h}\n", lacks)
 	later.await(3, "")
+	if later.stats().Fallback {
+		t.Errorf("with the document in force: %+v", later.stats())
+	}
 }
 
 // The log says once that the rules cannot be read, and once that they can be again. It does not say

@@ -17,6 +17,7 @@ type loaded struct {
 	digest  string // identifies the content
 
 	document fleetrules.Doc // the document that they come from, if any
+	fallback bool           // whether they are a fallback
 }
 
 // placedRule is a rule and its place.

@@ -214,7 +214,7 @@ func (s *Set) replace(next *loaded) error {
 	origin := ruleorigin.Origin{
 		Place:    func(rule string) string { return next.rules[rule].place.String() },
 		Key:      func(rule string) string { return next.rules[rule].texts["key"] },
-		Document: s.follows, Digest: next.digest,
+		Document: s.follows, Digest: next.digest, Fallback: next.fallback,
 		Author: next.document.Author, Note: next.document.Note,
 		Changes: texts(present.diff(next)), Unaudited: s.unaudited,
 	}

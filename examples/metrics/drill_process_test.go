@@ -50,7 +50,11 @@ func runProcess() error {
 	if err != nil {
 		return err
 	}
-	set, err := rulefile.Follow(limiter, rulefile.Functions{}, document)
+	var fallback []core.Rule
+	for _, name := range []string{"open", "closed", "local"} {
+		fallback = append(fallback, core.Rule{Name: name, Limit: core.PerHour(3_000_000), Key: core.Global})
+	}
+	set, err := rulefile.Follow(limiter, rulefile.Functions{}, document, rulefile.Rules(fallback...))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
-// restarted with its data and restarted empty. In each case, exactly the alerts that are true
+// restarted with its data and restarted empty, and they start anew after that. In each case, exactly the alerts that are true
 // fire in a real Prometheus, and the logs have exactly the lines that are true.
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
@@ -50,8 +50,11 @@ func TestDrill(t *testing.T) {
 	d.redis.Restart()
 	d.wantAlerts("Redis is back, and empty", "AccesslimitRedisLostData", "AccesslimitRulesLost")
 	d.wantLines("Redis is back, and empty", lostData, lostRules)
+	d.restartProcesses()
+	d.wantAlerts("a deploy after the loss", "AccesslimitRulesFallback")
+	d.wantLines("a deploy after the loss", noRules)
 	d.publish()
-	d.wantAlerts("the documents were published again", "AccesslimitRedisLostData")
+	d.wantAlerts("the documents were published again")
 	if now := d.rules("digest"); now != texts {
 		d.Errorf("published again, the texts are %s, want %s", now, texts)
 	}
@@ -59,20 +62,22 @@ func TestDrill(t *testing.T) {
 		d.Errorf("published again, the versions are %s as before", now)
 	}
 	d.wantOnly(
-		notRead, lostData, lostRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
+		notRead, lostData, lostRules, noRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
 	)
 }
 
 const (
 	notRead   = "the rules cannot be read"
 	lostData  = "Redis has lost data: counters, bans, overrides, the audit, and the document"
-	lostRules = "Redis has lost the rules that are in force"
+	lostRules = "Redis has lost the rules, so the present ones stay in force"
+	noRules   = `"level":"WARN","msg":"accesslimit: there is no document with rules, so the fallback is in force"`
 )
 
 // drill is a fleet that a Prometheus watches.
 type drill struct {
 	*testing.T
 	redis      *redistest.Server
+	processes  []*exec.Cmd
 	logs       []string // the files
 	seen       []int    // how much of each log belongs to what has happened before
 	alerts     map[string]string
@@ -84,7 +89,7 @@ func startDrill(t *testing.T) *drill {
 	d.publish()
 	var targets []string
 	for _, document := range []string{"accesslimit", "accesslimit", "canary"} {
-		targets = append(targets, d.startProcess(document))
+		targets = append(targets, d.addProcess(document))
 	}
 	d.seen = make([]int, len(d.logs))
 	text, err := os.ReadFile(folder + "alerts.yml")
@@ -133,30 +138,50 @@ func (d *drill) publish() {
 	}
 }
 
-// startProcess starts a process that follows a document, and returns its address.
-func (d *drill) startProcess(document string) (addr string) {
+// addProcess starts a process that follows a document, and returns its address.
+func (d *drill) addProcess(document string) (addr string) {
 	d.Helper()
 	addr = freeAddr(d.T)
-	log, err := os.Create(filepath.Join(d.TempDir(), "log"))
-	if err != nil {
-		d.Fatal(err)
-	}
-	defer log.Close()
-	process := exec.Command(os.Args[0])
-	process.Env = append(os.Environ(), drillAddr+"="+addr, drillRedis+"="+d.redis.Addr(), drillDocument+"="+document)
-	process.Stderr = log
-	if err := process.Start(); err != nil {
-		d.Fatal(err)
-	}
-	d.logs = append(d.logs, log.Name())
+	i, log := len(d.processes), filepath.Join(d.TempDir(), "log")
+	d.logs, d.processes = append(d.logs, log), append(d.processes, &exec.Cmd{
+		Path: os.Args[0], Env: append(os.Environ(), drillAddr+"="+addr, drillRedis+"="+d.redis.Addr(), drillDocument+"="+document),
+	})
+	d.startProcess(i)
 	d.Cleanup(func() {
-		_ = process.Process.Kill()
-		_ = process.Wait()
-		if text, _ := os.ReadFile(log.Name()); d.Failed() {
+		d.endProcess(i)
+		if text, _ := os.ReadFile(log); d.Failed() {
 			d.Logf("the process with the document %s says:\n%s", document, text)
 		}
 	})
 	return addr
+}
+
+func (d *drill) startProcess(i int) {
+	d.Helper()
+	log, err := os.OpenFile(d.logs[i], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer log.Close()
+	d.processes[i].Stderr = log
+	if err := d.processes[i].Start(); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *drill) endProcess(i int) {
+	_ = d.processes[i].Process.Kill()
+	_ = d.processes[i].Wait()
+}
+
+// restartProcesses ends all processes, and starts them anew, as a deploy does.
+func (d *drill) restartProcesses() {
+	d.Helper()
+	for i, ended := range d.processes {
+		d.endProcess(i)
+		d.processes[i] = &exec.Cmd{Path: ended.Path, Env: ended.Env}
+		d.startProcess(i)
+	}
 }
 
 // rules waits until Prometheus sees the rules of all processes, and returns a label of each document's.

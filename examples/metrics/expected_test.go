@@ -62,6 +62,7 @@ func (l *load) expected(last time.Time) map[string]result {
 		"Rules that are not the latest A":    {"limiter=redis set=1": 1},
 		"Rules that are not the latest B":    {"limiter=redis set=1": 0},
 		"Rules that are not the latest C":    {"limiter=redis set=1": 0},
+		"Rules that are not the latest D":    {"limiter=redis set=1": 0},
 		"Bills A":                            {"rule=tokens": 2 * perStep},
 		"Bills B":                            {"rule=tokens": perStep},
 		"Estimates and use A":                {"rule=tokens": 4 * perStep},

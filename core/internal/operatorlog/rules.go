@@ -28,22 +28,26 @@ func (l *Log) RulesReplaced(before, version string, rules int, changes []string)
 	l.logger.Info("accesslimit: new rules are in force", attrs...)
 }
 
-// ruleProblems has the line of each problem that keeps a set from using the latest rules.
+// ruleProblems has the line of each problem that keeps a set from using the latest rules. %s stands for
+// the rules that it uses instead.
 var ruleProblems = map[ruleorigin.Problem]struct {
 	level           slog.Level
 	message, change string
 }{
-	ruleorigin.Wrong:  {slog.LevelError, "new rules cannot be used, so the present ones stay in force", ""},
-	ruleorigin.Unread: {slog.LevelWarn, "the rules cannot be read, so it is not known whether there are new ones. The present ones stay in force", ""},
-	ruleorigin.Lost: {slog.LevelError, "Redis has lost the rules that are in force. They stay in force here, but processes that start now have others",
+	ruleorigin.Wrong:  {slog.LevelError, "new rules cannot be used, so %s in force", ""},
+	ruleorigin.Unread: {slog.LevelWarn, "the rules cannot be read, so %s in force, and new ones are not noticed", ""},
+	ruleorigin.Lost: {slog.LevelError, "Redis has lost the rules, so %s in force, but processes that start now have others",
 		"publish the document again"},
-	ruleorigin.Missing: {slog.LevelInfo, "there is no document with rules, so the fallback is in force", "publish one by Document.Write"},
+	ruleorigin.Missing: {slog.LevelWarn, "there is no document with rules, so %s in force", "publish one by Document.Write"},
 }
 
 // RulesOutdated reports why a set of rules does not use the latest version. The caller reports each
 // error once.
-func (l *Log) RulesOutdated(problem ruleorigin.Problem, version string, err error) {
-	is := ruleProblems[problem]
+func (l *Log) RulesOutdated(problem ruleorigin.Problem, version string, fallback bool, err error) {
+	is, instead := ruleProblems[problem], "the present ones stay"
+	if fallback {
+		instead = "the fallback is"
+	}
 	level, attrs := is.level, []any{slog.String("error", textOf(err))}
 	if failed := (*failure.Error)(nil); problem == ruleorigin.Unread && errors.As(err, &failed) {
 		level, attrs = describe(failed.Class, textOf(err))
@@ -51,7 +55,7 @@ func (l *Log) RulesOutdated(problem ruleorigin.Problem, version string, err erro
 	if is.change != "" {
 		attrs = append(attrs, slog.String("change", is.change))
 	}
-	l.logger.Log(context.Background(), level, "accesslimit: "+is.message, append(attrs, slog.String("version", version))...)
+	l.logger.Log(context.Background(), level, "accesslimit: "+fmt.Sprintf(is.message, instead), append(attrs, slog.String("version", version))...)
 }
 
 // RulesCurrent reports that the version in force is the latest one again.

@@ -16,6 +16,7 @@ type State struct {
 	Document    string
 	Digest      string
 	Since       time.Time
+	Fallback    bool
 	Problem     string
 	LastError   string
 	LastErrorAt time.Time
@@ -23,7 +24,7 @@ type State struct {
 
 // Log has the lines about the state of a set.
 type Log interface {
-	RulesOutdated(problem Problem, version string, err error)
+	RulesOutdated(problem Problem, version string, fallback bool, err error)
 	RulesCurrent(version string)
 }
 
@@ -52,7 +53,7 @@ func (r *Reports) State() State {
 func (r *Reports) Replaced(version string, from Origin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = State{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now()}
+	r.now = State{Version: version, Document: from.Document, Digest: cmp.Or(from.Digest, version), Since: time.Now(), Fallback: from.Fallback}
 	clear(r.reported)
 }
 
@@ -67,8 +68,8 @@ func (r *Reports) Failed(problem Problem, err error) (log func()) {
 		return func() {}
 	}
 	r.reported[text] = true
-	version := r.now.Version
-	return func() { r.log.RulesOutdated(problem, version, err) }
+	version, fallback := r.now.Version, r.now.Fallback
+	return func() { r.log.RulesOutdated(problem, version, fallback, err) }
 }
 
 // Succeeded notes that the version in force is the latest one. log reports that, if there was an

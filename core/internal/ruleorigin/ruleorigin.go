@@ -15,6 +15,8 @@ type Origin struct {
 	// Digest identifies the text of the rules, whatever their version. If it is "", the version is
 	// used instead.
 	Digest string
+	// Fallback reports whether the rules are used only until the document can be.
+	Fallback bool
 	// Author and Note are the author and the note of the change, if known.
 	Author, Note string
 	// Changes says what differs from the previous version, for the log.
@@ -32,7 +34,7 @@ const (
 	Wrong   Problem = "wrong"   // they were read, and have a mistake
 	Unread  Problem = "unread"  // they are not known, because Redis or a file cannot be read
 	Lost    Problem = "lost"    // Redis has lost the document, or has gone back to an older version
-	Missing Problem = "missing" // no document was published yet
+	Missing Problem = "missing" // there is no document, or not any more
 )
 
 // RuleSet is the underlying type of core.RuleSet, so that package rulefile can convert a pointer to
