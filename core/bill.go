@@ -68,8 +68,14 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 		return nil
 	}
 	change := algorithm.BillChange{Settle: settles, Permits: largestCharge(n)}
+	if settles { // what was charged in several windows may be more than one of them holds
+		change.Permits = min(int64(n), algorithm.MaxBilled)
+	}
 	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)
-	above := aboveDebt(answer.Above, n)
+	above := answer.Above
+	if above > 0 {
+		above += int64(n) - change.Permits
+	}
 	if b.count(&answer, change, err) {
 		b.countAbove(above, settles)
 	}
@@ -117,13 +123,4 @@ func (b *Bill) countAbove(above int64, settles bool) {
 		b.addedAbove.Add(above)
 	}
 	b.costs.Exceed(uint64(above))
-}
-
-// aboveDebt returns how much of n permits was not charged. above is how much of the charge that counters
-// were asked for exceeds the bound of a debt.
-func aboveDebt(above int64, n int) int64 {
-	if above == 0 {
-		return 0
-	}
-	return above + int64(n) - largestCharge(n)
 }

@@ -254,6 +254,23 @@ func TestABillWithManyAdditions(t *testing.T) {
 	})
 }
 
+// A bill that was charged in several windows is settled at its sum, which may exceed what one window
+// holds. Resets stand for the ends of windows.
+func TestABillAboveWhatOneWindowHolds(t *testing.T) {
+	const n = min(1_000_000_000_000, math.MaxInt/4)
+	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		b := billing{t, newLimiter(t, options).MustCounter("bytes", core.PerDay(n))}
+		bill := b.open(n)
+		for range 2 {
+			_, err := b.Reset(background, "s")
+			b.is(err, nil)
+			b.is(bill.Add(background, n), nil)
+		}
+		b.is(bill.Settle(background, 3*n), nil)
+		b.left(0)
+	})
+}
+
 func TestWrongTermsOfBills(t *testing.T) {
 	counter := newLimiter(t, core.Options{}).MustCounter("tokens", core.PerHour(10))
 	for _, terms := range []core.BillTerms{

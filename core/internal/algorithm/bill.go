@@ -7,6 +7,10 @@ const maxAdditions = 32
 // recognized. It is short, because settled bills take the place of counters.
 const SettledLife = 5 * 60 * 1_000_000
 
+// MaxBilled is the largest sum of a bill, so that both engines add exactly. A bill that was charged
+// more is taken for one of this sum.
+const MaxBilled = maxUnits
+
 // BillTag is the short name of bills and the version of their form, as in keys.
 const BillTag = "bl1"
 
@@ -140,7 +144,7 @@ func (r *billRecord) add(permits, now int64, counters BillCounters, a *BillAnswe
 	n := addition{at: now}
 	for i := range r.charged {
 		v := counters.Charge(i, permits)
-		r.charged[i] += v.Taken
+		r.charged[i] = min(MaxBilled, r.charged[i]+v.Taken)
 		a.Above = max(a.Above, permits-v.Taken)
 		n.permits, n.position = append(n.permits, v.Taken), append(n.position, v.Position)
 	}

@@ -4,7 +4,7 @@
 --
 -- KEYS[i]   the counters of the bill; behind them the bill. All are in one cluster slot
 -- ARGV[1]   1 to settle, 0 to add
--- ARGV[2]   permits: used in all, or added
+-- ARGV[2]   permits: used in all, or added; at most 2^52
 -- ARGV[3]   the bound of the debt: see debt.lua
 -- ARGV[4]   when the bill was opened (microseconds)
 -- ARGV[5]   permits that each counter was charged then
@@ -15,8 +15,9 @@
 --           many permits exceed, or exceeded then, the bound of the debt of some counter; how many permits of buckets may
 --           have counted still, but were not given back. Now alone: as in decide.lua
 -- state     bill_open.lua has the form of a bill
--- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written before all states are found sound. Of more than
---           32 additions, only the newest 32 can be given back
+-- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written before all
+--           states are found sound. Of more than 32 additions, only the newest 32 can be given back. The
+--           sum of a bill is at most 2^52
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local max_additions, settled_life = 32, 5 * 60 * 1000000
@@ -99,7 +100,7 @@ else
   local heads, addition = {struct.pack('<I7I1I7', ends, 0, 0)}, {struct.pack('<I7', now)}
   for i = 1, count do
     local taken, position = charge(i, amount)
-    heads[i + 1], addition[i + 1] = struct.pack('<I7', charged[i] + taken), struct.pack('<I7I7', taken, position)
+    heads[i + 1], addition[i + 1] = struct.pack('<I7', math.min(2 ^ 52, charged[i] + taken)), struct.pack('<I7I7', taken, position)
   end
   additions = additions .. table.concat(addition)
   if #additions > max_additions * size then additions = string.sub(additions, size + 1) end
