@@ -105,6 +105,9 @@ func (v *askingView) Param(name string) string {
 	return value
 }
 
+// RouteUnsure implements adapter.UnsureRouteView.
+func (v *askingView) RouteUnsure() bool { return isUnsure(v.View) }
+
 // PeerHidden implements adapter.HiddenPeerView.
 func (v *askingView) PeerHidden() bool { return hidesPeer(v.View) }
 

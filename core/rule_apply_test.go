@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
@@ -63,25 +64,49 @@ func TestNamesOfRulesWithPaths(t *testing.T) {
 	}
 }
 
-// mostRoutes is the number of routes that an unnamed rule counts separately.
-const mostRoutes = 2000
-
-// Callers of a gRPC proxy choose the method's name. The number of counters is bounded all the same.
+// Callers of some proxies make up routes. Each counts by itself, but the number of those that are kept
+// is bounded.
 func TestMadeUpRoutesStayBounded(t *testing.T) {
-	var heard decisions
-	guard := newGuard(t, newLimiter(t, core.Options{OnDecision: heard.note}), core.Rule{Seconds: 3600, MaxCount: 100_000})
-	wantStatus(t, guard, newView("", "/real/Method"), 200)
-	for i := range mostRoutes + 500 {
-		wantStatus(t, guard, newView("", fmt.Sprint("/made/Up", i)), 200)
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1})
+	const kept = 2000
+	for _, want := range []int{200, 429} {
+		for i := range kept + 100 {
+			wantStatus(t, guard, newView("", fmt.Sprint("/made/Up", i)), want)
+		}
 	}
-	wantStatus(t, guard, newView("", "/real/Method"), 200)
-	names := make(map[string]int)
-	for _, d := range heard.heard {
-		names[d.Rule]++
+	if names := namesInStats(limiter); len(names) > kept || !names[core.OtherNames] {
+		t.Errorf("Stats has %d names, want at most %d, with one for the others", len(names), kept)
 	}
-	if len(names) > mostRoutes || names["(no route)"] < 500 || names["/real/Method"] != 2 {
-		t.Errorf("%d names, %d calls beyond, %d of the known route", len(names), names["(no route)"], names["/real/Method"])
+}
+
+// A route that the caller may have made up counts by itself, and is not kept until it is known.
+func TestRoutesThatAreNotKnownToExist(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1})
+	for _, want := range []int{200, 429} {
+		for _, route := range []string{"/a", "/b"} {
+			wantStatus(t, guard, unsure{newView("", route)}, want)
+		}
 	}
+	wantStatus(t, guard, newView("", "/a"), 429)
+	if names := namesInStats(limiter); len(names) != 2 || !names["/a"] || !names[core.OtherNames] {
+		t.Errorf("Stats has the names %v, want /a and one for the others", names)
+	}
+}
+
+// unsure is a call on a route that the caller may have made up.
+type unsure struct{ adapter.View }
+
+func (unsure) RouteUnsure() bool { return true }
+
+// namesInStats returns the names of the rules that Stats shows.
+func namesInStats(limiter *core.Limiter) map[string]bool {
+	names := make(map[string]bool)
+	for _, d := range limiter.Stats().Decisions {
+		names[d.Rule] = true
+	}
+	return names
 }
 
 func TestTwoUnnamedRulesOnOneRouteAreWarnedAbout(t *testing.T) {

@@ -231,7 +231,17 @@ func (b *boundRule) namedByRoute(v adapter.View, log *operatorlog.Log) *namedRul
 	if pattern == "" && !b.unrouted.Load() {
 		b.lookForRoute(v, log)
 	}
-	return b.routes.Of(route.Of(v.Method(), pattern), b.meet)
+	key := route.Of(v.Method(), pattern)
+	if isUnsure(v) {
+		return b.routes.Peek(key, b.unkept)
+	}
+	return b.routes.Of(key, b.meet, b.unkept)
+}
+
+// isUnsure reports whether the caller may have made up the route.
+func isUnsure(v adapter.View) bool {
+	unsure, ok := v.(adapter.UnsureRouteView)
+	return ok && unsure.RouteUnsure()
 }
 
 // knownAs returns the rule under the name by which it counts a call. Unlike namedFor, it keeps
@@ -260,7 +270,15 @@ func (b *boundRule) meet(name string) *namedRule {
 	return p
 }
 
-// namedRules returns the rule under each name that it has counted by.
+// unkept makes the namedRule of a route for one call. Routes that callers may have made up are not
+// kept, and have no label of their own in Stats.
+func (b *boundRule) unkept(name string) *namedRule {
+	p := b.newNamed(name)
+	p.tally = b.tallies.Others()
+	return p
+}
+
+// namedRules returns the rule under each name that it has counted by and keeps.
 func (b *boundRule) namedRules() []*namedRule {
 	if b.fixed != nil {
 		return []*namedRule{b.fixed}

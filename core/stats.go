@@ -84,7 +84,8 @@ type Stats struct {
 type DecisionCount struct {
 	// Rule is the Decision's Rule: the name of the rule or the handle, in UTF-8, and with a digest
 	// in place of its end if it is longer than 200 bytes. It is OtherNames for those beyond 4,000
-	// names of rules, or 1,000 of handles, in the order in which they are used.
+	// names of rules, 2,000 routes of a rule, or 1,000 handles, in the order in which they are used,
+	// and for routes that callers may have made up.
 	Rule string
 	// Reason is the Decision's Reason.
 	Reason Reason
@@ -199,8 +200,8 @@ type RuleSetStats struct {
 	LastErrorAt time.Time
 }
 
-// OtherNames is the Rule under which Stats counts all names beyond its bounds together. Without
-// bounds, callers who choose names could fill the memory, or a metrics server.
+// OtherNames is the Rule under which Stats counts all names together that it does not keep. Otherwise
+// callers who choose names could fill the memory, or a metrics server.
 const OtherNames = tally.OtherNames
 
 // keyCounter is a store that keeps its counters in this process.

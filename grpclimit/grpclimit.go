@@ -6,8 +6,8 @@
 //	)
 //
 // The method is the route: a rule without a Name counts each method by itself, also over several
-// servers, and Paths and Except match the full method, such as /grpc.health.v1.Health/*. A stream
-// is charged when it opens. Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with
+// servers, and Paths and Except match the full method, such as /grpc.health.v1.Health/*. Methods that
+// only grpc.UnknownServiceHandler serves share one counter. A stream is charged when it opens. Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with
 // RetryInfo and QuotaFailure details. It never sends headers, which would keep clients from
 // retrying.
 //
@@ -109,6 +109,9 @@ func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Str
 
 func stream(guard *core.Guard) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+		if srv == nil { // the handler is that of grpc.UnknownServiceHandler
+			stream = inContext{stream, context.WithValue(stream.Context(), unknownKey{}, true)}
+		}
 		answer, last := check(stream.Context(), info.FullMethod, guard.Check)
 		if answer.Refusal != nil {
 			return refuse(answer.Refusal)
@@ -136,6 +139,9 @@ func outcome(err error) (code int) {
 	}
 	return int(status.FromContextError(err).Code())
 }
+
+// unknownKey is the key in the context of a call whose method the server does not know.
+type unknownKey struct{}
 
 // inContext is a stream with the context that the core gave it.
 type inContext struct {
@@ -201,13 +207,21 @@ type view struct {
 func (v *view) Context() context.Context             { return v.trailer.ctx }
 func (v *view) Method() string                       { return "" }
 func (v *view) Path() string                         { return v.method }
-func (v *view) Route() string                        { return v.method }
 func (v *view) Value(key any) any                    { return v.trailer.ctx.Value(key) }
 func (v *view) Size() int64                          { return -1 }
 func (v *view) ResponseHeader() adapter.HeaderWriter { return &v.trailer }
 
 func (v *view) Query(string) string { return "" }
 func (v *view) Param(string) string { return "" }
+
+// Route returns the method, or "" if the server does not know it, because callers could make up as many
+// as they like.
+func (v *view) Route() string {
+	if v.Value(unknownKey{}) != nil {
+		return ""
+	}
+	return v.method
+}
 
 // Header returns the values of the call's metadata.
 func (v *view) Header(name string) []string {

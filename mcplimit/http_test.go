@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -124,6 +127,48 @@ func TestEachCallOfABatchCounts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A flood of made-up tools changes nothing for those that exist, also where another process was not
+// flooded, and leaves one name in Stats.
+func TestMadeUpTools(t *testing.T) {
+	rdb := redistest.Start(t).Client(t)
+	var calls []string
+	for i := range 2100 {
+		calls = append(calls, strings.Replace(strings.Replace(one, `"a"`, fmt.Sprint(i), 1), "search", fmt.Sprint("made up ", i), 1))
+	}
+	start := func() (*core.Limiter, string) {
+		limiter := extensiontest.NewLimiter(t, core.Options{Redis: rdb})
+		server := tools(mcplimit.New(limiter, perTool(5), core.Rule{Name: "caller", Seconds: 600, MaxCount: 20}))
+		return limiter, serving(t, server, mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}, true)
+	}
+	flooded, first := start()
+	_, second := start()
+	if _, body := post(t, first, "["+strings.Join(calls, ",")+"]", "Authorization", "Bearer mallory"); strings.Count(body, "unknown tool") != 20 {
+		t.Fatalf("want 20 calls of unknown tools: %.1000s", body)
+	}
+	alice := func(url string) *mcp.ClientSession { return session(t, overHTTP(url, &sent{token: "alice"})) }
+	sessions := []*mcp.ClientSession{alice(first), alice(second)}
+	for _, tool := range []string{"search", "write"} {
+		for i := range 10 {
+			if err := call(t, sessions[i%2], tool); (err == nil) != (i < 5) {
+				t.Errorf("call %d of %s: %v", i, tool, err)
+			}
+		}
+	}
+	wantNames(t, flooded, "(other names)", "/tools/call/search", "/tools/call/write", "caller")
+}
+
+// wantNames checks which names of rules Stats shows.
+func wantNames(t *testing.T, limiter *core.Limiter, want ...string) {
+	t.Helper()
+	names := make(map[string]bool)
+	for _, d := range limiter.Stats().Decisions {
+		names[d.Rule] = true
+	}
+	if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
+		t.Errorf("Stats has the names %q, want %q", got, want)
 	}
 }
 

@@ -8,11 +8,14 @@
 //	http.ListenAndServe(":8080", mcplimit.HTTP(mcp.NewStreamableHTTPHandler(getServer, nil)))
 //
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
-// rule without a Name counts each path by itself; a name that no tool has is a path as well. A call is
-// counted for the [Caller], never for the session, which any client can open anew. Over stdio, serve in
-// a [Local] context. Each call of a batch counts. Malformed messages and unknown methods are not counted, because the SDK answers them
-// before any middleware. Nor are notifications, which have no reply, and, unless [Options].All is set,
-// initialize, server/discover, ping and the lists.
+// rule without a Name counts each path by itself. Callers can make up names, so until a tool or a prompt
+// has answered without an error in this process, it is among the core.OtherNames in Stats, and Reset
+// and Inspect do not know it.
+//
+// A call is counted for the [Caller], never for the session, which any client can open anew. Over stdio,
+// serve in a [Local] context. Each call of a batch counts. Malformed messages and unknown methods are
+// not counted, because the SDK answers them before any middleware. Nor are notifications, which have no
+// reply, and, unless [Options].All is set, initialize, server/discover, ping and the lists.
 //
 // A refusal is a JSON-RPC error whose data has retryAfter, in seconds, if waiting helps. Inside of
 // [HTTP] it has the status 429 and Retry-After, too. The SDK's own client, up to v1.8.0, replaces the
@@ -74,11 +77,13 @@ func (o Options) New(limiter *core.Limiter, rules ...core.Rule) mcp.Middleware {
 // [Caller] as their Key.
 func (o Options) With(guard *core.Guard) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		var answered names
 		return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
 			if strings.HasPrefix(method, "notifications/") || !o.All && isFree(method) {
 				return next(ctx, method, req)
 			}
 			v := newView(ctx, method, req)
+			v.unsure = hasName(req.GetParams()) && !answered.has(v.path)
 			answer := guard.Check(v)
 			if answer.Refusal != nil {
 				return nil, o.refuse(v.reply, answer.Refusal)
@@ -88,7 +93,11 @@ func (o Options) With(guard *core.Guard) mcp.Middleware {
 			}
 			answer.Run(func() (status int) {
 				result, err = next(ctx, method, req)
-				return outcome(result, err)
+				status = outcome(result, err)
+				if v.unsure && status == 0 {
+					answered.add(v.path)
+				}
+				return status
 			})
 			return result, err
 		}

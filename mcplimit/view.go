@@ -46,10 +46,11 @@ type local struct{}
 var process = "process:" + rand.Text()
 
 type view struct {
-	ctx   context.Context
-	path  string
-	extra *mcp.RequestExtra // nil unless the call came over streamable HTTP
-	reply *reply
+	ctx    context.Context
+	path   string
+	unsure bool              // the caller may have made up the name in the path
+	extra  *mcp.RequestExtra // nil unless the call came over streamable HTTP
+	reply  *reply
 }
 
 func newView(ctx context.Context, method string, req mcp.Request) *view {
@@ -118,6 +119,7 @@ func (v *view) Context() context.Context             { return v.ctx }
 func (v *view) Method() string                       { return "" }
 func (v *view) Path() string                         { return v.path }
 func (v *view) Route() string                        { return v.path }
+func (v *view) RouteUnsure() bool                    { return v.unsure }
 func (v *view) Header(name string) []string          { return v.header().Values(name) }
 func (v *view) Query(string) string                  { return "" }
 func (v *view) Param(string) string                  { return "" }

@@ -9,9 +9,8 @@
 //
 // Every metric has the label limiter. The other labels are names that the service chose, and a few
 // constants. Subjects are never labels, so the number of series does not grow with the number of
-// callers. A rule without a Name counts each route by itself: give it one if callers can make up
-// routes, as they can for a gRPC proxy. At most 4,000 names of rules and 1,000 of handles are
-// shown, and the others together as core.OtherNames.
+// callers. At most 4,000 names of rules and 1,000 of handles are shown. The others, and routes that
+// callers may have made up, are shown together as core.OtherNames.
 package promlimit
 
 import (

@@ -2,9 +2,9 @@
 // framework. It has what an adapter implements and reads, and imports nothing of core. Users of an
 // adapter need none of it.
 //
-// An adapter shows each call as a [View]. [LooseView], [RoutedView] and [HiddenPeerView] have one
-// more method, for some frameworks. [HeaderWriter] is the headers of the reply. [PeerOf] and
-// [PeerAddr] read addresses.
+// An adapter shows each call as a [View]. [LooseView], [RoutedView], [UnsureRouteView] and
+// [HiddenPeerView] have one more method, for some frameworks. [HeaderWriter] is the headers of the
+// reply. [PeerOf] and [PeerAddr] read addresses.
 //
 // An adapter passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its
 // function for handlers. Both return a core.Answer, which it carries out:
@@ -84,6 +84,14 @@ type RoutedView interface {
 	View
 	// Routed reports whether the framework has looked for the route.
 	Routed() bool
+}
+
+// UnsureRouteView is a View of a framework whose callers name the route, and may make up names.
+type UnsureRouteView interface {
+	View
+	// RouteUnsure reports that the route is not known to exist. An unnamed rule counts it by itself all
+	// the same. It keeps nothing about it, and Stats shows all such routes under one name.
+	RouteUnsure() bool
 }
 
 // HiddenPeerView is a View of a framework that may not show the peer of a call. Without this

@@ -36,13 +36,13 @@ type Table struct {
 	objects atomic.Uint32
 	rules   cowmap.Map[string, *Tally]
 	handles cowmap.Map[string, *Tally]
-	others  *Tally // of all names beyond the bounds
+	others  *Tally // of all names that are not kept
 	// The reason and the source of most decisions.
 	usualReason, usualSource string
 	tops                     *toplist.Table
 }
 
-// OtherNames is the name under which those beyond the bounds are counted.
+// OtherNames is the name under which those are counted that are not kept.
 const OtherNames = "(other names)"
 
 // New returns an empty table. Decisions with the usual reason and source can be counted by
@@ -86,6 +86,9 @@ func (t *Table) OfRule(name string) *Tally {
 	of.kept.Store(true)
 	return of
 }
+
+// Others returns the tally of names that are not kept.
+func (t *Table) Others() *Tally { return t.others }
 
 // Hold returns the tally of a rule's name. It is kept until Release.
 func (t *Table) Hold(name string) *Tally {
