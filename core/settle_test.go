@@ -1,11 +1,17 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -272,6 +278,75 @@ func TestSettleInAContextThatIsUsedAgain(t *testing.T) {
 		return nil
 	})
 	wantLeft(t, limiter, "outer", me, hour, 90)
+}
+
+// A settlement whose reply is lost can be repeated, whether Redis has carried it out or not, and is carried
+// out once. Another number comes too late.
+func TestASettlementWhoseReplyIsLost(t *testing.T) {
+	server, n := redistest.Start(t), new(network)
+	n.loses.Store("nothing")
+	rule := estimating("n", core.PerHour(10_000), 1000)
+	client := server.Client(t, func(o *redis.Options) { o.Dialer = n.dial })
+	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
+	guard, left := newGuard(t, limiter, rule), 10_000
+	for _, loss := range []string{"nothing", "the command", "the reply"} { // at first, Redis learns the scripts
+		for _, used := range []int{100, 1500} {
+			err := handled(t, guard, func(ctx context.Context) error {
+				if n.loses.Store(loss); loss != "nothing" {
+					if err := core.Settle(ctx, "n", used); !errors.Is(err, core.ErrStore) {
+						t.Errorf("%s is lost: %v", loss, err)
+					}
+					if used == 1500 {
+						if err := core.Settle(ctx, "n", 2000); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 1500") {
+							t.Errorf("%s was lost, then another number: %v", loss, err)
+						}
+						return nil
+					}
+				}
+				return core.Settle(ctx, "n", used)
+			})
+			if err != nil {
+				t.Errorf("%s was lost, then repeated: %v", loss, err)
+			}
+			left -= used
+			wantLeft(t, limiter, "n", me, core.PerHour(10_000), left)
+		}
+	}
+}
+
+// network loses the next command about the caller, or the reply to it, with its connection.
+type network struct{ loses atomic.Value }
+
+func (n *network) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return &lossy{Conn: conn, of: n}, err
+}
+
+type lossy struct {
+	net.Conn
+	of   *network
+	lost atomic.Bool
+}
+
+func (l *lossy) Write(b []byte) (int, error) {
+	if !bytes.Contains(b, []byte("{"+me+"}")) {
+		return l.Conn.Write(b)
+	}
+	loss := l.of.loses.Swap("nothing")
+	if l.lost.Store(loss != "nothing"); loss == "the command" {
+		l.Close()
+		return len(b), nil
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *lossy) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if l.lost.Load() {
+		l.Close()
+		return 0, io.EOF
+	}
+	return n, err
 }
 
 // An estimate that was counted here while Redis was away is given back here, and not in the Redis that is back

@@ -11,6 +11,12 @@ const SettledLife = 5 * 60 * 1_000_000
 // more is taken for one of this sum.
 const MaxBilled = maxUnits
 
+// RecordLife is for how long a store knows the record of a change that is made once, in microseconds.
+const RecordLife = 60 * 1_000_000
+
+// RecordTag is the short name of such records and the version of their form, as in keys.
+const RecordTag = "on1"
+
 // BillTag is the short name of bills and the version of their form, as in keys.
 const BillTag = "bl1"
 

@@ -131,6 +131,9 @@ type Charge struct {
 	// Turn reports whether the charge is that of a reservation. If its permits do not come back because
 	// others already wait for turns behind it, they are not lost.
 	Turn bool
+	// Record is the key of a record by which the charge is given back once, however often the store is
+	// asked within RecordLife. All charges that are given back together have the same. nil: there is none.
+	Record []byte
 }
 
 // Charges reports whether a call that passes is charged to this counter.

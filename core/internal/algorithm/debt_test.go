@@ -15,10 +15,10 @@ import (
 // chargeInDebt charges counters of both engines whether their costs fit or not.
 func (e *engines) chargeInDebt(at int64, share float64, counters []algorithm.Counter) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(counters))
-	e.process.Charge(context.Background(), counters, share, verdicts)
+	e.process.Charge(context.Background(), counters, share, nil, verdicts)
 	s := step{
-		said: fmt.Sprintf("charge in debt up to %v", share), script: algorithm.ChargeScript(counters),
-		argv: algorithm.AppendCharge(nil, counters, share, at), want: []any{e.now},
+		said: fmt.Sprintf("charge in debt up to %v", share), script: algorithm.ChargeScript(counters, false),
+		argv: algorithm.AppendCharge(nil, counters, false, share, at), want: []any{e.now},
 	}
 	for i, c := range counters {
 		s.keys = append(s.keys, string(c.Key))
@@ -61,16 +61,16 @@ func (o *operator) owe() {
 	kept, places, _ := o.plainly(withCost(counters, 1))
 	want := make([]algorithm.Verdict, len(kept))
 	algorithm.SetCost(kept, counters[0].Cost)
-	o.plain.Charge(context.Background(), kept, share, want)
+	o.plain.Charge(context.Background(), kept, share, nil, want)
 	process, verdicts := cloned(counters), make([]algorithm.Verdict, len(counters))
-	o.process.Charge(context.Background(), process, share, verdicts)
+	o.process.Charge(context.Background(), process, share, nil, verdicts)
 	for n, i := range places {
 		if verdicts[i] != want[n] {
 			o.Fatalf("this process answers %+v for %+v, as plain limits %+v for %+v", verdicts[i], process[i], want[n], kept[n])
 		}
 	}
 	redis := cloned(counters)
-	s := step{said: fmt.Sprintf("charge %+v", counters), script: algorithm.ChargeScript(redis), argv: algorithm.AppendCharge(nil, redis, share, o.now)}
+	s := step{said: fmt.Sprintf("charge %+v", counters), script: algorithm.ChargeScript(redis, false), argv: algorithm.AppendCharge(nil, redis, false, share, o.now)}
 	s.check = func(reply any) error {
 		got := make([]algorithm.Verdict, len(redis))
 		if err := algorithm.ReadCharged(reply.([]any), redis, got); err != nil {

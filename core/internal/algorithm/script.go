@@ -90,8 +90,12 @@ func UpToScript(counters []Counter) *Script {
 }
 
 // ChargeScript returns the script that charges these counters whether the costs fit or not:
-// charge.lua, within override.lua if any of them may have an override.
-func ChargeScript(counters []Counter) *Script {
+// charge.lua, within override.lua if any of them may have an override. With once, it is within once.lua,
+// and none of them may have an override.
+func ChargeScript(counters []Counter, once bool) *Script {
+	if once {
+		return onceChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
+	}
 	if MayHaveOverrides(counters) {
 		return overriddenChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
 	}
@@ -125,11 +129,15 @@ func ReserveScript(c *Counter) *Script {
 // decide_many.lua.
 func ManyScript(kinds KindSet) *Script { return manys.of(kinds, "decide_many.lua") }
 
-// GiveBackScript returns the script that gives these charges back; see give_back.lua.
+// GiveBackScript returns the script that gives these charges back: give_back.lua, within once.lua if they
+// have a Record.
 func GiveBackScript(charges []Charge) *Script {
 	var of KindSet
 	for i := range charges {
 		of |= 1 << charges[i].Limit.Kind
+	}
+	if charges[0].Record != nil {
+		return onceGivers.of(of, "give_back.lua")
 	}
 	return givers.of(of, "give_back.lua")
 }
@@ -158,14 +166,16 @@ type byKinds struct {
 type scriptTable [1 << len(registry)]atomic.Pointer[Script]
 
 var (
-	deciders = newByKinds(toDecide, plain("algorithms"))
-	equals   = newByKinds(toDecide, plain("algorithms"))
-	uptos    = newByKinds(toDecide, plain("algorithms"))
-	chargers = newByKinds(toDecide, plain("algorithms"))
-	openers  = newByKinds(toDecide, opening(withoutClock))
-	settlers = newByKinds(func(s *source) string { return s.settle }, plain("algorithms", "givers"))
-	givers   = newByKinds(func(s *source) string { return s.giveBack }, plain("algorithms"))
-	manys    = newByKinds(func(s *source) string { return s.fast }, plain("fast"))
+	deciders     = newByKinds(toDecide, plain("algorithms"))
+	equals       = newByKinds(toDecide, plain("algorithms"))
+	uptos        = newByKinds(toDecide, plain("algorithms"))
+	chargers     = newByKinds(toDecide, plain("algorithms"))
+	openers      = newByKinds(toDecide, opening(withoutClock))
+	settlers     = newByKinds(func(s *source) string { return s.settle }, plain("algorithms", "givers"))
+	givers       = newByKinds(func(s *source) string { return s.giveBack }, plain("algorithms"))
+	onceChargers = newByKinds(toDecide, once)
+	onceGivers   = newByKinds(func(s *source) string { return s.giveBack }, once)
+	manys        = newByKinds(func(s *source) string { return s.fast }, plain("fast"))
 
 	overriddenDeciders = newByKinds(toDecide, overridden("decide", 1, 1))
 	overriddenEquals   = newByKinds(toDecide, overridden("equal", 1, 1))
@@ -238,6 +248,12 @@ func opening(body func(driver string) string) func(functions, driver string) str
 		return "local algorithms = {}\n" + functions + clockLines +
 			"local function decide(KEYS, ARGV)\n" + body(driver) + "end\n" + textOf("bill_open.lua")
 	}
+}
+
+// once puts a driver within once.lua.
+func once(functions, driver string) string {
+	return "local algorithms = {}\n" + functions + clockLines +
+		"local function run(KEYS, ARGV)\n" + withoutClock(driver) + "end\n" + textOf("once.lua")
 }
 
 // assemble returns a script of functions, the table that holds them, and a driver.

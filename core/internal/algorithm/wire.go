@@ -93,8 +93,11 @@ func AppendReserve(argv []any, c *Counter, patience int64) []any {
 	return c.Limit.appendArgs(append(argv, patience, c.Cost), "", 0)
 }
 
-// AppendGiveBack appends what give_back.lua takes.
+// AppendGiveBack appends what the script of GiveBackScript takes.
 func AppendGiveBack(argv []any, charges []Charge) []any {
+	if charges[0].Record != nil {
+		argv = append(argv, RecordLife)
+	}
 	for i := range charges {
 		c := &charges[i]
 		argv = append(argv, c.Limit.tag, c.Cost, c.At, c.Position, c.Given, boxed(c.InDebt), boxed(c.Turn))

@@ -6,7 +6,10 @@ import (
 )
 
 // AppendCharge appends what the script of ChargeScript takes. share bounds the debt: see Limit.Debt.
-func AppendCharge(argv []any, counters []Counter, share float64, at int64) []any {
+func AppendCharge(argv []any, counters []Counter, once bool, share float64, at int64) []any {
+	if once {
+		argv = append(argv, RecordLife)
+	}
 	argv = append(appendOverrides(argv, counters), formatShare(share))
 	return appendCounters(argv, counters, at)
 }

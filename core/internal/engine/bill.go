@@ -13,7 +13,7 @@ func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
 	if len(c.counters) == 0 {
 		return 0
 	}
-	c.engine.Store.Charge(ctx, c.counters, share, c.verdicts)
+	c.engine.Store.Charge(ctx, c.counters, share, nil, c.verdicts)
 	c.conclude(true)
 	if c.passed {
 		for i := range c.counters {

@@ -53,8 +53,8 @@ type Store interface {
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	// Charge charges the counters, of one subject, whether their costs fit or not. share bounds the
-	// debt: see algorithm.Limit.Debt.
-	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
+	// debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)
 	// Open is Decide with a charge, for counters of one subject and one cost. If the call passes, it
 	// records a bill.
 	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)

@@ -79,7 +79,7 @@ func (f *Counters) StandInCharge(ctx context.Context, counters []algorithm.Count
 	for n, i := range indexes {
 		local[n].Cost = counters[i].Cost
 	}
-	f.Store.Charge(ctx, local, share, answers)
+	f.Store.Charge(ctx, local, share, nil, answers)
 	for n, i := range indexes {
 		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
 	}

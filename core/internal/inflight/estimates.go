@@ -5,9 +5,11 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // ErrEnded means that the call is over, so that its estimates stay.
@@ -39,12 +41,21 @@ type estimate struct {
 	charged int64           // to the first counter
 	charges []countedCharge // on each counter; none if the rule did not count the call
 	settled bool
-	used    int64 // if it is settled
+	used    int64 // if it is settled, or tried
+	above   int64 // if it is settled, how many permits exceed the bound of the debt
 
-	answered  bool  // the settlement was carried out, for certain
-	above     int64 // if it was, how many permits exceed the bound of the debt
-	uncounted bool  // the outcome of the call is that it does not count
+	// A step of the settlement whose reply was lost is tried again as it was, with the same record, by
+	// which the store carries it out once.
+	lost   error // the error of its first attempt; nil: no step may have been carried out
+	record []byte
+	began  time.Time // when it was first tried
+
+	uncounted bool // the outcome of the call is that it does not count
 }
+
+// repeatable is for how long a step is tried again after it was first tried. The store knows its record
+// for longer, in case its clock is set.
+const repeatable = algorithm.RecordLife / 2 * time.Microsecond
 
 // NewEstimates returns Estimates of no rules.
 func (k *Keeper) NewEstimates() *Estimates { return &Estimates{keeper: k} }
@@ -77,8 +88,8 @@ func (e *Estimates) Rules() (names []string) {
 }
 
 // Settle makes the counters of a rule hold what was used in place of the estimate, even if the context
-// has ended. It can be repeated only after an error that says that nothing was changed. After any
-// other error, the counters hold the estimate or what was used.
+// has ended. It can be repeated after an error, for a while. If something may have been changed, the
+// number of the first attempt stays, and the counters hold the estimate or that number meanwhile.
 func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algorithm.BillAnswer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,76 +102,112 @@ func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algo
 			return algorithm.BillAnswer{}, ErrEnded
 		case r.settled:
 			a.Used = r.used
+		case r.lost != nil && time.Since(r.began) > repeatable:
+			err = errors.Join(err, r.lost)
 		default:
-			a.Status = algorithm.BillChanged
-			above, failed := r.settle(context.WithoutCancel(ctx), e.keeper.store, used)
-			a.Above, err = max(a.Above, above), errors.Join(err, failed)
+			if r.lost == nil {
+				r.used = used
+			}
+			if err = errors.Join(err, r.settle(context.WithoutCancel(ctx), e.keeper.store)); r.used != used {
+				a.Used = r.used
+				continue
+			}
+			a.Status, a.Above = algorithm.BillChanged, max(a.Above, r.above)
 		}
 	}
 	return a, err
 }
 
-// settle returns how many permits exceed the bound of the debt of some counter.
-func (r *estimate) settle(ctx context.Context, store Store, used int64) (above int64, err error) {
-	r.settled, r.used = true, used
-	if err = r.giveBack(ctx, store, used); err == nil {
-		above, err = r.chargeRest(ctx, store, used)
+// settle makes the counters hold r.used.
+func (r *estimate) settle(ctx context.Context, store Store) (err error) {
+	if err = r.giveBack(ctx, store); err == nil {
+		err = r.chargeRest(ctx, store)
 	}
-	switch {
-	case err == nil:
-		if r.answered, r.above = true, above; !r.counted() {
+	if err == nil {
+		if r.settled = true; !r.counted() {
 			r.countCosts()
-		}
-	case err != nil && !failure.MayHaveActed(err):
-		r.settled = false
-	}
-	return above, err
-}
-
-// giveBack gives back what was charged above what was used.
-func (r *estimate) giveBack(ctx context.Context, store Store, used int64) (err error) {
-	var back []algorithm.Charge
-	for i := range r.charges {
-		if charge := r.charges[i].Charge; r.charges[i].above(used) > 0 {
-			charge.Cost = r.charges[i].above(used)
-			back = append(back, charge)
-		}
-	}
-	if len(back) > 0 {
-		err = store.GiveBack(ctx, back)
-	}
-	if err != nil && !failure.MayHaveActed(err) {
-		return err
-	}
-	for i := range r.charges { // what may have been given back is not given back again
-		if more := r.charges[i].above(used); more > 0 {
-			r.charges[i].Cost -= more
-			r.charges[i].Given += more
 		}
 	}
 	return err
 }
 
+// try takes a step of the settlement, with a record.
+func (r *estimate) try(step func(record []byte) error) error {
+	if r.lost == nil {
+		r.record, r.began = rediskey.Record(r.charges[0].Key), time.Now()
+	}
+	err := step(r.record)
+	switch {
+	case err == nil:
+		r.lost = nil
+	case r.lost == nil && failure.MayHaveActed(err):
+		r.lost = err
+	}
+	return err
+}
+
+// giveBack gives back what was charged above what was used.
+func (r *estimate) giveBack(ctx context.Context, store Store) error {
+	var back []algorithm.Charge
+	for i := range r.charges {
+		if charge := r.charges[i].Charge; r.charges[i].above(r.used) > 0 {
+			charge.Cost = r.charges[i].above(r.used)
+			back = append(back, charge)
+		}
+	}
+	if len(back) == 0 {
+		return nil
+	}
+	err := r.try(func(record []byte) error {
+		for i := range back {
+			back[i].Record = record
+		}
+		return store.GiveBack(ctx, back)
+	})
+	if err == nil {
+		r.givenBack()
+	}
+	return err
+}
+
+// givenBack notes that what was charged above what was used was given back, or may have been.
+func (r *estimate) givenBack() {
+	for i := range r.charges {
+		if more := r.charges[i].above(r.used); more > 0 {
+			r.charges[i].Cost -= more
+			r.charges[i].Given += more
+		}
+	}
+}
+
 // chargeRest charges what was used above what was charged.
-func (r *estimate) chargeRest(ctx context.Context, store Store, used int64) (above int64, err error) {
+func (r *estimate) chargeRest(ctx context.Context, store Store) error {
 	var counters []algorithm.Counter
 	var lower []countedCharge
 	for _, c := range r.charges {
-		if more := min(used-c.Cost, algorithm.MaxInUse+1); more > 0 {
+		if more := min(r.used-c.Cost, algorithm.MaxInUse+1); more > 0 {
 			counters = append(counters, algorithm.Counter{Key: c.Key, Limit: c.Limit, Cost: more, LocalShare: c.LocalShare})
 			lower = append(lower, c)
 		}
 	}
 	if len(counters) == 0 {
-		return 0, nil
+		return nil
 	}
 	verdicts := make([]algorithm.Verdict, len(counters))
-	store.Charge(ctx, counters, r.share, verdicts)
-	for i, c := range lower {
-		if verdicts[i].Err != nil {
-			return 0, verdicts[i].Err // they are on one server, so none was charged
+	err := r.try(func(record []byte) error {
+		store.Charge(ctx, counters, r.share, record, verdicts)
+		for i := range verdicts {
+			if verdicts[i].Err != nil {
+				return verdicts[i].Err // they are on one server, so none was charged
+			}
 		}
-		above = max(above, used-c.Cost-verdicts[i].Taken)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, c := range lower {
+		r.above = max(r.above, r.used-c.Cost-verdicts[i].Taken)
 		if c.charged != nil {
 			c.charged(&counters[i], &verdicts[i])
 		}
@@ -168,7 +215,7 @@ func (r *estimate) chargeRest(ctx context.Context, store Store, used int64) (abo
 		charge.InDebt = true
 		r.charges = append(r.charges, countedCharge{Charge: charge, count: c.count, again: true})
 	}
-	return above, nil
+	return nil
 }
 
 // countCosts counts what the estimate has become.
@@ -177,7 +224,7 @@ func (r *estimate) countCosts() {
 	case r.charged == 0:
 	case r.uncounted:
 		r.costs.Settle(r.charged, 0)
-	case r.answered:
+	case r.settled:
 		r.costs.Settle(r.charged, r.used)
 		r.costs.Exceed(uint64(r.above))
 	}
@@ -219,6 +266,9 @@ func (e *Estimates) end() (counted []countedCharge) {
 	defer e.mu.Unlock()
 	e.ended = true
 	for i := range e.rules {
+		if e.rules[i].lost != nil {
+			e.rules[i].givenBack()
+		}
 		for _, c := range e.rules[i].charges {
 			if c.uncounted = &e.rules[i].uncounted; c.count != nil {
 				counted = append(counted, c)

@@ -10,6 +10,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
+// keyOf returns the key of a subject's counter.
+func keyOf(subject string) string { return "p:{" + subject + "}:n:fw1:1" }
+
 // noted counts what becomes of estimates.
 type noted struct{ opened, settled, used, missed int64 }
 
@@ -18,20 +21,20 @@ func (n *noted) Settle(estimate, used int64) { n.settled += estimate; n.used += 
 func (n *noted) Miss()                       { n.missed++ }
 func (n *noted) Exceed(uint64)               {}
 
-// A settlement can be repeated only if the store cannot have carried it out. Otherwise what may have
-// been given back, or charged, is left alone. The end of the call ends that, too.
+// A settlement that failed can be repeated until the call ends. If the store may have carried it out, it is
+// the same settlement: see TestASettlementWhoseReplyIsLost in core.
 func TestASettlementThatFails(t *testing.T) {
 	unreachable, lost := &failure.Error{Class: failure.Unreachable}, &failure.Error{Class: failure.Lost}
 	for name, test := range map[string]struct {
-		used   int64 // of an estimate of 1
-		failed error
-		then   algorithm.BillStatus
-		left   int64
+		used, then int64 // of an estimate of 1
+		failed     error
+		status     algorithm.BillStatus
 	}{
-		"never sent, and too much was charged":   {0, unreachable, algorithm.BillChanged, 5},
-		"never sent, and too little was charged": {3, unreachable, algorithm.BillChanged, 2},
-		"no reply, and too much was charged":     {0, lost, algorithm.BillSettled, 4},
-		"no reply, and too little was charged":   {3, lost, algorithm.BillSettled, 4},
+		"never sent, and too much was charged":   {0, 0, unreachable, algorithm.BillChanged},
+		"never sent, and too little was charged": {3, 3, unreachable, algorithm.BillChanged},
+		"no reply, and too much was charged":     {0, 0, lost, algorithm.BillChanged},
+		"no reply, and too little was charged":   {3, 3, lost, algorithm.BillChanged},
+		"no reply, and then another number":      {0, 3, lost, algorithm.BillSettled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, five := newWorld(t), limited(algorithm.FixedWindow, 5, time.Hour)
@@ -39,26 +42,26 @@ func TestASettlementThatFails(t *testing.T) {
 			e := w.NewEstimates()
 			costs := new(noted)
 			e.AddRule("n", 1, costs)
-			e.Add(w.take(t, "s", five), 0, nil, nil)
+			e.Add(w.take(t, keyOf("s"), five), 0, nil, nil)
 			if _, err := e.Settle(background, "n", test.used); !errors.Is(err, test.failed) {
 				t.Errorf("%v, want %v", err, test.failed)
 			}
-			w.wantLeft(t, "s", five, 4)
-			if a, err := e.Settle(background, "n", test.used); err != nil || a.Status != test.then {
+			w.wantLeft(t, keyOf("s"), five, 4)
+			used := test.then
+			if test.status == algorithm.BillSettled {
+				used = test.used
+			}
+			if a, err := e.Settle(background, "n", test.then); err != nil || a.Status != test.status {
 				t.Errorf("again: %+v, %v", a, err)
 			}
-			w.wantLeft(t, "s", five, test.left)
+			w.wantLeft(t, keyOf("s"), five, 5-used)
 			u := w.NewCompletion(background, false, false)
 			u.Settles(e)
 			u.Run(func() int { return 200 })
 			if _, err := e.Settle(background, "n", test.used); err != inflight.ErrEnded {
 				t.Errorf("at the end: %v", err)
 			}
-			want := noted{1, 0, 0, 1}
-			if test.then == algorithm.BillChanged {
-				want.settled, want.used = 1, test.used
-			}
-			if *costs != want {
+			if want := (noted{1, 1, used, 1}); *costs != want {
 				t.Errorf("counted %+v, want %+v", *costs, want)
 			}
 		})
@@ -72,7 +75,7 @@ func TestASettlementThatFailsForOneOfTwoRules(t *testing.T) {
 		e := w.NewEstimates()
 		for _, subject := range []string{"a", "b"} {
 			e.AddRule("n", 1, new(noted))
-			e.Add(w.take(t, subject, five), 0, nil, nil)
+			e.Add(w.take(t, keyOf(subject), five), 0, nil, nil)
 		}
 		w.brokenBy, w.brokenCharges = &failure.Error{Class: failure.Unreachable}, 1
 		if failing == "b" {
@@ -87,7 +90,7 @@ func TestASettlementThatFailsForOneOfTwoRules(t *testing.T) {
 		if a, err := e.Settle(background, "n", used); err != nil || a.Status != algorithm.BillSettled || a.Used != used {
 			t.Errorf("%s: once more: %+v, %v", failing, a, err)
 		}
-		w.wantLeft(t, "a", five, 5-used)
-		w.wantLeft(t, "b", five, 5-used)
+		w.wantLeft(t, keyOf("a"), five, 5-used)
+		w.wantLeft(t, keyOf("b"), five, 5-used)
 	}
 }

@@ -51,8 +51,8 @@ func newWorld(t *testing.T) *world {
 
 type brokenStore struct{ w *world }
 
-func (b brokenStore) Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
-	if err := b.w.unlessBroken(&b.w.brokenCharges, func() error { b.w.Store.Charge(ctx, counters, share, verdicts); return nil }); err != nil {
+func (b brokenStore) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
+	if err := b.w.unlessBroken(&b.w.brokenCharges, func() error { b.w.Store.Charge(ctx, counters, share, record, verdicts); return nil }); err != nil {
 		for i := range verdicts {
 			verdicts[i].Err = err
 		}

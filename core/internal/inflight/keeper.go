@@ -23,8 +23,8 @@ type Store interface {
 	// Renew keeps the slots of a call in flight for another window each.
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	// Charge charges counters of one subject whether their costs fit or not. share bounds the debt:
-	// see algorithm.Limit.Debt.
-	Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict)
+	// see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
+	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)
 }
 
 // Log receives what an operator should know.

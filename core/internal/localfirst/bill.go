@@ -9,15 +9,15 @@ import (
 )
 
 // Charge charges the counters whether their costs fit or not. share bounds the debt: see
-// algorithm.Limit.Debt.
-func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+// algorithm.Limit.Debt. With a record, the shared store charges them once: see algorithm.Charge.
+func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
 	defer func() {
 		for i := range counters {
 			s.denied.Invalidate(counters[i].Key)
 		}
 	}()
 	sent := s.clock.Now()
-	s.Shared.Charge(ctx, counters, share, verdicts)
+	s.Shared.Charge(ctx, counters, share, record, verdicts)
 	s.Bans.Observe(counters, verdicts, sent)
 	if !anyFailed(verdicts) {
 		return

@@ -100,7 +100,7 @@ func TestClockSetBackWithinAWindow(t *testing.T) {
 		"one":      func(s *Store, c algorithm.Counter) { s.decide(true, c) },
 		"together": func(s *Store, c algorithm.Counter) { s.decide(true, counter("other", minute(1)), c) },
 		"in debt": func(s *Store, c algorithm.Counter) {
-			s.Charge(context.Background(), []algorithm.Counter{c}, 1, make([]algorithm.Verdict, 1))
+			s.Charge(context.Background(), []algorithm.Counter{c}, 1, nil, make([]algorithm.Verdict, 1))
 		},
 		"in a cell": func(s *Store, c algorithm.Counter) { s.Heat(&c) },
 	} {

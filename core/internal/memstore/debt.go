@@ -7,8 +7,8 @@ import (
 )
 
 // Charge charges the counters whether their costs fit or not. share bounds the debt: see
-// algorithm.Limit.Debt.
-func (s *Store) Charge(_ context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
+// algorithm.Limit.Debt. No answer is ever lost here, so it needs no record.
+func (s *Store) Charge(_ context.Context, counters []algorithm.Counter, share float64, _ []byte, verdicts []algorithm.Verdict) {
 	if !algorithm.MayHaveOverrides(counters) {
 		s.chargeTogether(counters, share, verdicts)
 		return

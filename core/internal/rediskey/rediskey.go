@@ -23,12 +23,16 @@
 //	PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000     the notice that a fraction of a limit was reached
 //	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
 //	PREFIX:{SUBJECT}:NAME:bl1:ID                  a bill
+//	PREFIX:{SUBJECT}:NAME:on1:ID                  the record of a change that is made once
 package rediskey
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,6 +152,16 @@ func BanNoteTail(name string) string {
 // them.
 func BillTail(name string) string {
 	return string(append(append(appendName(nil, name, false), ':'), algorithm.BillTag...))
+}
+
+// Record returns the key of a new record of a change that is made once, beside the counter with a key.
+func Record(counter []byte) []byte {
+	var id [12]byte
+	rand.Read(id[:])                         // it never fails
+	end := bytes.LastIndexByte(counter, ':') // before the window
+	end = bytes.LastIndexByte(counter[:end], ':')
+	key := append(append(slices.Clone(counter[:end+1]), algorithm.RecordTag...), ':')
+	return base64.RawURLEncoding.AppendEncode(key, id[:])
 }
 
 // Append returns a key made from a head, a subject and a tail. It writes the key into room, which

@@ -26,22 +26,30 @@ func (s *Store) act(ctx context.Context, a action, counters []algorithm.Counter,
 }
 
 // Charge charges the counters, which lie on one shard, whether their costs fit or not. share bounds
-// the debt: see algorithm.Limit.Debt.
-func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
-	s.act(ctx, chargeInDebt(share), counters, verdicts)
+// the debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
+func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
+	s.act(ctx, chargeInDebt{share, string(record)}, counters, verdicts)
 }
 
-// chargeInDebt is the action of Charge, with the share that bounds the debt.
-type chargeInDebt float64
-
-func (chargeInDebt) script(counters []algorithm.Counter) *algorithm.Script {
-	return algorithm.ChargeScript(counters)
+// chargeInDebt is the action of Charge.
+type chargeInDebt struct {
+	share  float64
+	record string // "": none
 }
 
-func (chargeInDebt) furtherKeys() []string { return nil }
+func (c chargeInDebt) script(counters []algorithm.Counter) *algorithm.Script {
+	return algorithm.ChargeScript(counters, c.record != "")
+}
 
-func (share chargeInDebt) appendArgs(argv []any, counters []algorithm.Counter, at int64) []any {
-	return algorithm.AppendCharge(argv, counters, float64(share), at)
+func (c chargeInDebt) furtherKeys() []string {
+	if c.record == "" {
+		return nil
+	}
+	return []string{c.record}
+}
+
+func (c chargeInDebt) appendArgs(argv []any, counters []algorithm.Counter, at int64) []any {
+	return algorithm.AppendCharge(argv, counters, c.record != "", c.share, at)
 }
 
 func (chargeInDebt) read(reply []any, counters []algorithm.Counter, verdicts []algorithm.Verdict) error {

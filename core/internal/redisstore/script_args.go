@@ -53,11 +53,18 @@ func onCounters(script *algorithm.Script, counters []algorithm.Counter, furtherK
 	return args
 }
 
-// onCharges begins arguments whose keys are those of charges.
+// onCharges begins arguments whose keys are those of charges, and of their record.
 func onCharges(script *algorithm.Script, charges []algorithm.Charge) []any {
-	args := newArgs(script, len(charges), 8*len(charges))
+	keys := len(charges)
+	if charges[0].Record != nil {
+		keys++
+	}
+	args := newArgs(script, keys, 1+11*len(charges))
 	for i := range charges {
 		args = append(args, string(charges[i].Key))
+	}
+	if charges[0].Record != nil {
+		args = append(args, string(charges[0].Record))
 	}
 	return args
 }
