@@ -23,7 +23,8 @@
 // spelling, and a handler must read it the same way.
 //
 // Behind fiber's adaptor, a middleware of net/http ends before the handler begins: with nethttplimit,
-// Count would receive 200, and slots would be free by then.
+// Count would receive 200, and slots would be free by then. Of several lines of a header it sees one,
+// and callers choose which: see examples/PROXIES.md.
 package fiber3limit
 
 import (

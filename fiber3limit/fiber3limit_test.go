@@ -179,3 +179,25 @@ func TestTrailersOfAnyCase(t *testing.T) {
 		t.Errorf("statuses %v, want %v", got, want)
 	}
 }
+
+// Rules see what a middleware has set in place of a header that was sent. The last line that was sent is
+// last, although fasthttp moves it to the place of one that a middleware deletes, and what the getter
+// of handlers returns is first.
+func TestHeadersOfAMiddleware(t *testing.T) {
+	var seen []string
+	app := fiber.New()
+	app.Get("/", func(c fiber.Ctx) error {
+		c.Request().Header.Del("X-Deleted")
+		c.Request().Header.Set("X-User", "set")
+		seen = append(seen, strings.Clone(c.Get("X-Hop")))
+		return c.Next()
+	}, fiber3limit.New(extensiontest.NewLimiter(t, core.Options{}), core.Rule{Name: "hops", Seconds: 60, Key: func(r core.Request) (string, error) {
+		seen = append(append(seen, r.Header("X-Hop")...), r.Header("X-User")...)
+		return "anybody", nil
+	}}))
+	statuses(t, listen(t, app), get("/", "X-Deleted: a", "X-User: sent", "X-Hop: one", "X-Hop: two", "X-Hop: three\r\n"),
+		get("/", "X-User: sent", "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-User: trailer\r\n"))
+	if want := []string{"three", "three", "one", "two", "three", "set", "", "set"}; !slices.Equal(seen, want) {
+		t.Errorf("the getter and the rule returned %q, want %q", seen, want)
+	}
+}

@@ -31,11 +31,34 @@ func TestHeaderOfAMiddleware(t *testing.T) {
 		if encoding != nil {
 			request.Header.Set("X-User", "sent")
 		}
-		if _, err := app.Test(request); err != nil {
+		if _, err := app.Test(request, -1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !slices.Equal(seen, []string{"set", "set"}) {
 		t.Errorf("the rule was shown %q", seen)
+	}
+}
+
+// A middleware that deletes a header makes fasthttp move another line. Rules still see the last line
+// that was sent last, and what the getter of handlers returns first.
+func TestOrderAfterADeletedHeader(t *testing.T) {
+	var seen []string
+	app := fiber.New()
+	app.Get("/", func(c *fiber.Ctx) error {
+		c.Request().Header.Del("X-Deleted")
+		seen = append(seen, strings.Clone(c.Get("X-Hop")))
+		return c.Next()
+	}, fiberlimit.New(limitertest.New(t, core.Options{}), core.Rule{Name: "hops", Seconds: 60, Key: func(r core.Request) (string, error) {
+		seen = append(seen, r.Header("X-Hop")...)
+		return "anybody", nil
+	}}))
+	request := httptest.NewRequest("GET", "/", nil)
+	request.Header["X-Deleted"], request.Header["X-Hop"] = []string{"a"}, []string{"one", "two", "three"}
+	if _, err := app.Test(request, -1); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"three", "three", "one", "two", "three"}; !slices.Equal(seen, want) {
+		t.Errorf("the getter and the rule returned %q, want %q", seen, want)
 	}
 }

@@ -50,8 +50,9 @@ type View interface {
 	// Host returns the host that the call was made to, as it was sent (:authority in gRPC), or ""
 	// if there is none.
 	Host() string
-	// Header returns every value of a request header, one for each line, in order. The name is in
-	// canonical form, and never Host.
+	// Header returns every value of a request header, one for each line, in the order in which they
+	// were sent. If the framework's own getter returns another value than the first, that comes
+	// before them. The name is in canonical form, and never Host.
 	Header(name string) []string
 	// Query returns the first value of a parameter of the URL's query, or "".
 	Query(name string) string

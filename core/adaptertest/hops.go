@@ -204,6 +204,9 @@ var lineTricks = []trick{
 	{"", lines(" X-Forwarded-For: 1.1.1.1"), "10.0.0.1"},
 	{"", lines("X-Forwarded-For: 1.1.1.\u0661"), "10.0.0.1"},
 	{"", lines("X-Forwarded-For: \xff\xfe"), "10.0.0.1"},
+	// fasthttp deletes the first of these lines by moving the last one into its place.
+	{"", lines("Transfer-Encoding: chunked", "1.1.1.1", "203.0.113.7\r\n\r\n0"), "203.0.113.7"},
+	{"", lines("Transfer-Encoding: chunked", "1.1.1.1,\r\n 2.2.2.2", "203.0.113.7\r\n\r\n0"), "203.0.113.7"},
 }
 
 // trailerTricks follow a body in chunks, so they come behind every line that a proxy sets.

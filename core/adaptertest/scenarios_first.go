@@ -102,7 +102,9 @@ func sameValues(t *testing.T, s *site) {
 	for _, cookies := range oddCookies {
 		headers = append(headers, []string{"Cookie: " + cookies})
 	}
-	headers = append(headers, []string{"Cookie: key=good", "Cookie: key=junk"}, []string{"Cookie: a=b", "Cookie: key=good"})
+	headers = append(headers, []string{"Cookie: key=good", "Cookie: key=junk"}, []string{"Cookie: a=b", "Cookie: key=good"},
+		[]string{"Transfer-Encoding: chunked", "X-Key: junk", "X-Key: good\r\n\r\n0"},
+		[]string{"Transfer-Encoding: chunked", "Cookie: key=junk", "Cookie: key=good\r\n\r\n0"})
 	s.wantSame(t, headers, oddQueries)
 }
 

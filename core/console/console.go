@@ -99,7 +99,9 @@ type Options struct {
 	Title string
 	// ClientIP says how the address of a caller of the page is found, as in core.Options. By
 	// default it is the connection's peer. Danger: behind a proxy that is not named here, all
-	// callers share one address, so a stranger can lock out everybody for a minute.
+	// callers share one address, so a stranger can lock out everybody for a minute. In fiber, the
+	// proxy must delete the header that callers send (see examples/PROXIES.md), or they choose the
+	// address that is counted.
 	ClientIP core.ClientIP
 	// Logger receives a line for each stranger, each forbidden act, and each failure to make a
 	// page. The default is slog.Default().
