@@ -12,7 +12,8 @@ import (
 // ForwardAuth returns a function that decides calls which a proxy asks about before it forwards them.
 // It is for authors of adapters: nethttplimit.ForwardAuth is the handler. Its View is that of the
 // proxy's request. The headers X-Forwarded-Method, X-Forwarded-Uri and X-Forwarded-Host say which call
-// it is about; each must be there once. The caller's address is found as [ClientIP] says.
+// it is about; each must be there once, but the last may be missing if the call has no host. The
+// caller's address is found as [ClientIP] says.
 //
 // A peer that is not in ClientIP.TrustedProxies gets 403, and so does a request that does not say which
 // call it is about. Nothing is charged then, and the log says so, at most once a minute. A refusal

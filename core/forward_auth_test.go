@@ -42,7 +42,6 @@ func TestForwardAuthIsRefused(t *testing.T) {
 		"an untrusted socket": {asking("GET", "/a").From(""), []string{"level=WARN", "a peer that is not trusted asked", `peer="a unix socket"`}},
 		"no method":           {without("X-Forwarded-Method"), []string{"level=WARN", "X-Forwarded-Method is missing", "peer=10.0.0.1"}},
 		"no target":           {without("X-Forwarded-Uri"), []string{"level=WARN", "X-Forwarded-Uri is missing"}},
-		"no host":             {without("X-Forwarded-Host"), []string{"level=WARN", "X-Forwarded-Host is missing"}},
 		"two targets":         {asking("GET", "/a").With("X-Forwarded-Uri", "/b"), []string{"level=WARN", "X-Forwarded-Uri is there more than once"}},
 		"no target of a call": {asking("GET", "nonsense"), []string{"level=WARN", "X-Forwarded-Uri is not the target"}},
 		"an empty method":     {asking("", "/a"), []string{"level=WARN", "X-Forwarded-Method is not a method"}},
