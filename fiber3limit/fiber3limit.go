@@ -15,8 +15,8 @@
 // decision and the user in c.Context(), not in c.
 //
 // Fiber answers 501 to unknown methods before any middleware, and with SkipUnmatchedRoutes 404 or 405
-// to requests without a route: no rule counts these. To a request that it cannot read, it
-// answers 400, 413 or 431 after the middlewares of Use, where Count receives 404 or 405. Settings of
+// to requests without a route. To a request that it cannot read, it answers 400, 413 or 431 after the
+// middlewares of Use. No rule counts any of these. Settings of
 // proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the headers, so if
 // a body comes in chunks, rules do not see a header that only a middleware has added. With
 // DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of any
@@ -46,6 +46,9 @@ func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 // With returns the middleware for a guard that was made before.
 func With(guard *core.Guard) fiber.Handler {
 	return func(c fiber.Ctx) (err error) {
+		if unread(c) {
+			return c.Next()
+		}
 		answer := guard.Check(view{c})
 		if !carryOut(c, answer) {
 			return nil
@@ -68,7 +71,7 @@ func With(guard *core.Guard) fiber.Handler {
 // Allow decides inside a handler, for a subject that only the handler knows; "" is each rule's own
 // key. After false the refusal is written, and the handler returns nil.
 func Allow(c fiber.Ctx, check *core.Check, subject string) bool {
-	return carryOut(c, check.Allow(view{c}, subject))
+	return unread(c) || carryOut(c, check.Allow(view{c}, subject))
 }
 
 // OwnLimits returns a handler that shows callers their own limits.

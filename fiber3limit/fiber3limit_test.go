@@ -138,23 +138,46 @@ func TestErrorHandler(t *testing.T) {
 	}
 }
 
-// A request that fiber cannot read is counted in Use, and on no route.
-func TestUnreadableRequest(t *testing.T) {
-	var received []int
-	limiter := extensiontest.NewLimiter(t, core.Options{})
-	app := fiber.New(fiber.Config{BodyLimit: 10})
-	app.Use("*", fiber3limit.New(limiter, core.Rule{Name: "use", Seconds: 600, MaxCount: 2}))
-	app.Post("/", fiber3limit.New(limiter, core.Rule{Name: "route", Seconds: 600, Count: func(status int) bool {
-		received = append(received, status)
-		return true
-	}}), func(c fiber.Ctx) error { return c.SendString("ok") })
-	for _, want := range []int{413, 413} {
-		if got := statuses(t, listen(t, app), "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world"); got[0] != want {
-			t.Errorf("status %v, want %d", got, want)
-		}
-	}
-	if len(received) > 0 {
-		t.Errorf("the rule of the route counted %v", received)
+// A request that fiber cannot read passes the middlewares of Use, and is not counted there: its caller
+// is not known.
+func TestUnreadRequest(t *testing.T) {
+	config := fiber.Config{BodyLimit: 10}
+	for name, app := range map[string]*fiber.App{
+		"fiber's context": fiber.New(config),
+		"a custom context": fiber.NewWithCustomCtx(func(app *fiber.App) fiber.CustomCtx {
+			return &customCtx{*fiber.NewDefaultCtx(app)}
+		}, config),
+	} {
+		t.Run(name, func(t *testing.T) {
+			limiter := extensiontest.NewLimiter(t, core.Options{})
+			app.Use("*", fiber3limit.New(limiter, core.Rule{Name: "use", Seconds: 600, MaxCount: 1}))
+			app.Post("/", func(c fiber.Ctx) error { return c.SendString("ok") })
+			address := listen(t, app).RemoteAddr().String()
+			for _, test := range []struct {
+				request string
+				want    int
+			}{
+				{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world", 413},
+				{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n", 413},
+				{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: b\r\n\r\n", 400},
+				{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhell", 400},
+				{"POST / HTTP/1.1\r\n\r\n", 400},
+				{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 200},
+				{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 429},
+			} {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.WriteString(conn, test.request)
+				_ = conn.(*net.TCPConn).CloseWrite() // a body that is shorter than its length ends
+				got := statuses(t, conn, "")
+				_ = conn.Close()
+				if got[0] != test.want {
+					t.Errorf("%q: status %v, want %d", test.request, got, test.want)
+				}
+			}
+		})
 	}
 }
 
