@@ -32,10 +32,13 @@ func scripts() map[string]*algorithm.Script {
 	overridden := []algorithm.Counter{{Limit: &bucketOf7, Override: &algorithm.OverrideQuery{}}}
 	all["overridden"], all["overridden up to"] = algorithm.DecideScript(overridden), algorithm.UpToScript(overridden)
 	all["overridden, equal"] = algorithm.EqualScript(overridden)
-	all["charge"], all["overridden charge"] = algorithm.ChargeScript(billed), algorithm.ChargeScript(overridden)
+	all["charge"], all["overridden charge"] = algorithm.ChargeScript(billed, false), algorithm.ChargeScript(overridden, false)
+	all["charge once"] = algorithm.ChargeScript(billed, true)
 	all["open"], all["overridden open"], all["settle"] = algorithm.OpenScript(billed), algorithm.OpenScript(overridden), algorithm.SettleScript(billed)
 	all["overridden reservation"] = algorithm.ReserveScript(&overridden[0])
 	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
+	charges[0].Record = []byte("record")
+	all["mixed, given back once"] = algorithm.GiveBackScript(charges)
 	return all
 }
 
