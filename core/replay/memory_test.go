@@ -67,7 +67,7 @@ func BenchmarkRun(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			for m := accesslog.Merge([]*accesslog.Log{l}); m.Next() != nil; {
+			for m := accesslog.Merge([]*accesslog.Log{l}, false); m.Next() != nil; {
 			}
 		}
 	})

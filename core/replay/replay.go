@@ -25,6 +25,10 @@ var (
 	// ErrBadLines means that more than one line in a hundred could not be read, or that a compressed log
 	// is cut off. The Report is complete, and counts the other lines.
 	ErrBadLines = errors.New("replay: too much could not be read")
+	// ErrOrder means that a log is not in order of time, as if it began with its newest line, or were in the
+	// order in which calls began without telling how long they took. Up to three times its clock may go back
+	// for good, and one call in a hundred may be written over a minute behind others.
+	ErrOrder = accesslog.ErrOrder
 	// ErrFormat means that Options.Format is not set, and the lines of a log have none of the known forms.
 	ErrFormat = accesslog.ErrFormat
 )
@@ -107,7 +111,7 @@ func (r *run) open(ctx context.Context, logs []Log) (*accesslog.Merged, error) {
 		opened = append(opened, l)
 		r.names, r.formats = append(r.names, from.Name), append(r.formats, l.Format())
 	}
-	return accesslog.Merge(opened), nil
+	return accesslog.Merge(opened, r.options.AllowBadLines), nil
 }
 
 // reader reads until a context has ended.
@@ -162,7 +166,7 @@ func (r *run) finish(merged *accesslog.Merged) (*Report, error) {
 	var failed error
 	for i, err := range merged.Errs() {
 		switch {
-		case err == nil:
+		case err == nil, r.options.AllowBadLines && errors.Is(err, accesslog.ErrOrder):
 		case !errors.Is(err, accesslog.ErrCutOff):
 			return nil, fmt.Errorf("replay: %s: %w", r.names[i], err)
 		case !r.options.AllowBadLines:

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +258,47 @@ func TestWrongInput(t *testing.T) {
 		report, err := replay.Run(t.Context(), options, replay.Log{Name: "l", Reader: strings.NewReader(test.text)})
 		if !errors.Is(err, test.want) || (err == nil) != (test.want == nil) || (report == nil) != (test.calls == 0) || report != nil && report.Calls != test.calls {
 			t.Errorf("%s: %v, %v", test.name, report, err)
+		}
+	}
+}
+
+// A log that is not in order of time has no report, unless AllowBadLines asks for one.
+func TestOrder(t *testing.T) {
+	inOrder := make([]call, 600) // ten minutes
+	for i := range inOrder {
+		inOrder[i].at = float64(i)
+	}
+	reversed := slices.Clone(inOrder)
+	slices.Reverse(reversed)
+	shuffled := slices.Clone(inOrder)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	startTimes := slices.Clone(inOrder) // of calls of which one in fifty takes two minutes
+	for i := 150; i < len(startTimes); i += 50 {
+		startTimes[i].at -= 120
+	}
+	oneLate := slices.Clone(inOrder)
+	oneLate[400].at -= 120
+	setBack := slices.Concat(inOrder, inOrder[300:], inOrder[450:])
+	for _, test := range []struct {
+		name  string
+		calls []call
+		want  error
+	}{
+		{"in order", inOrder, nil},
+		{"one is late", oneLate, nil},
+		{"the clock is set back", setBack, nil},
+		{"newest first", reversed, replay.ErrOrder},
+		{"newest first, of two minutes", reversed[:120], replay.ErrOrder},
+		{"shuffled", shuffled, replay.ErrOrder},
+		{"start times without durations", startTimes, replay.ErrOrder},
+		{"several days, newest first", slices.Concat(reversed[:50], inOrder[300:], inOrder[200:], inOrder[100:], inOrder), replay.ErrOrder},
+	} {
+		for _, lax := range []bool{false, true} {
+			options := replay.Options{Format: form, AllowBadLines: lax, Guards: []replay.Guard{{Rules: []core.Rule{{Name: "r", Limit: core.PerHour(1)}}}}}
+			report, err := replay.Run(t.Context(), options, logOf(test.calls...))
+			if lax && (err != nil || report.Calls != len(test.calls)) || !lax && (!errors.Is(err, test.want) || (err == nil) != (test.want == nil) || (report == nil) != (err != nil)) {
+				t.Errorf("%s, lax %v: %v", test.name, lax, err)
+			}
 		}
 	}
 }

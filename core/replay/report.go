@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -138,7 +139,7 @@ func (r *run) report(merged *accesslog.Merged) *Report {
 		SuggestedFor: r.options.Suggest,
 	}
 	for i, err := range merged.Errs() {
-		report.Logs = append(report.Logs, ReadLog{r.names[i], r.formats[i], err != nil})
+		report.Logs = append(report.Logs, ReadLog{r.names[i], r.formats[i], errors.Is(err, accesslog.ErrCutOff)})
 	}
 	for _, s := range merged.Steps() {
 		report.Steps = append(report.Steps, Step{timeOf(s.At), seconds(s.Back)})

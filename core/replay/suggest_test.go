@@ -1,9 +1,11 @@
 package replay_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ func TestSuggestionsAgainstReplays(t *testing.T) {
 					target: "GET /?q=" + strings.Repeat("x", draw.IntN(3)), status: 200 + draw.IntN(2),
 				})
 			}
+			slices.SortFunc(calls, func(a, b call) int { return cmp.Compare(a.at+a.took, b.at+b.took) })
 			rule := core.Rule{
 				Name: "r", Limit: limit, Cost: func(q core.Request) int { return 1 + len(q.Query("q")) },
 				Count: func(status int) bool { return status == 200 }, Ban: core.Ban{After: 2, For: time.Minute},

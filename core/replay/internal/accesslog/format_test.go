@@ -23,7 +23,7 @@ func read(t *testing.T, text, format string, fields map[string]string) (calls []
 	if err != nil {
 		return nil, counts, err
 	}
-	m := Merge([]*Log{l})
+	m := Merge([]*Log{l}, true)
 	for c := m.Next(); c != nil; c = m.Next() {
 		calls = append(calls, show(c))
 	}
@@ -225,7 +225,7 @@ func TestInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Merge([]*Log{l})
+	m := Merge([]*Log{l}, true)
 	for m.Next() != nil {
 	}
 	if !errors.Is(m.Errs()[0], broken) {

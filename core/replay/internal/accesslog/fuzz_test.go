@@ -26,7 +26,7 @@ func FuzzFormats(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := Merge([]*Log{l})
+		m := Merge([]*Log{l}, true)
 		calls, last := 0, int64(0)
 		for c := m.Next(); c != nil; c = m.Next() {
 			if c.Began < last || c.Took < 0 || c.URI == "" || c.Method == "" {

@@ -7,11 +7,12 @@ type Merged struct {
 	last *ordered // yielded last, and to be moved
 }
 
-// Merge merges logs.
-func Merge(logs []*Log) *Merged {
+// Merge merges logs. Unless it is lax, a log ends with ErrOrder as soon as it is certain that it is not in
+// order of time.
+func Merge(logs []*Log, lax bool) *Merged {
 	m := new(Merged)
 	for _, l := range logs {
-		o := newOrdered(l)
+		o := newOrdered(l, lax)
 		m.all = append(m.all, o)
 		if o.peek() != nil {
 			m.logs = append(m.logs, o)
@@ -66,7 +67,7 @@ func (m *Merged) Steps() (steps []Step) {
 	return steps
 }
 
-// Errs returns for each log why it ended early, or nil.
+// Errs returns for each log why it ended early or that it is not in order of time, or nil.
 func (m *Merged) Errs() []error {
 	errs := make([]error, len(m.all))
 	for i, o := range m.all {

@@ -2,6 +2,8 @@ package accesslog
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -18,6 +20,13 @@ type Step struct {
 	At   int64 // where the log was, in microseconds since the epoch
 	Back int64 // by how much the clock went back, in microseconds
 }
+
+// maxSteps is how often the clock of a log may go back: for summer time, and when it is corrected. A log
+// in which it does so more often is not in order of time.
+const maxSteps = 3
+
+// ErrOrder is the error of a log that is not in order of time.
+var ErrOrder = errors.New("is not in order of time")
 
 // ordered yields the calls of a log in the order in which they began, and those that began at once in
 // the order of the log. It holds a minute of calls.
@@ -37,12 +46,17 @@ type ordered struct {
 	shift   int64 // what is added to the log's times since its clock went back
 	suspect Call  // a call that was written long before newest, or the zero Call
 	steps   []Step
+
+	lax         bool // read on if the log is not in order of time
+	calls       int
+	behind      int   // calls that were written over a minute before newest
+	first, last int64 // the log's own times of the first and the last line
 }
 
 // slotCount is more than the seconds of lateness, so that a slot that is being filled is not held twice.
 const slotCount = 64
 
-func newOrdered(l *Log) *ordered { return &ordered{log: l} }
+func newOrdered(l *Log, lax bool) *ordered { return &ordered{log: l, lax: lax} }
 
 // peek returns the next call, which is valid until the next call of take, or nil at the end.
 func (o *ordered) peek() *Call {
@@ -78,7 +92,10 @@ func (o *ordered) place(c Call) {
 	if o.newest == 0 {
 		o.newest = c.written
 		o.from = c.written/second - lateness/second
+		o.first = c.written
 	}
+	o.last = c.written
+	o.calls++
 	if o.shift > 0 && c.written >= o.newest {
 		o.shift = 0 // the log's own time has caught up
 	}
@@ -98,6 +115,9 @@ func near(a, b int64) bool { return max(a-b, b-a) <= lateness }
 func (o *ordered) stepBack(written int64) {
 	o.steps = append(o.steps, Step{At: o.newest, Back: o.newest - o.shift - written})
 	o.shift = o.newest - written
+	if len(o.steps) > maxSteps && !o.lax {
+		o.ends = o.disorder()
+	}
 }
 
 // settle inserts the call that was held back.
@@ -113,6 +133,9 @@ func (o *ordered) settle() {
 func (o *ordered) insert(c Call) {
 	c.written += o.shift
 	c.Began += o.shift
+	if c.written < o.newest-lateness {
+		o.behind++
+	}
 	if c.written > o.newest {
 		o.newest = c.written
 		o.release(c.written/second - lateness/second)
@@ -143,7 +166,21 @@ func (o *ordered) release(before int64) {
 // err returns why the log ended, or nil.
 func (o *ordered) err() error {
 	if o.ends == io.EOF {
-		return nil
+		return o.disorder()
 	}
 	return o.ends
+}
+
+// disorder returns an error that matches ErrOrder, or nil for a log in order of time. One that begins with
+// its newest call, and is too short for many steps, ends before it begins.
+func (o *ordered) disorder() error {
+	switch {
+	case len(o.steps) > maxSteps:
+		return fmt.Errorf("%w: its time goes back by more than a minute, again and again", ErrOrder)
+	case o.behind*100 > o.calls:
+		return fmt.Errorf("%w: %d of its %d calls are over a minute behind others", ErrOrder, o.behind, o.calls)
+	case o.last < o.first-lateness:
+		return fmt.Errorf("%w: its last call is before its first one", ErrOrder)
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ func logOf(t *testing.T, zone *time.Location, counts *Counts, lines ...string) *
 
 // order returns the paths and times of merged calls; a late call ends in !.
 func order(logs ...*Log) (text string, m *Merged) {
-	m = Merge(logs)
+	m = Merge(logs, true)
 	var all []string
 	for c := m.Next(); c != nil; c = m.Next() {
 		one := c.URI[1:] + "@" + time.UnixMicro(c.Began).UTC().Format("15:04:05.999")
