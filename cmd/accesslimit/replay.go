@@ -31,7 +31,7 @@ func replayCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "count", Usage: "a count function and its `STATUSES`: failed=401,403"},
 			&cli.StringFlag{Name: "trust", OnlyOnce: true, Usage: "`PROXIES` whose X-Forwarded-For names callers: 10.0.0.0/8"},
 			&cli.StringFlag{Name: "zone", OnlyOnce: true, Value: "UTC", Usage: "the `ZONE` of times without one, such as Europe/Berlin"},
-			&cli.BoolFlag{Name: "lax", Usage: "accept more than one line in a hundred that cannot be read"},
+			&cli.BoolFlag{Name: "lax", Usage: "accept logs that are cut off, not in order of time, or hard to read"},
 			asJSON(),
 		},
 		DisableSliceFlagSeparator: true,
@@ -87,6 +87,10 @@ func replayFailure(err error) error {
 	if errors.Is(err, replay.ErrFormat) {
 		text += "\nDescribe a line: -format '$remote_addr $other [$time_local] \"$request\" $status $rest'. Names of nginx's variables\n" +
 			"say what is known of a call; any other name stands for a text that is skipped."
+	}
+	if errors.Is(err, replay.ErrOrder) {
+		text += ".\nThe figures would be wrong. Sort the lines by time (if the newest is the first, with tac), name the files\n" +
+			"of several days one by one, and log how long calls took if you log when they began; or use it with -lax."
 	}
 	return errors.New(text)
 }
