@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/quote"
 )
 
 // String returns the report as a text for a terminal. Subjects are quoted if they have characters that
@@ -153,10 +154,7 @@ func (r *Report) writeLines(b *strings.Builder) {
 
 // plain returns a text from a log, quoted if a terminal would not print it as it is.
 func plain(text string) string {
-	if quoted := strconv.Quote(text); quoted != `"`+text+`"` && strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return quoted
-	}
-	return text
+	return quote.Unprintable(text)
 }
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
