@@ -31,8 +31,10 @@ func TestTLS(t *testing.T) {
 			return err
 		}
 		t.Cleanup(func() { listener.Close() })
-		go redistest.Forward(listener, redistest.Start(t))
+		server := redistest.Start(t)
+		go redistest.Forward(listener, server)
 		env.Setenv("ADDR", listener.Addr().String())
+		env.Setenv("PLAIN", server.Addr())
 		env.Setenv("ACCESSLIMIT_TIMEOUT", "30s") // for a busy machine
 		return nil
 	})

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +14,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // server is one server of a patient, which has answered.
 type server struct {
 	node    commander
 	addr    string
+	options *redis.Options    // of its client, or nil if that is of a type of the service's own
 	info    map[string]string // what INFO says; empty if our user may not run it
 	trips   []time.Duration   // of PING, sorted
 	ahead   time.Duration     // of its clock, compared with this process's; may be negative
@@ -34,12 +38,12 @@ type commander interface {
 func (e *exam) connect(ctx context.Context) {
 	nodes, err := e.nodes(ctx)
 	if err != nil {
-		e.unreachable(&server{}, err)
+		e.unreachable(ctx, &server{}, err)
 		return
 	}
 	for _, s := range nodes {
 		if err := e.meet(ctx, s); err != nil {
-			e.unreachable(s, err)
+			e.unreachable(ctx, s, err)
 			continue
 		}
 		e.servers = append(e.servers, s)
@@ -47,18 +51,30 @@ func (e *exam) connect(ctx context.Context) {
 }
 
 // unreachable adds that a server does not answer. The class of the error and what to do are those that
-// the log of a service would name.
-func (e *exam) unreachable(s *server, err error) {
-	text := failure.Text(err)
-	class := failure.ClassOfReply(text)
-	if class == failure.Unexpected {
-		class = failure.Unreachable
+// the log of a service would name. What does not say what to do may come of TLS on one side only: a client
+// with it waits for an answer, and one without it is hung up on.
+func (e *exam) unreachable(ctx context.Context, s *server, err error) {
+	text, do := e.adviceOn(err)
+	if do == "" && s.options != nil && (s.options.TLSConfig != nil || errors.Is(err, io.EOF) || strings.Contains(text, "connection reset")) {
+		if cause := redisstore.Cause(ctx, s.options, e.Timeout); cause != nil && ctx.Err() == nil {
+			text, do = e.adviceOn(cause)
+		}
 	}
-	do, _ := failure.Advice(class, text)
 	if do == "" {
 		do = "see whether Redis runs, and whether the address and the network are right"
 	}
 	e.add(Problem, "connection", s, "there is no answer: "+text, do)
+}
+
+// adviceOn returns an error's text, and what to do about it or "".
+func (e *exam) adviceOn(err error) (text, do string) {
+	text = failure.Text(err)
+	class := failure.ClassOfReply(text)
+	if class == failure.Unexpected {
+		class = failure.Unreachable
+	}
+	do, _ = failure.Advice(class, text)
+	return text, do
 }
 
 // nodes returns the servers of the client, in the order of their addresses.
@@ -69,7 +85,7 @@ func (e *exam) find(ctx context.Context) (all []*server, err error) {
 	add := func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, &server{node: e.bind(node), addr: node.Options().Addr})
+		all = append(all, &server{node: e.bind(node), addr: node.Options().Addr, options: node.Options()})
 		return nil
 	}
 	switch client := e.Client.(type) {
