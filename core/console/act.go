@@ -41,7 +41,7 @@ var acts = map[string]act{
 // notices are the messages that the page shows after an act.
 var notices = map[string]string{
 	"ban":             "The subject is banned.",
-	"unknown-ban":     "The subject is banned. " + notBanning,
+	"unknown-ban":     "The ban is set. " + notBanning,
 	"unban":           "The ban has ended.",
 	"reset":           "The counters start afresh.",
 	"override":        "The override is set.",
@@ -142,6 +142,8 @@ func (h *Handler) forbids(r *http.Request, api bool, who Identity, a *action) (w
 func (h *Handler) try(ctx context.Context, act act, a *action) (changed bool, err error) {
 	if a.note == "" {
 		err = errors.New("the note must say why, because the audit shows it")
+	} else if nobody := h.meetsNobody(act, a); nobody != "" {
+		err = errors.New(nobody)
 	} else {
 		changed, err = act.do(ctx, h.operator, a)
 	}

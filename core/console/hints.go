@@ -14,6 +14,16 @@ func (h *Handler) isUnknown(where location, a *action) bool {
 	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
 }
 
+// meetsNobody returns why a ban or an override would apply to nobody, or "": rules of this process have the
+// name, and none of them counts such subjects. What undoes something is done nevertheless: the rule may have
+// counted otherwise before.
+func (h *Handler) meetsNobody(act act, a *action) string {
+	if act.name != "ban" && act.name != "override" || !slices.Contains(h.attachedNames(anyRule), show(a.rule)) {
+		return ""
+	}
+	return h.operator.ActHint(a.rule, a.subject)
+}
+
 // hintAfter returns a hint about an act that was carried out, or "".
 func (h *Handler) hintAfter(where location, a *action) string {
 	if h.isUnknown(where, a) {

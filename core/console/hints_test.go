@@ -32,8 +32,41 @@ func TestHintsAfterActs(t *testing.T) {
 	}
 	got := operator.send("ban", http.StatusSeeOther, fields("rule", "apiii", "subject", "user:bob", "for", "1h", "note", "ticket 7"))
 	body := operator.afterRedirect(got.Header.Get("Location"))
-	if !strings.Contains(body, "The subject is banned. No rule of this process sees bans under this name") {
+	if !strings.Contains(body, "The ban is set. No rule of this process sees bans under this name") {
 		t.Errorf("the page does not say that the rule is not known:\n%s", body)
+	}
+}
+
+// A ban or an override of a subject that the rule never counts is refused, and the form offers only rules that
+// count such subjects. What undoes something is done.
+func TestActsThatMeetNobody(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	hold := core.Rule{Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
+	addresses, hosts := hold, hold
+	addresses.Name, hosts.Name, hosts.Key = "addresses", "hosts", core.ByHost
+	attach(t, limiter, addresses, hosts)
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	const why = "Rule &#34;addresses&#34; counts by ip, so it never meets the subject &#34;host:shop.test&#34;."
+	for _, act := range []string{"ban", "override"} {
+		got := operator.send(act, http.StatusBadRequest, fields("rule", "addresses", "subject", "host:shop.test", "for", "1h", "max", "9", "note", "ticket 7"))
+		if !strings.Contains(got.body, why) {
+			t.Errorf("%s: the page does not say why: %s", act, got.body)
+		}
+		operator.send(act, http.StatusSeeOther, fields("rule", "hosts", "subject", "host:shop.test", "for", "1h", "max", "9", "note", "ticket 7"))
+	}
+	for _, act := range []string{"unban", "reset", "remove-override"} {
+		operator.send(act, http.StatusSeeOther, fields("rule", "addresses", "subject", "host:shop.test", "note", "ticket 7"))
+	}
+	body := operator.wantPage("subject?subject=host:shop.test")
+	for _, list := range []string{"rules-with-bans", "rules-with-overrides"} {
+		if want := `<datalist id="` + list + `"><option value="hosts"></option></datalist>`; !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s:\n%s", want, body)
+		}
+	}
+	for _, form := range []string{"ban", "override"} {
+		if want := `id="` + form + `-rule" name="rule" list="rules-with-` + form + `s" value="hosts"`; !strings.Contains(body, want) {
+			t.Errorf("the page lacks %s:\n%s", want, body)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package console
 import (
 	"slices"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -12,8 +11,8 @@ type subjectPage struct {
 	Subject string       `json:"subject"` // as somebody may see it
 	Typed   string       `json:"-"`       // as it can be typed
 	Rules   choice       `json:"-"`       // the rules that acts can name
-	Banning choice       `json:"-"`       // those of rules that see bans
-	Over    choice       `json:"-"`       // those of rules with overrides
+	Banning choice       `json:"-"`       // those of rules that see bans, and count such subjects
+	Over    choice       `json:"-"`       // those of rules with overrides that count such subjects
 	Counted *explanation `json:"counted,omitempty"`
 	// Bans say who imposed the enforced bans and why, by the names of their rules.
 	Bans    map[string]*banLine `json:"bans,omitempty"`
@@ -33,14 +32,15 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return nil, err
 	}
 	shown := &subjectPage{
-		After:   q.get("after"),
-		Rules:   h.ruleNames(),
-		Banning: h.banningRules(),
-		Over:    h.attachedNames(func(r *core.Rule) bool { return r.Overrides }),
+		After: q.get("after"),
+		Rules: h.ruleNames(),
 	}
 	if subject == "" {
 		return shown, nil
 	}
+	counts := func(r *operate.AttachedRule, name string) bool { return h.operator.Counts(r, name, subject) }
+	shown.Banning = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return seesBans(&r.Rule) && counts(r, name) })
+	shown.Over = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return r.Rule.Overrides && counts(r, name) })
 	shown.Subject, shown.Typed = h.subject(q.who, subject), operate.SubjectText(subject)
 	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {
@@ -77,7 +77,7 @@ func (c choice) Only() string {
 
 // ruleNames returns the names of the attached rules, and of all handles that have decided a call.
 func (h *Handler) ruleNames() choice {
-	names := h.attachedNames(func(*core.Rule) bool { return true })
+	names := h.attachedNames(anyRule)
 	for _, d := range h.limiter.Stats().Decisions {
 		names = append(names, show(d.Rule))
 	}
@@ -91,16 +91,17 @@ func (h *Handler) attached() []operate.AttachedRule {
 	return rules
 }
 
-// attachedNames returns the names of those attached rules that are wanted.
-func (h *Handler) attachedNames(wanted func(*core.Rule) bool) choice {
+func anyRule(*operate.AttachedRule, string) bool { return true }
+
+// attachedNames returns those names of attached rules that are wanted.
+func (h *Handler) attachedNames(wanted func(r *operate.AttachedRule, name string) bool) choice {
 	names := choice{}
 	rules := h.attached()
 	for i := range rules {
-		if !wanted(&rules[i].Rule) {
-			continue
-		}
 		for _, name := range rules[i].Names {
-			names = append(names, show(name))
+			if wanted(&rules[i], name) {
+				names = append(names, show(name))
+			}
 		}
 	}
 	slices.Sort(names)

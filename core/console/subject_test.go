@@ -57,7 +57,7 @@ func TestSubject(t *testing.T) {
 			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
 			"1 further rule, of which nothing is used idle, 7/h", "subject_test.go:", "Called for GET /x")
 		for _, list := range []string{"rules-with-bans", "rules-with-overrides"} { // one rule only, so it is filled in
-			if body := operator.wantPage("subject?subject=user:bob"); !strings.Contains(body, `list="`+list+`" value="api"`) {
+			if body := operator.wantPage("subject?subject=198.51.100.7"); !strings.Contains(body, `list="`+list+`" value="api"`) {
 				t.Errorf("the page does not fill in the rule of %s", list)
 			}
 		}
@@ -175,7 +175,7 @@ func TestBansOfARuleInDryRunCannotBeLifted(t *testing.T) {
 func TestSubjectOfNothing(t *testing.T) {
 	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
 	operator := as(t, "operator", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
-	wantParts(t, operator.wantPage("subject?subject=user:nobody"), "No attached rule sees bans", "No attached rule has overrides")
+	wantParts(t, operator.wantPage("subject?subject=user:nobody"), "No attached rule that counts such subjects sees bans", "No attached rule that counts such subjects has overrides")
 	wantParts(t, viewer.wantPage("subject?subject=user:nobody"), "No rule has counted, banned or overridden anything")
 	if body := viewer.wantPage("subject"); !strings.Contains(body, "Look up") {
 		t.Errorf("without a subject: %s", body)

@@ -51,6 +51,12 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// Counts reports whether a rule can count by a subject under one of its names, as far as its key tells: it is
+// false if acts on that subject never meet anybody.
+func (o *Operator) Counts(rule *AttachedRule, name, subject string) bool {
+	return o.made() == nil && rule.counts(name, subject, o.isAddress(subject))
+}
+
 // counts reports whether the rule can count by a subject, as far as its key tells. isAddress reports
 // whether the subject is that of an address.
 func (r *AttachedRule) counts(name, subject string, isAddress bool) bool {
