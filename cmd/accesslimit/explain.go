@@ -76,7 +76,7 @@ func explain(ctx context.Context, c *cli.Command) error {
 func openExplained(ctx context.Context, c *cli.Command) (s *session, unknown []rulefile.FunctionUse, err error) {
 	switch {
 	case c.Bool("live"):
-		s, err = open(c)
+		s, err = open(ctx, c)
 	case c.String("rules") == "":
 		return nil, nil, usage(c, "name the files with the rules: -rules limits.yaml; or with -live, those of the document are explained")
 	default:

@@ -21,7 +21,7 @@ func doctorCommand() *cli.Command {
 }
 
 func doctor(ctx context.Context, c *cli.Command) error {
-	s, err := open(c, func(o *core.Options) { o.OneKeyPerScript = false }) // as services decide
+	s, err := newSession(c, func(o *core.Options) { o.OneKeyPerScript = false }) // as services decide
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func bans(ctx context.Context, c *cli.Command) error {
 	case rule == "":
 		begin = openKnownRules
 	case c.String("rules") == "": // they would only tell how the bans came about
-		begin = func(_ context.Context, c *cli.Command) (*session, error) { return open(c) }
+		begin = func(ctx context.Context, c *cli.Command) (*session, error) { return open(ctx, c) }
 	}
 	s, err := begin(ctx, c)
 	if err != nil {
@@ -62,6 +62,9 @@ func bans(ctx context.Context, c *cli.Command) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 && rule != "" {
+		s.warnOfRule(ctx, rule)
 	}
 	return show(c, all, func() error {
 		for _, ban := range all {
@@ -98,7 +101,7 @@ func top(ctx context.Context, c *cli.Command) error {
 	if !ok {
 		return usage(c, "-span %s: write 1m, 10m or 1h", c.String("span"))
 	}
-	s, err := open(c)
+	s, err := open(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -106,6 +109,9 @@ func top(ctx context.Context, c *cli.Command) error {
 	list, err := s.Top(ctx, c.Args().First(), span)
 	if err != nil {
 		return err
+	}
+	if rule := c.Args().First(); rule != "" && len(list.Refused)+len(list.Near) == 0 {
+		s.warnOfRule(ctx, rule)
 	}
 	list.Refused, list.Near = append([]operate.TopEntry{}, list.Refused...), append([]operate.TopEntry{}, list.Near...) // no null in JSON
 	return show(c, list, func() error {
@@ -115,7 +121,7 @@ func top(ctx context.Context, c *cli.Command) error {
 }
 
 func audit(ctx context.Context, c *cli.Command) error {
-	s, err := open(c)
+	s, err := open(ctx, c)
 	if err != nil {
 		return err
 	}

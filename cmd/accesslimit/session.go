@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
@@ -33,7 +36,17 @@ func liveFlags(flags ...cli.Flag) []cli.Flag {
 }
 
 // open begins a session, without rules. The caller closes it.
-func open(c *cli.Command, change ...func(*core.Options)) (*session, error) {
+func open(ctx context.Context, c *cli.Command) (*session, error) {
+	s, err := newSession(c)
+	if err != nil {
+		return nil, err
+	}
+	s.warnOfPrefix(ctx)
+	return s, nil
+}
+
+// newSession begins a session with changed options, and asks nothing yet.
+func newSession(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 	client, err := connect(c)
 	if err != nil {
 		return nil, err
@@ -50,6 +63,39 @@ func open(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 		return nil, err
 	}
 	return &session{c: c, client: client, limiter: limiter, Operator: operate.New(limiter)}, nil
+}
+
+// warnOfPrefix warns if no service counts where the command looks.
+func (s *session) warnOfPrefix(ctx context.Context) {
+	if unused, err := s.PrefixUnused(ctx); unused && err == nil { // commands report errors themselves
+		fmt.Fprintf(s.c.Root().ErrWriter, "accesslimit: nothing lies under the prefix %q in this Redis: if a service counts there, -prefix or the database in the URL is wrong\n", s.c.String("prefix"))
+	}
+}
+
+// warnOfRule warns if a rule that nobody is in a list of has no known name. In place of files, the document
+// and the subjects of the last hour tell names.
+func (s *session) warnOfRule(ctx context.Context, rule string) {
+	var known []string
+	if s.rules != nil {
+		known = s.rules.Names()
+	} else if now, err := s.document(ctx); err == nil && now.Number > 0 {
+		if rules, err := rulefile.CheckText(rulefile.Service{}, "document", now.Text); err == nil {
+			known = rules.Names()
+		}
+	}
+	if list, err := s.Top(ctx, "", time.Hour); err == nil {
+		for _, e := range append(list.Refused, list.Near...) {
+			known = append(known, e.Rule)
+		}
+	}
+	slices.Sort(known)
+	switch known = slices.Compact(known); {
+	case slices.Contains(known, rule):
+	case len(known) == 0:
+		fmt.Fprintf(s.c.Root().ErrWriter, "accesslimit: nothing here tells whether a rule is named %q\n", rule)
+	default:
+		fmt.Fprintf(s.c.Root().ErrWriter, "accesslimit: no rule is named %q here. The rules: %s\n", rule, strings.Join(known, ", "))
+	}
 }
 
 // offline returns the options of a Limiter without Redis, which any rules fit: callers are named by
@@ -81,7 +127,7 @@ func (s *session) close() {
 
 // openRules begins a session with the rules of files or the document, if there are any.
 func openRules(ctx context.Context, c *cli.Command) (*session, error) {
-	s, err := open(c)
+	s, err := open(ctx, c)
 	if err != nil {
 		return nil, err
 	}

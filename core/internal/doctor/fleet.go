@@ -120,6 +120,10 @@ func (e *exam) writers(ctx context.Context) {
 			"choose another Options.Prefix, or let the others choose one")
 		return
 	}
+	if seen == 0 {
+		e.add(OK, "writers", nil, fmt.Sprintf("nothing lies under the prefix %q: no service counts there", e.Prefix), "")
+		return
+	}
 	e.add(OK, "writers", nil, fmt.Sprintf("of %d keys under the prefix, none is foreign", seen), "")
 }
 

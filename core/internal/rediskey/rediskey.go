@@ -132,6 +132,10 @@ func TopList(head, name, tag string, minute int64) string {
 	return string(strconv.AppendInt(append(append(append(key, ':'), tag...), ':'), minute, 10))
 }
 
+// Mark returns a key of a server's mark: see redisstore. Its hash tag cannot belong to a subject, where two
+// hex digits follow each %.
+func Mark(head string, i int) string { return head + "%mark" + strconv.Itoa(i) + "}:mk1" }
+
 // TopIndex returns the key under which the rules with such lists are listed.
 func TopIndex(head string) string { return head + "%top}:ti1" }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 //go:embed mark.lua
@@ -66,10 +68,10 @@ func (m *memoryMark) renew(ctx context.Context) (lost string, err error) {
 // replica that takes its place has the same key.
 func (m *memoryMark) key(ctx context.Context) (key string, ok bool) {
 	if m.cluster == nil {
-		return m.common.markKey(0), true
+		return rediskey.Mark(m.common.markHead, 0), true
 	}
 	for i := range maxMarks {
-		key := m.common.markKey((m.index + i) % maxMarks)
+		key := rediskey.Mark(m.common.markHead, (m.index+i)%maxMarks)
 		master, err := m.cluster.MasterForKey(ctx, key)
 		if err != nil {
 			return "", false
@@ -81,10 +83,6 @@ func (m *memoryMark) key(ctx context.Context) (key string, ok bool) {
 	}
 	return "", false
 }
-
-// markKey returns the key of a mark. Its hash tag cannot belong to a subject, where two hex digits
-// follow each %.
-func (c *common) markKey(i int) string { return fmt.Sprintf("%s%%mark%d}:mk1", c.markHead, i) }
 
 func parseMark(text string) (s markState) {
 	_, _ = fmt.Sscanf(text, "%s %d %d", &s.id, &s.number, &s.at)
