@@ -48,8 +48,15 @@ func buildVersion() string {
 // noCommand is run if the first argument is no command.
 func noCommand(_ context.Context, app *cli.Command) error {
 	name := app.Args().First()
-	if name == "" || name == "help" {
+	if name == "help" {
+		name = app.Args().Get(1)
+	}
+	if name == "" {
 		return cli.ShowRootCommandHelp(app)
+	}
+	if c := app.Command(name); c != nil { // help check
+		printHelp(app.Writer, "", c)
+		return nil
 	}
 	return usage(app, "there is no command %q (did you mean %q?)", name, cli.SuggestCommand(app.Commands, name))
 }

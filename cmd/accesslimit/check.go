@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v3"
@@ -58,8 +61,11 @@ func check(_ context.Context, c *cli.Command) error {
 	if !c.Args().Present() {
 		return usage(c, "name the files to check")
 	}
+	if c.Args().Len() > 1 && slices.Contains(c.Args().Slice(), "-") {
+		return usage(c, "- stands for standard input, and is checked by itself")
+	}
 	found := checked{Rules: []string{}, Functions: []functionUse{}, Mistakes: []remark{}, Warnings: []remark{}}
-	rules, err := rulefile.Check(service, c.Args().Slice()...)
+	rules, err := checkRules(c, service, c.Args().Slice()...)
 	if err != nil {
 		found.Mistakes = mistakes(err)
 	} else {
@@ -73,6 +79,35 @@ func check(_ context.Context, c *cli.Command) error {
 		return errFound
 	}
 	return nil
+}
+
+// checkRules checks files with rules. A single path may be -, which stands for standard input, or a pipe, as
+// a shell makes for <(...): a service, which loads its files again and again, refuses both.
+func checkRules(c *cli.Command, service rulefile.Service, paths ...string) (*rulefile.Checked, error) {
+	name := paths[0]
+	info, err := os.Stat(name)
+	isPipe := err == nil && info.Mode()&os.ModeNamedPipe != 0
+	if len(paths) > 1 || name != "-" && !isPipe {
+		return rulefile.Check(service, paths...)
+	}
+	text, err := readText(c, name)
+	if err != nil {
+		return nil, err
+	}
+	if name == "-" {
+		name = "standard input"
+	}
+	return rulefile.CheckText(service, name, text)
+}
+
+// readText returns the text of a file, or of standard input for "-".
+func readText(c *cli.Command, name string) (string, error) {
+	if name == "-" {
+		text, err := io.ReadAll(c.Root().Reader)
+		return string(text), err
+	}
+	text, err := os.ReadFile(name)
+	return string(text), err
 }
 
 // add adds what is known of correct rules.
@@ -90,7 +125,7 @@ func (found *checked) add(rules *rulefile.Checked) {
 func (found *checked) print(c *cli.Command) error {
 	out := c.Root().Writer
 	for _, r := range append(found.Mistakes, found.Warnings...) {
-		fmt.Fprintln(out, r.text)
+		fmt.Fprintln(out, escaped(r.text))
 	}
 	switch {
 	case len(found.Mistakes) > 0:

@@ -32,13 +32,13 @@ func diff(_ context.Context, c *cli.Command) error {
 	if c.Args().Len() != 2 {
 		return usage(c, "name two files or folders: the old rules, and the new ones")
 	}
-	before, err := readRules(c, c.Args().Get(0))
+	before, err := checkRules(c, rulefile.Service{}, c.Args().Get(0))
 	if err != nil {
-		return err
+		return printMistakes(c, err)
 	}
-	after, err := readRules(c, c.Args().Get(1))
+	after, err := checkRules(c, rulefile.Service{}, c.Args().Get(1))
 	if err != nil {
-		return err
+		return printMistakes(c, err)
 	}
 	return printChanges(c, before.Diff(after))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/urfave/cli/v3"
 
@@ -17,7 +18,7 @@ import (
 // actFlags are the flags of commands that change something.
 func actFlags(flags ...cli.Flag) []cli.Flag {
 	return append(append(flags, authorFlags()...), liveFlags(
-		&cli.BoolFlag{Name: "yes", Usage: "act even if the rule or the subject looks wrong"},
+		&cli.BoolFlag{Name: "force", Usage: "act even if the rule or the subject looks wrong"},
 	)...)
 }
 
@@ -31,10 +32,11 @@ func authorFlags() []cli.Flag {
 
 // withActor returns a context that names who acts, and why.
 func withActor(ctx context.Context, c *cli.Command) (context.Context, error) {
-	if c.String("note") == "" {
+	note := strings.TrimSpace(c.String("note"))
+	if note == "" {
 		return nil, usage(c, "say why, for the audit: -note 'ticket 17'")
 	}
-	return operate.WithActor(ctx, cmp.Or(c.String("author"), login()), c.String("note")), nil
+	return operate.WithActor(ctx, cmp.Or(strings.TrimSpace(c.String("author")), login()), note), nil
 }
 
 // login returns USER@HOST.
@@ -51,8 +53,10 @@ func login() string {
 type act struct {
 	name string // in the audit
 	do   func(ctx context.Context, s *session, rule, subject string) (changed bool, err error)
-	// done and unchanged say what has become of the subject, %[1]s, and the rule, %[2]q.
+	// done and unchanged say what has become of the subject, %[1]s, and the rule, %[2]q. If details is set,
+	// what it returns follows done.
 	done, unchanged string
+	details         func(ctx context.Context, s *session, rule, subject string) string
 }
 
 // acted is what an act prints as JSON.
@@ -89,19 +93,22 @@ func (a act) run(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
+	if changed && a.details != nil && !c.Bool("json") {
+		a.done += a.details(ctx, s, rule, subject)
+	}
 	return a.report(c, acted{a.name, rule, subject, changed})
 }
 
-// confirm returns an error if an act looks like a mistake, unless -yes was given.
+// confirm returns an error if an act looks like a mistake, unless -force was given.
 func (s *session) confirm(rule, subject string) error {
-	if s.c.Bool("yes") {
+	if s.c.Bool("force") {
 		return nil
 	}
 	if s.rules == nil {
-		return usage(s.c, "there are no rules here to tell whether %q and %q are right: name their files with -rules, or add -yes", rule, subject)
+		return usage(s.c, "there are no rules here to tell whether %q and %q are right: name their files with -rules, or add -force", rule, subject)
 	}
 	if hint := s.ActHint(rule, subject); hint != "" {
-		return usage(s.c, "%s Correct it, or add -yes.", hint)
+		return usage(s.c, "%s Correct it, or add -force.", hint)
 	}
 	return nil
 }

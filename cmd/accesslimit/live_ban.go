@@ -55,13 +55,24 @@ func ban(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return usage(c, "-for: %v", err)
 	}
-	until := time.Now().Add(span).UTC().Format("2006-01-02 15:04:05 UTC")
 	return act{
-		name: "ban", done: "%[1]s is banned from %[2]q until " + until + ".", unchanged: "%[1]s is banned from %[2]q for longer already.",
+		name: "ban", done: "%[1]s is banned from %[2]q ", details: untilWhen(span), unchanged: "%[1]s is banned from %[2]q for longer already.",
 		do: func(ctx context.Context, s *session, rule, subject string) (bool, error) {
 			return s.Ban(ctx, rule, subject, span)
 		},
 	}.run(ctx, c)
+}
+
+// untilWhen returns what says when a ban ends, by the clock of Redis, as the lists do: that of this machine
+// may be another.
+func untilWhen(span time.Duration) func(context.Context, *session, string, string) string {
+	return func(ctx context.Context, s *session, rule, subject string) string {
+		ban, ok, err := s.BanOf(ctx, rule, subject)
+		if err != nil || !ok {
+			return "for " + span.String() + "."
+		}
+		return "until " + ban.Until.Format("2006-01-02 15:04:05 UTC") + "."
+	}
 }
 
 // spanOf reads a span as Go writes it, or a number of days: 90s, 24h, 7d.

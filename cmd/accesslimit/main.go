@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -23,13 +24,17 @@ func main() { os.Exit(mainCode()) }
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	slog.SetDefault(warnings(os.Stderr))
+	people := terminal{os.Stderr}
+	slog.SetDefault(warnings(people))
 	redis.SetLogger(quiet{}) // the commands report errors themselves
 	if err := checkDash(os.Args); err != nil {
-		return report(os.Stderr, err)
+		return report(people, err)
 	}
 	context.AfterFunc(ctx, stop) // so that a second interrupt ends the process
-	return report(os.Stderr, untilInterrupted(ctx, func() error { return newApp().Run(ctx, os.Args) }))
+	app, out := newApp(), &output{to: os.Stdout}
+	app.Writer, app.ErrWriter = out, people
+	err := untilInterrupted(ctx, func() error { return app.Run(ctx, os.Args) })
+	return report(people, cmp.Or(out.failed(), err))
 }
 
 // untilInterrupted runs the command. After an interrupt, it leaves it a second to end what it does, but
@@ -53,7 +58,7 @@ func untilInterrupted(ctx context.Context, run func() error) error {
 // checkDash returns an error if arguments follow "-", because the parser of arguments drops them.
 func checkDash(args []string) error {
 	if at := slices.Index(args, "-"); at >= 0 && at < len(args)-1 {
-		return &usageError{"accesslimit", "write - as the last argument: it stands for standard input"}
+		return &usageError{"accesslimit", "write - as the last argument, or /dev/stdin in its place: it stands for standard input"}
 	}
 	return nil
 }

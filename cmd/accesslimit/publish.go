@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ func publishCommand() *cli.Command {
 		Name: "publish", Category: aboutDocument, Usage: "publish a file as the rules of all processes", ArgsUsage: "FILE",
 		Description: "accesslimit publish limits.yaml -require api,login -note 'commit 4f1c2d'",
 		Flags: documentFlags(append(append(serviceFlags(), authorFlags()...),
-			&cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...),
+			&cli.BoolFlag{Name: "force", Usage: "publish even if a rule is removed"})...),
 		Action: publish,
 	}
 }
@@ -27,7 +26,7 @@ func rollbackCommand() *cli.Command {
 		Name: "rollback", Category: aboutDocument, Usage: "publish the text of an older version again",
 		Description: "accesslimit rollback -to 7 -note 'version 8 refuses the app'",
 		Flags: documentFlags(append([]cli.Flag{&cli.Int64Flag{Name: "to", OnlyOnce: true, Usage: "the `NUMBER` of the version, as history shows it; required"}},
-			append(append(serviceFlags(), authorFlags()...), &cli.BoolFlag{Name: "yes", Usage: "publish even if a rule is removed"})...)...),
+			append(append(serviceFlags(), authorFlags()...), &cli.BoolFlag{Name: "force", Usage: "publish even if a rule is removed"})...)...),
 		Action: rollback,
 	}
 }
@@ -67,7 +66,7 @@ func publish(ctx context.Context, c *cli.Command) error {
 		return usage(c, "name one file: it becomes the document of all processes")
 	}
 	name := c.Args().First()
-	text, err := os.ReadFile(name)
+	text, err := readText(c, name)
 	if err != nil {
 		return err
 	}
@@ -76,7 +75,7 @@ func publish(ctx context.Context, c *cli.Command) error {
 		if err != nil {
 			return err
 		}
-		return replace(ctx, c, document, now, name, string(text))
+		return replace(ctx, c, document, now, name, text)
 	})
 }
 
@@ -173,8 +172,8 @@ func compare(c *cli.Command, now rulefile.Version, name, text string) ([]rulefil
 	}
 	changes := before.Diff(next)
 	for _, one := range changes {
-		if one.Field == "" && one.After == "" && !c.Bool("yes") {
-			return nil, usage(c, "%v. A service that attaches it would refuse the new version. If none does, add -yes", one)
+		if one.Field == "" && one.After == "" && !c.Bool("force") {
+			return nil, usage(c, "%v. A service that attaches it would refuse the new version. If none does, add -force", one)
 		}
 	}
 	return changes, nil

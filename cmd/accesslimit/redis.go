@@ -38,7 +38,11 @@ func connect(c *cli.Command) (redis.UniversalClient, error) {
 	if timeout < time.Millisecond || timeout > time.Minute {
 		return nil, usage(c, "-timeout %v: write a time from 1ms to 1m", timeout)
 	}
-	return newClient(text, timeout)
+	client, err := newClient(text, timeout)
+	if err != nil {
+		return nil, usage(c, "%v", err)
+	}
+	return client, nil
 }
 
 // adviceOn returns what to do about an error of Redis.

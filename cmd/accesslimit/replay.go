@@ -31,7 +31,7 @@ func replayCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "count", Usage: "a count function and its `STATUSES`: failed=401,403"},
 			&cli.StringFlag{Name: "trust", OnlyOnce: true, Usage: "`PROXIES` whose X-Forwarded-For names callers: 10.0.0.0/8"},
 			&cli.StringFlag{Name: "zone", OnlyOnce: true, Value: "UTC", Usage: "the `ZONE` of times without one, such as Europe/Berlin"},
-			&cli.BoolFlag{Name: "lax", Usage: "accept logs that are cut off, not in order of time, or hard to read"},
+			&cli.BoolFlag{Name: "lax", Usage: "accept logs that are cut off, unsorted or hard to read"},
 			asJSON(),
 		},
 		DisableSliceFlagSeparator: true,
