@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/replay"
@@ -15,6 +16,7 @@ import (
 func FuzzRun(f *testing.F) {
 	f.Add(accessLog)
 	f.Add("192.0.2.1 - \x1b[2J [22/Nov/2026:10:00:05 +0000] \"GET /a%00\x07?x=\x9b HTTP/1.1\" 200 4096 \"-\" \"\\x1b[31m\"\n")
+	f.Add("192.0.2.1 - a\x9b [22/Nov/2026:10:00:05 +0000] \"GET /a HTTP/1.1\" 200 4096\n192.0.2.1 - a\x9b [22/Nov/2026:10:00:05 +0000] \"GET /a HTTP/1.1\" 200 4096\n")
 	f.Add(`{"time":"2026-11-22T10:00:02Z","remote_addr":"::1%eth0","request":"GET /../%2e%2e/a HTTP/1.1","remote_user":"\u202ea\u001b"}` + "\n")
 	options := replay.Options{Suggest: 90, AllowBadLines: true, Fields: map[string]string{"value:x": "http_user_agent"}, Guards: []replay.Guard{{Rules: []core.Rule{
 		{Name: "address", Limit: core.PerMinute(1), Ban: core.Ban{After: 1, For: time.Minute}},
@@ -37,8 +39,9 @@ func FuzzRun(f *testing.F) {
 		if sum != report.Calls || report.Calls+report.BadLines > report.Lines {
 			t.Fatalf("%+v", report)
 		}
-		if i := strings.IndexFunc(report.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
-			t.Fatalf("%q", report.String()[i:])
+		shown := report.String()
+		if i := strings.IndexFunc(shown, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 || !utf8.ValidString(shown) {
+			t.Fatalf("%q", shown)
 		}
 	})
 }
