@@ -2,7 +2,6 @@ package echo5limit
 
 import (
 	"net/http"
-	"net/netip"
 	"net/url"
 
 	"github.com/labstack/echo/v5"
@@ -16,31 +15,28 @@ import (
 //
 //	e.Use(middleware.RateLimiter(echo5limit.NewStore(limiter, rule)))
 //
-// The subject of the rules is the identifier that the RateLimiter extracts. An IP address counts as
-// [core.Limiter.IPSubject], as in a rule by IP. "" stands for each rule's own key. Replies have the
-// headers of the rules, refusals Retry-After. It is safe for concurrent use.
+// The identifier that the RateLimiter extracts is the subject, as identifier:DIGEST: it may be an API
+// key, or an address that the caller made up. [core.Digest] returns the same hash. "" stands for each
+// rule's own Key, and so does echo's idea of the caller's address, which is the RateLimiter's default.
+// So these callers are counted by the address that Options.ClientIP finds, unless a rule has a Key.
+// Replies have the headers of the rules, refusals Retry-After. A Store is safe for concurrent use.
 //
-// By default, the RateLimiter's DenyHandler replies to every refusal with 429 and a body of its own. It
-// receives an error with the status and the message of the refusal, so one that returns this error
-// replies with 503 if a rule fails closed.
-type Store struct {
-	limiter *core.Limiter
-	check   *core.Check
-}
+// By default, the RateLimiter's DenyHandler replies to every refusal with 429 and a body of its own. Its
+// error is nil if the rules refused the call. If they could not be asked, because a rule fails closed,
+// the caller could not be identified, or the context ended, it has the status and the message of the
+// refusal, 503 unless Options.Reply says otherwise.
+type Store struct{ check *core.Check }
 
 // NewStore returns a Store that decides by these rules together. Give them a Name, because rules
 // without one count each route by itself. It panics with a *core.RuleError if a rule is wrong. Rules
 // with Count or core.Concurrency are, because a RateLimiter does not learn how the call ends.
 func NewStore(limiter *core.Limiter, rules ...core.Rule) *Store {
-	return &Store{limiter, limiter.MustCheck(rules...)}
+	return &Store{limiter.MustCheck(rules...)}
 }
 
 // AllowContext implements middleware.RateLimiterStoreContext.
 func (s *Store) AllowContext(c *echo.Context, identifier string) (allowed bool, err error) {
-	if addr, err := netip.ParseAddr(identifier); err == nil {
-		identifier = s.limiter.IPSubject(addr)
-	}
-	answer := s.check.Allow(view{c}, identifier)
+	answer := s.check.Allow(view{c}, subject(c, identifier))
 	setContext(c, answer)
 	if answer.Refusal == nil {
 		return true, nil
@@ -48,7 +44,19 @@ func (s *Store) AllowContext(c *echo.Context, identifier string) (allowed bool, 
 	header := c.Response().Header()
 	answer.Refusal.SetHeader(header)
 	header.Del(echo.HeaderContentType) // the DenyHandler sends another body
-	return false, echo.NewHTTPError(answer.Refusal.Status, answer.Refusal.Message)
+	switch answer.Refusal.Decision.Reason {
+	case core.StoreFailClosed, core.IdentifyFailed, core.ContextEnded:
+		err = echo.NewHTTPError(answer.Refusal.Status, answer.Refusal.Message)
+	}
+	return false, err
+}
+
+// subject returns the subject that an identifier stands for.
+func subject(c *echo.Context, identifier string) string {
+	if identifier == "" || identifier == c.RealIP() {
+		return ""
+	}
+	return "identifier:" + core.Digest(identifier)
 }
 
 // Allow implements middleware.RateLimiterStore. The RateLimiter calls AllowContext instead. To Allow,

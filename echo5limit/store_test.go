@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
@@ -100,22 +102,83 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// The identifier is the subject. An empty one stands for the rule's own key.
+// The identifier is the subject, and never in the clear. The address that echo finds, here the
+// proxy's, and an empty identifier stand for the rule's own key.
 func TestStoreIdentifier(t *testing.T) {
-	limiter := extensiontest.NewLimiter(t, core.Options{Expose: true})
-	e := stored(middleware.RateLimiterConfig{
+	limiter := extensiontest.NewLimiter(t, core.Options{Expose: true, ClientIP: core.ClientIP{TrustedProxies: []string{"192.0.2.1"}}})
+	key := func(config middleware.RateLimiterConfig, query string) string {
+		e := stored(config, limiter, core.Rule{Name: "api", Limit: core.PerHour(100)})
+		e.GET("/key", func(c *echo.Context) error {
+			d, _ := core.DecisionFrom(c.Request().Context())
+			return c.String(http.StatusOK, d.Key)
+		})
+		r := httptest.NewRequest("GET", "/key?"+query, nil)
+		r.Header.Set("X-Forwarded-For", "203.0.113.7")
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	byAccount := middleware.RateLimiterConfig{
 		IdentifierExtractor: func(c *echo.Context) (string, error) { return c.QueryParam("account"), nil },
-	}, limiter, core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.Global})
-	e.GET("/key", func(c *echo.Context) error {
-		d, _ := core.DecisionFrom(c.Request().Context())
-		return c.String(http.StatusOK, d.Key)
-	})
-	want := map[string]string{"?account=carol": "carol", "?account=192.0.2.1": "ip:192.0.2.1", "": "api"}
-	for query, key := range want {
-		if w := call(e, "GET", "/key"+query); w.Body.String() != key {
-			t.Errorf("%q: status %d, key %q, want %q", query, w.Code, w.Body, key)
+	}
+	for _, account := range []string{"carol", "203.0.113.7", "ip:203.0.113.7"} {
+		if got, want := key(byAccount, "account="+account), "identifier:"+core.Digest(account); got != want {
+			t.Errorf("%s: key %q, want %q", account, got, want)
 		}
 	}
+	const client = "ip:203.0.113.7"
+	if byDefault, byNone := key(middleware.RateLimiterConfig{}, ""), key(byAccount, ""); byDefault != client || byNone != client {
+		t.Errorf("keys %q and, without an identifier, %q; want %q", byDefault, byNone, client)
+	}
+}
+
+// Whoever replaces echo's own store by this one gets the same results, replies and headers. The steps
+// of the clock are such that no call comes when a permit does.
+func TestStoreAnswersAsEchosOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := extensiontest.NewLimiter(t, core.Options{Headers: core.HeadersXRateLimit})
+		defer limiter.Close()
+		served := func(store middleware.RateLimiterStore) *echo.Echo {
+			e := newEcho(echo.RouterConfig{})
+			e.Use(middleware.RateLimiterWithConfig(middleware.RateLimiterConfig{Store: store, IdentifierExtractor: header("id")}))
+			e.GET("/a", func(c *echo.Context) error { return c.String(http.StatusOK, "ok") })
+			return e
+		}
+		type result struct {
+			allowed                        bool
+			err                            error
+			code                           int
+			body, limit, remaining, waited string
+		}
+		answers := func(name string, stores ...middleware.RateLimiterStore) result {
+			allowed, err := stores[0].Allow(name)
+			r := httptest.NewRequest("GET", "/a", nil)
+			r.Header.Set("id", name)
+			w := httptest.NewRecorder()
+			served(stores[1]).ServeHTTP(w, r)
+			h := w.Header()
+			return result{allowed, err, w.Code, w.Body.String(), h.Get("X-Ratelimit-Limit"), h.Get("X-Ratelimit-Remaining"), h.Get("Retry-After")}
+		}
+		own := func() middleware.RateLimiterStore {
+			return middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{Rate: 1, Burst: 3})
+		}
+		ours := func(name string) middleware.RateLimiterStore {
+			return echo5limit.NewStore(limiter, core.Rule{Name: name, Limit: core.PerSecond(1).Bucket(3)})
+		}
+		theirs, mine := []middleware.RateLimiterStore{own(), own()}, []middleware.RateLimiterStore{ours("allow"), ours("served")}
+		for i := range 48 {
+			name := []string{"a", "a", "a", "b"}[i%4]
+			if got, want := answers(name, mine...), answers(name, theirs...); got != want {
+				t.Errorf("call %d: %+v, want %+v", i, got, want)
+			}
+			time.Sleep(190 * time.Millisecond)
+		}
+	})
+}
+
+// header extracts an identifier from a header.
+func header(name string) middleware.Extractor {
+	return func(c *echo.Context) (string, error) { return c.Request().Header.Get(name), nil }
 }
 
 // Allow counts where there is no call.
@@ -128,11 +191,11 @@ func TestStoreAllow(t *testing.T) {
 			t.Errorf("the first is refused: %v", err)
 		}
 		second, err := store.Allow("192.0.2.1")
-		if second || echo.StatusCode(err) != 429 {
-			t.Errorf("the second is %v: %v", second, err)
+		if second || err != nil {
+			t.Errorf("the second is %v: %v, want a refusal without an error", second, err)
 		}
 		ctx := context.Background()
-		if d, err := limiter.MustCounter("jobs", core.PerHour(1)).Peek(ctx, "ip:192.0.2.1"); err != nil || d.Remaining != 0 {
+		if d, err := limiter.MustCounter("jobs", core.PerHour(1)).Peek(ctx, "identifier:"+core.Digest("192.0.2.1")); err != nil || d.Remaining != 0 {
 			t.Errorf("%d left: %v", d.Remaining, err)
 		}
 	})
