@@ -11,7 +11,7 @@ import (
 )
 
 // printHelp prints the help of a command, which fits on a screen. It is a cli.HelpPrinterFunc. The
-// Description of a command is an example of it.
+// Description of a command is an example of it, and its UsageText is what else to know.
 func printHelp(to io.Writer, _ string, data any) {
 	c := data.(*cli.Command)
 	fmt.Fprintf(to, "%s: %s\n\n", c.FullName(), c.Usage)
@@ -21,6 +21,9 @@ func printHelp(to io.Writer, _ string, data any) {
 		return
 	}
 	fmt.Fprintln(to, strings.TrimSpace("Usage: "+c.FullName()+" "+c.ArgsUsage))
+	if c.UsageText != "" {
+		fmt.Fprintf(to, "\n%s\n", c.UsageText)
+	}
 	printFlags(to, c)
 	if c.Description != "" {
 		fmt.Fprintf(to, "\nExample:\n    %s\n", strings.ReplaceAll(c.Description, "\n", "\n    "))

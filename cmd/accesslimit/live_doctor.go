@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v3"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -16,12 +15,13 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Category: aboutRedis, Usage: "examine Redis: what is lost, missing or slow, and what to do",
 		Description: "accesslimit doctor -prefix shop",
+		UsageText:   "It decides 4,096 calls on 32 counters of its own, which it deletes, and writes nothing if Redis is nearly full.",
 		Flags:       append(redisFlags(), asJSON()), Action: doctor,
 	}
 }
 
 func doctor(ctx context.Context, c *cli.Command) error {
-	s, err := newSession(c, func(o *core.Options) { o.OneKeyPerScript = false }) // as services decide
+	s, err := newSession(c)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // now is what the first page shows.
@@ -50,16 +51,17 @@ func figureOf(rule string, now, then counts, passed time.Duration) figure {
 
 // health is the state of counting: where, and whether it works.
 type health struct {
-	Redis     bool       `json:"in_redis"` // counts are in Redis, and not in this process
-	Problem   string     `json:"problem,omitempty"`
-	Took      string     `json:"took,omitempty"` // the time for a reply
-	Servers   []server   `json:"servers,omitempty"`
-	Errors    []failures `json:"errors,omitempty"`
-	Losses    uint64     `json:"losses"`
-	Slow      string     `json:"slow,omitempty"` // the longest wait of 99 % of the calls in the last minute
-	Outage    *policies  `json:"if_redis_failed,omitempty"`
-	Keys      int        `json:"keys"`
-	Evictions uint64     `json:"evictions"`
+	Redis     bool           `json:"in_redis"` // counts are in Redis, and not in this process
+	Problem   string         `json:"problem,omitempty"`
+	Took      string         `json:"took,omitempty"` // the time for a reply
+	Servers   []server       `json:"servers,omitempty"`
+	Errors    []failures     `json:"errors,omitempty"`
+	Losses    uint64         `json:"losses"`         // that this process has noticed
+	Lost      []operate.Loss `json:"lost,omitempty"` // in the last day, as any process noticed
+	Slow      string         `json:"slow,omitempty"` // the longest wait of 99 % of the calls in the last minute
+	Outage    *policies      `json:"if_redis_failed,omitempty"`
+	Keys      int            `json:"keys"`
+	Evictions uint64         `json:"evictions"`
 }
 
 // server is a core.ShardStats, with the names of the API.
@@ -118,6 +120,9 @@ func (h *Handler) health(stats core.Stats, now, then core.Histogram) health {
 		Redis: answer.redis, Problem: problem(answer.err), Losses: stats.Losses,
 		Slow: quantile(since(now, then), 0.99), Outage: answer.outage, Keys: stats.Keys, Evictions: stats.Evictions,
 	}
+	for _, l := range answer.lost {
+		of.Lost = append(of.Lost, operate.Loss{Time: l.Time, Server: l.Server, Lost: readable(l.Lost), How: readable(l.How)})
+	}
 	for _, s := range stats.Shards {
 		of.Servers = append(of.Servers, server(s))
 	}
@@ -149,6 +154,7 @@ type probe struct {
 	redis bool
 	took  time.Duration
 	err   error
+	lost  []operate.Loss
 	// outage is what the rules would do if it failed, or nil without Redis.
 	outage *policies
 }
@@ -179,6 +185,9 @@ func (h *Handler) ask() probe {
 	if answer.redis {
 		p := policiesOf(h.attached())
 		answer.outage = &p
+		if answer.err == nil {
+			answer.lost, answer.err = h.operator.Losses(context.Background())
+		}
 	}
 	return answer
 }

@@ -2,9 +2,13 @@ package operate
 
 import (
 	"context"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/doctor"
+	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // Finding is what [Operator.Doctor] has found.
@@ -14,7 +18,7 @@ type Finding struct {
 	// knowing, or says what could not be examined.
 	Level string `json:"level"`
 	// Code is what was examined: connection, version, client, eviction, memory, persistence, replicas,
-	// rights, tls, user, clock, cluster, proxy, writers, latency or decisions.
+	// rights, tls, user, clock, cluster, proxy, writers, losses, document, latency or decisions.
 	Code string `json:"code"`
 	// Server is the address of the server, or "" for all.
 	Server string `json:"server,omitempty"`
@@ -24,13 +28,14 @@ type Finding struct {
 }
 
 // Doctor examines the Redis of the Limiter, each of its servers: whether it loses counters, bans or
-// rules, exactly which right the user lacks, whether it is reached as it should be, and how fast it is.
+// rules or has lost some in the last day, exactly which right the user lacks, whether it is reached as it
+// should be, and how fast it is.
 // A server that does not answer is a finding, and so is what cannot be examined. Without Redis, that is
 // the only finding.
 //
-// Doctor takes some seconds. It decides up to 4,096 calls on counters of the name "doctor", which last a
-// second, writes a probe that lasts five seconds, and reads the names of up to 100,000 keys of each
-// server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
+// Doctor takes some seconds. It decides up to 4,096 calls on 32 counters of the name "doctor", writes a
+// probe, and deletes all of these. It writes nothing if nine tenths of maxmemory are used. It reads the
+// names of up to 100,000 keys of each server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
 // +config|get, +scan, +acl|whoami and in a cluster +cluster|info; without them, a note says what is not
 // known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
 // real calls, so use a Limiter of its own in a service.
@@ -44,14 +49,28 @@ func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	if o.parts.Client == nil {
 		return []Finding{{Level: string(doctor.Note), Code: "connection", Text: "there is no Redis: counts stay in this process", Do: "set Options.Redis"}}, nil
 	}
-	counter, err := o.limiter.Counter("doctor", core.PerSecond(1_000_000))
+	const name, most = "doctor", 1_000_000
+	counter, err := o.limiter.Counter(name, core.PerSecond(most))
 	if err != nil {
 		return nil, err
 	}
+	limit := algorithm.Windowed(algorithm.SlidingWindow, most, time.Second.Microseconds())
+	tail := rediskey.LimitTail(name, false, &limit)
+	rules := fleetrules.NewStore(o.parts.Client, o.parts.Prefix, o.parts.Timeout)
+	defer rules.Close()
 	found := doctor.Examine(ctx, doctor.Patient{
 		Client: o.parts.Client, Prefix: o.parts.Prefix, Timeout: o.parts.Timeout,
 		Decide: func(ctx context.Context, subject string) error {
 			_, err := counter.Allow(ctx, subject)
+			return err
+		},
+		Forget: func(ctx context.Context, subject string) error { // not Counter.Reset, which the audit would have
+			_, err := o.parts.Store.Reset(ctx, rediskey.Append(nil, o.parts.KeyHead, subject, tail))
+			return err
+		},
+		Losses: o.parts.Losses.Recent,
+		Document: func(ctx context.Context) error {
+			_, err := rules.Read(ctx)
 			return err
 		},
 	})

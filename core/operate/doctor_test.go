@@ -2,11 +2,13 @@ package operate_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/losses"
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -94,6 +98,9 @@ func TestDoctorOfAServer(t *testing.T) {
 				}
 			}
 			wantFindings(t, examined(t, client, patient), test.wants...)
+			if left := client.Keys(background, "*doctor*").Val(); len(left) > 0 {
+				t.Errorf("the counters %q stay", left)
+			}
 		})
 	}
 }
@@ -110,7 +117,41 @@ func TestDoctorOfAFullServer(t *testing.T) {
 	if err := client.ConfigSet(background, "maxmemory", "8mb").Err(); err != nil {
 		t.Fatal(err)
 	}
-	wantFindings(t, examined(t, client, patient), append(without("memory"), "warning memory OnStoreError decides", "problem decisions OOM")...)
+	wantFindings(t, examined(t, client, patient), append(without("memory"), "problem memory refuses to count", "note decisions memory is short")...)
+}
+
+// A server that is nearly full, and evicts, keeps all that it has: nothing is written there.
+func TestDoctorDoesNotEvict(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	if err := client.Set(background, "large", strings.Repeat("x", 16<<20), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	used := regexp.MustCompile(`used_memory:(\d+)`).FindStringSubmatch(client.Info(background, "memory").Val())[1]
+	bytes, _ := strconv.Atoi(used)
+	if err := errors.Join(client.ConfigSet(background, "maxmemory", strconv.Itoa(bytes+1<<20)).Err(), client.ConfigSet(background, "maxmemory-policy", "allkeys-lru").Err()); err != nil {
+		t.Fatal(err)
+	}
+	wantFindings(t, examined(t, client, patient), append(without("memory"), "warning memory OnStoreError decides", "problem eviction noeviction", "note decisions memory is short")...)
+	if keys := client.Keys(background, "*").Val(); !slices.Equal(keys, []string{"large"}) {
+		t.Errorf("now the keys are %q", keys)
+	}
+}
+
+// What was lost in the last day is a problem, and so is a document that cannot be read.
+func TestDoctorOfLosses(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	if err := client.Set(background, "accesslimit:{%rules}:rd1", "garbage", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	store := redisstore.New(client, patient)
+	t.Cleanup(store.Close)
+	list := losses.New(store, "accesslimit")
+	for _, l := range []redisstore.Loss{{ID: "a", Addr: "10.0.0.1:6379", Lost: "everything", How: "FLUSHALL"}, {ID: "a", Addr: "10.0.0.1:6379", Lost: "everything"}, {ID: "b", Addr: "10.0.0.2:6379", Lost: "the latest writes"}} {
+		if err := list.Record(background, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantFindings(t, examined(t, client, patient), append(without(), "problem document remove the key, and publish", "problem losses everything: FLUSHALL", "problem losses the latest writes")...)
 }
 
 func TestDoctorOfAServerThatDoesNotAnswer(t *testing.T) {
@@ -238,7 +279,7 @@ func TestDoctorOfDeployments(t *testing.T) {
 	}
 	n := len(cluster.Nodes())
 	wantFindings(t, examined(t, cluster.Client(t), patient), each(n, notes...)...)
-	wantFindings(t, examined(t, cluster.Nodes()[0].Client(t), patient), append(without(), "problem client redis.NewClusterClient", "problem decisions MOVED")...)
+	wantFindings(t, examined(t, cluster.Nodes()[0].Client(t), patient), append(without(), "problem client redis.NewClusterClient", "problem decisions MOVED", "note losses MOVED")...)
 	cluster.AddReplicas(t)
 	r := len(cluster.Replicas()) // each of another master
 	for _, node := range cluster.Nodes() {

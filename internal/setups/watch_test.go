@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -77,7 +79,7 @@ func TestARedisThatKeptItsDataIsNotLost(t *testing.T) {
 }
 
 // A server whose keys were removed while it ran has lost everything, though its run_id is the same.
-// One that goes back to older data has lost the latest writes.
+// One that goes back to older data has lost the latest writes. The processes record each loss once.
 func TestLossesWithoutARestart(t *testing.T) {
 	for want, lose := range map[string]func(*redis.Client) error{
 		"lost=everything": func(c *redis.Client) error { return c.FlushAll(background).Err() },
@@ -88,15 +90,27 @@ func TestLossesWithoutARestart(t *testing.T) {
 	} {
 		server := redistest.Start(t)
 		limiter, log, call := watched(t, server)
+		other, _, callByOther := watched(t, server)
 		marked(t, server, call)
+		marked(t, server, callByOther)
+		eventually(t, "the other process has seen the mark", func() bool { callByOther(); return server.Calls("info") >= 2 })
 		if err := lose(server.Client(t)); err != nil {
 			t.Fatal(err)
 		}
 		server.Client(t).ScriptFlush(background) // so that the server is looked at now
 		eventually(t, "the loss is found", func() bool { call(); return limiter.Stats().Losses == 1 })
+		if want == "lost=everything" { // otherwise the first process has renewed the mark already
+			eventually(t, "the other process finds it too", func() bool { callByOther(); return other.Stats().Losses == 1 })
+		}
 		limiter.Close()
 		if log.Count("level=ERROR", "Redis has lost data", want, "the same server process") != 1 {
 			t.Errorf("%s: %s", want, log.String())
+		}
+		other.Close() // both have recorded what they found
+		reader := newLimiter(t, core.Options{Redis: server.Client(t)})
+		lost, err := operate.New(reader).Losses(background)
+		if err != nil || len(lost) != 1 || lost[0].Server != server.Addr() || !strings.Contains(want, lost[0].Lost) || !strings.Contains(lost[0].How, "FLUSHALL") || time.Since(lost[0].Time) > patient {
+			t.Errorf("%s: recorded are %+v, %v", want, lost, err)
 		}
 	}
 }

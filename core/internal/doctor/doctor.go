@@ -1,7 +1,8 @@
 // Package doctor examines a Redis that holds limits: whether it keeps what it is given, who may do what
 // there, and how fast it answers. It sends ordinary commands on connections of the service's own client,
-// each bounded in time whatever that client's options are, so that a server which hangs is a finding too. The only keys that it writes are a
-// probe which expires after five seconds, and the counters of the calls that it decides.
+// each bounded in time whatever that client's options are, so that a server which hangs is a finding too.
+// The only keys that it writes are a probe and a few counters, which it deletes. It writes none to a
+// server whose memory is nearly full, because that would evict others.
 package doctor
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
+	"github.com/accesslimit/accesslimit/core/internal/losses"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -43,6 +45,12 @@ type Patient struct {
 	Timeout time.Duration // of each command
 	// Decide decides a call by a limit that admits it, as calls of the service are decided.
 	Decide func(ctx context.Context, subject string) error
+	// Forget deletes the counter of a subject whose calls were decided.
+	Forget func(ctx context.Context, subject string) error
+	// Losses returns what servers have lost in the last day.
+	Losses func(ctx context.Context) ([]losses.Loss, error)
+	// Document returns why the document with the rules cannot be read, or nil, also if there is none.
+	Document func(ctx context.Context) error
 }
 
 // exam collects the findings about a patient.
@@ -72,6 +80,8 @@ func Examine(ctx context.Context, p Patient) []Finding {
 		e.cluster(ctx)
 		e.proxy(ctx)
 		e.writers(ctx)
+		e.lost(ctx)
+		e.document(ctx)
 		e.speed(ctx)
 	}
 	return e.findings

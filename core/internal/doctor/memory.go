@@ -40,11 +40,19 @@ func (e *exam) memory(_ context.Context, s *server) {
 	case most == 0:
 		e.add(Note, "memory", s, megabytes(used)+" are used, and maxmemory is not set: the machine's memory is the bound",
 			"set maxmemory below the memory of the machine, so that the system does not kill Redis")
-	case float64(used) >= nearlyFull*float64(most):
+	case used >= most && s.info["maxmemory_policy"] == "noeviction":
+		e.add(Problem, "memory", s, says+": it is full, so Redis refuses to count, and OnStoreError decides", "raise maxmemory, or give the limits a server of their own")
+	case s.isNearlyFull():
 		e.add(Warning, "memory", s, says+": when it is full, Redis refuses to count, and OnStoreError decides", "raise maxmemory, or give the limits a server of their own")
 	default:
 		e.add(OK, "memory", s, says, "")
 	}
+}
+
+// isNearlyFull reports whether little of maxmemory is left.
+func (s *server) isNearlyFull() bool {
+	most := s.number("maxmemory")
+	return most > 0 && float64(s.number("used_memory")) >= nearlyFull*float64(most)
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,10 +12,11 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// decisions is how many calls are decided to find out how many a second to expect, by how many
-// goroutines, and longest is when that ends if they are slow.
+// decisions is how many calls are decided to find out how many a second to expect, of how many
+// subjects, by how many goroutines, and longest is when that ends if they are slow.
 const (
 	decisions = 4096
+	subjects  = 32
 	callers   = 64
 	longest   = 2 * time.Second
 )
@@ -39,10 +41,15 @@ func (e *exam) speed(ctx context.Context) {
 		}
 		e.add(OK, "latency", s, says, "")
 	}
+	if slices.ContainsFunc(e.servers, (*server).isNearlyFull) {
+		e.add(Note, "decisions", nil, "no call was decided, because memory is short, and a counter could evict others", "")
+		return
+	}
+	defer e.forget(ctx)
 	began := time.Now()
 	done, failed := e.decide(ctx, began)
 	if took := time.Since(began); failed == nil {
-		e.add(OK, "decisions", nil, fmt.Sprintf("this process gets about %d decisions a second, with %d callers at once", int(float64(done)/took.Seconds()), callers), "")
+		e.add(OK, "decisions", nil, fmt.Sprintf("this process gets about %d decisions a second, with %d callers at once and %d subjects", int(float64(done)/took.Seconds()), callers, subjects), "")
 	} else {
 		e.add(Problem, "decisions", nil, fmt.Sprintf("a call was not decided: %v", failed), "see the findings about connection and rights")
 	}
@@ -57,7 +64,7 @@ func (e *exam) decide(ctx context.Context, began time.Time) (done int64, err err
 	for range callers {
 		all.Go(panics.Guard(func() {
 			for n := next.Add(1); n <= decisions && failed.Load() == nil && time.Since(began) < longest; n = next.Add(1) {
-				if err := e.Decide(ctx, fmt.Sprint("doctor:", n)); err != nil {
+				if err := e.Decide(ctx, subject(n%subjects)); err != nil {
 					fail(err)
 					return
 				}
@@ -70,6 +77,17 @@ func (e *exam) decide(ctx context.Context, began time.Time) (done int64, err err
 		return 0, *err
 	}
 	return decided.Load(), nil
+}
+
+func subject(n int64) string { return fmt.Sprint("doctor:", n) }
+
+// forget deletes the counters of the calls that were decided. If that fails, they end within seconds.
+func (e *exam) forget(ctx context.Context) {
+	for n := range int64(subjects) {
+		if _, err := ask(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.Forget(ctx, subject(n)) }); err != nil {
+			return
+		}
+	}
 }
 
 func round(d time.Duration) time.Duration {

@@ -1,6 +1,7 @@
 package limiter
 
 import (
+	"context"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
+	"github.com/accesslimit/accesslimit/core/internal/losses"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
@@ -64,6 +66,7 @@ type Parts struct {
 	Known     *knownbans.Table // nil without Redis
 	BanWatch  *banwatch.Watch  // nil without Redis
 	Audits    *audit.Recorder
+	Losses    *losses.List // nil without Redis
 	Overrides overrides.Tables
 }
 
@@ -89,7 +92,8 @@ func (p *Parts) countInProcess() {
 func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.KeyHead = rediskey.Head(p.Prefix)
 	p.Redis = redisstore.New(p.Client, p.Timeout)
-	p.Redis.Listen(p.Log)
+	p.Losses = losses.New(p.Redis, p.Prefix)
+	p.Redis.Listen(listener{p.Log, p})
 	p.Redis.WatchMemory(p.KeyHead)
 	if !p.OneKeyPerScript {
 		p.Redis.JoinKeys(p.KeyHead)
@@ -101,6 +105,22 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
 	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, obeying, p.Log)
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
+}
+
+// listener logs what a store reports, and records losses for all processes.
+type listener struct {
+	*operatorlog.Log
+	parts *Parts
+}
+
+// Lost implements redisstore.Listener.
+func (l listener) Lost(loss redisstore.Loss) {
+	l.Log.Lost(loss.Addr, loss.Lost, loss.How)
+	l.parts.Redis.InBackground(func() {
+		if err := l.parts.Losses.Record(context.Background(), loss); err != nil {
+			l.LossUnrecorded(err)
+		}
+	})
 }
 
 // Ask sets the store that calls ask. If refusals is not nil, it remembers those of the store.

@@ -13,7 +13,7 @@ import (
 
 // Log writes each message at most once a minute for each rule, server or kind of error, with the
 // number of times that it applied since it was last written. Messages about the setup of a service
-// are written once. A Log is safe for concurrent use, and implements redisstore.Listener.
+// are written once. A Log is safe for concurrent use, and has the methods of redisstore.Listener but for Lost.
 //
 // A message may be written a minute after its cause. Rules' names and the texts of errors may be
 // lent by a framework for one call only, so the methods copy them.
@@ -21,8 +21,8 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors throttle
-	noticeErrors, thresholdPanics, droppedNotices                                                                                                           throttle
+	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors, lossErrors throttle
+	noticeErrors, thresholdPanics, droppedNotices                                                                                                                       throttle
 	// By the mistake.
 	untrustedAuthRequests, unreadableAuthRequests throttle
 	// By server.
@@ -39,7 +39,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors, &l.lossErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices, &l.untrustedAuthRequests, &l.unreadableAuthRequests,
 		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags, &l.panics,
 	} {

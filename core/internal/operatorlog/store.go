@@ -97,6 +97,11 @@ func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	})
 }
 
+// LossUnrecorded reports that other processes, doctor and the operators' page do not learn of a loss.
+func (l *Log) LossUnrecorded(err error) {
+	l.failedAfterwards(&l.lossErrors, "accesslimit: a loss of data could not be recorded, so that only logs tell of it", err)
+}
+
 // Unreachable implements redisstore.Listener.
 func (l *Log) Unreachable(addr string, err error) {
 	text := textOf(err)
@@ -129,7 +134,7 @@ func (l *Log) BreakerClosed(addr string, after time.Duration) {
 	})
 }
 
-// Lost implements redisstore.Listener.
+// Lost reports that a server has lost data: what, and how.
 func (l *Log) Lost(addr, lost, how string) {
 	l.losses.log(addr, func(times int) {
 		l.logger.Error("accesslimit: Redis has lost data: counters, bans, overrides, the audit, and the document with the rules if it was there",

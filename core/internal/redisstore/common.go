@@ -76,7 +76,7 @@ func (c *common) close() {
 	c.background.Wait()
 }
 
-func (c *common) countLoss(addr, lost, how string) {
+func (c *common) countLoss(l Loss) {
 	c.losses.Add(1)
-	c.listener.Lost(addr, lost, how)
+	c.listener.Lost(l)
 }

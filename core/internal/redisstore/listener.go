@@ -2,6 +2,19 @@ package redisstore
 
 import "time"
 
+// Loss is what a server has lost.
+type Loss struct {
+	ID        string // the same in all processes that notice the loss; of two losses of the latest writes it may be the same
+	Addr      string
+	Lost, How string
+}
+
+// everything is the Lost of a server that has lost all of its data.
+const everything = "everything"
+
+// All reports whether all of the data was lost, and not only the latest writes.
+func (l *Loss) All() bool { return l.Lost == everything }
+
 // Listener receives what an operator should know about the servers. Its methods are called in the
 // background, and may be called concurrently.
 type Listener interface {
@@ -13,8 +26,8 @@ type Listener interface {
 	Unreachable(addr string, why error)
 	// TooOld reports a server whose version does not support the scripts.
 	TooOld(addr, version string)
-	// Lost reports that a server has lost data: what, and how.
-	Lost(addr, lost, how string)
+	// Lost reports that a server has lost data.
+	Lost(l Loss)
 	// Evicts reports a server that evicts counters when its memory is full.
 	Evicts(addr, policy string)
 	// OneKeyPerScript reports why a script for a server has only the keys of one subject and one
@@ -34,7 +47,7 @@ func (noListener) BreakerOpened(string)                {}
 func (noListener) BreakerClosed(string, time.Duration) {}
 func (noListener) Unreachable(string, error)           {}
 func (noListener) TooOld(string, string)               {}
-func (noListener) Lost(string, string, string)         {}
+func (noListener) Lost(Loss)                           {}
 func (noListener) Evicts(string, string)               {}
 func (noListener) OneKeyPerScript(string, error)       {}
 func (noListener) TagsIgnored(string)                  {}

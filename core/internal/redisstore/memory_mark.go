@@ -44,24 +44,26 @@ type markState struct {
 	number, at int64 // at is the time of the last renewal, in seconds
 }
 
-// renew renews the mark, and returns what the server has lost since the last time, or "".
-func (m *memoryMark) renew(ctx context.Context) (lost string, err error) {
+// renew renews the mark, and returns what the server has lost since the last time, or "", and the ID of
+// the mark, which is a new one if everything was lost.
+func (m *memoryMark) renew(ctx context.Context) (lost, id string, err error) {
 	if m == nil || m.common.markHead == "" {
-		return "", nil
+		return "", "", nil
 	}
 	key, ok := m.key(ctx)
 	if !ok {
-		return "", nil
+		return "", "", nil
 	}
 	cmd := &valueCommand{Cmd: redis.NewCmd(ctx, "eval", markText, 1, key, strconv.FormatUint(rand.Uint64(), 16), int(markEvery/time.Second)/2)}
 	if err := m.node.process(ctx, cmd); err != nil {
-		return "", err
+		return "", "", err
 	}
 	reply, err := cmd.StringSlice()
 	if err != nil || len(reply) != 2 {
-		return "", errors.New("the reply of the script cannot be read")
+		return "", "", errors.New("the reply of the script cannot be read")
 	}
-	return m.compare(key, parseMark(reply[0]), parseMark(reply[1])), nil
+	is := parseMark(reply[1])
+	return m.compare(key, parseMark(reply[0]), is), is.id, nil
 }
 
 // key returns the key of the mark. In a cluster it is the first candidate on this master, so that a
@@ -106,7 +108,7 @@ func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 	case !ok:
 		return ""
 	case was.id != known.id:
-		return "everything"
+		return everything
 	case was.number < known.number:
 		return "what was written since " + time.Unix(was.at, 0).UTC().Format(time.RFC3339)
 	default:

@@ -82,14 +82,14 @@ func (w *serverWatch) refreshNow() {
 	w.lastRead = time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), w.common.timeout)
 	defer cancel()
-	lost, err := w.mark.renew(ctx)
+	lost, id, err := w.mark.renew(ctx)
 	before, mayEvict := w.runID, w.evicts
 	if !w.infoRead.Load() || lost != "" {
 		err = cmp.Or(w.readServer(ctx), err)
 	}
 	mayEvict = mayEvict || w.evicts                     // an operator can change that while the server runs
 	if lost != "" && !(mayEvict && w.runID == before) { // the server may have evicted the mark
-		w.common.countLoss(w.addr, lost, w.howLost(before))
+		w.common.countLoss(Loss{id, w.addr, lost, w.howLost(before)})
 	}
 	if !isAnswer(err) {
 		w.fresh.Store(false)
