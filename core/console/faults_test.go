@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -24,12 +25,16 @@ func TestPagesWithoutRedis(t *testing.T) {
 			limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond})
 			guard := attach(t, limiter, steered)
 			viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
+			if _, err := operate.New(limiter).Ban(t.Context(), "api", "user:mallory {}", time.Hour); err != nil {
+				t.Fatal(err)
+			}
 			fault(server)
 			guard.Check(callOf("GET", "/"))
 			for path, shows := range map[string]string{
 				"":                           "not counted", // this process's figures
 				"offenders":                  "Offenders",
-				"bans":                       "Bans",
+				"bans":                       "This process knows 1 ban, and refuses this subject meanwhile",
+				"bans?rule=api":              "user:mallory {} api",
 				"audit":                      "Audit",
 				"subject?subject=user:alice": "api, 100/h",
 				"explain?method=GET&path=/&address=192.0.2.7": "The subject is ip:192.0.2.7",

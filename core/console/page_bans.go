@@ -17,9 +17,10 @@ type bansPage struct {
 	Rule    string    `json:"rule"`  // or "" for all rules
 	Rules   choice    `json:"rules"` // to choose from
 	Bans    []banLine `json:"bans"`
-	Next    string    `json:"next,omitempty"` // the parameter after of the next page
-	After   string    `json:"-"`              // that of this page
-	Hint    string    `json:"hint,omitempty"` // about the rule, if it is probably misspelled
+	Here    int       `json:"known_here,omitempty"` // how many bans this process knows, if Redis does not answer
+	Next    string    `json:"next,omitempty"`       // the parameter after of the next page
+	After   string    `json:"-"`                    // that of this page
+	Hint    string    `json:"hint,omitempty"`       // about the rule, if it is probably misspelled
 	Problem string    `json:"problem,omitempty"`
 }
 
@@ -51,6 +52,13 @@ func (h *Handler) loadBans(q *query) (any, error) {
 		return nil, err
 	}
 	shown.Problem, shown.Next = problem(err), h.cursor(q.who, next)
+	if err != nil {
+		if found, err = h.operator.KnownBans(rule); err != nil {
+			return nil, err
+		}
+		shown.Here = len(found)
+		found = found[:min(len(found), pageSize)]
+	}
 	if rule != "" {
 		shown.Rule = show(rule)
 		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, notBanning)

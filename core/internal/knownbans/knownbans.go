@@ -30,7 +30,7 @@ const (
 )
 
 // Table holds bans and blocks by their keys in the store. It is safe for concurrent use. A nil Table,
-// of a process without Redis, holds nothing: NoteOverride, Lift and Lasts do nothing.
+// of a process without Redis, holds nothing: NoteOverride, Lift, Lasts and Each do nothing.
 type Table struct {
 	clock *clock.Expiry
 	most  int
@@ -184,6 +184,24 @@ func (t *Table) Lasts(key []byte) int64 {
 		return algorithm.Forever
 	default:
 		return max(0, e.ends-t.now())
+	}
+}
+
+// Each visits the bans and blocks that still hold, in no order: the key, the end by this process's clock,
+// and whether an operator imposed it.
+func (t *Table) Each(visit func(key string, ends int64, byOperator bool)) {
+	if t == nil {
+		return
+	}
+	now := t.now()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for i, entries := range [...]map[string]entry{t.byRules, t.byOperators} {
+		for key, e := range entries {
+			if e.ends > now {
+				visit(key, e.ends, i == 1)
+			}
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -178,6 +179,20 @@ func Append[T string | []byte](room []byte, head string, subject T, tail string)
 		key = escape(key, subject)
 	}
 	return shorten(append(key, tail...))
+}
+
+// Subject returns the subject of a key that Append made from a head and a tail. ok is false for other
+// keys, and for a subject that is too long to be in its key.
+func Subject(key, head, tail string) (subject string, ok bool) {
+	escaped, ok := strings.CutPrefix(key, head)
+	if !ok || strings.HasPrefix(escaped, "#") {
+		return "", false
+	}
+	if escaped, ok = strings.CutSuffix(escaped, tail); !ok {
+		return "", false
+	}
+	subject, err := url.PathUnescape(escaped) // whose %XX are the same
+	return subject, err == nil && !strings.Contains(escaped, "}")
 }
 
 // AppendLimit is Append for a limit that is not known before the call. It does not make a string
