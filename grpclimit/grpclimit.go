@@ -51,7 +51,8 @@ func With(guard *core.Guard) (grpc.UnaryServerInterceptor, grpc.StreamServerInte
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows. An empty
 // subject keeps each rule's own key. The context is the handler's. If the call may not go on, Allow
-// returns the status that the handler must return.
+// returns the status that the handler must return. Danger: in a handler of grpc.UnknownServiceHandler
+// without an interceptor of this package, callers choose the routes of rules without a Name.
 func Allow(ctx context.Context, decide *core.Check, subject string) error {
 	method, _ := grpc.Method(ctx)
 	answer, last := check(ctx, method, func(v adapter.View) core.Answer { return decide.Allow(v, subject) })

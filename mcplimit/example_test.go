@@ -11,7 +11,8 @@ import (
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
 
-// Each client may call each tool twice a minute, and the whole server ten times. Over HTTP, put
+// Each client may call each tool twice a minute, and the whole server ten times. A rule without a Name
+// and Paths counts each tool by itself; with Paths, all that they match share a counter. Over HTTP, put
 // mcplimit.HTTP around the SDK's handler.
 func Example() {
 	limiter, err := core.New(core.Options{}) // with Redis, all processes of the server share the counters
@@ -21,11 +22,13 @@ func Example() {
 	defer limiter.Close()
 
 	server := mcp.NewServer(&mcp.Implementation{Name: "weather", Version: "1"}, nil)
-	mcp.AddTool(server, &mcp.Tool{Name: "forecast"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{}, nil, nil
-	})
+	for _, name := range []string{"forecast", "history"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	}
 	server.AddReceivingMiddleware(mcplimit.New(limiter,
-		core.Rule{Seconds: 60, MaxCount: 2, Paths: []string{"/tools/call/**"}},
+		core.Rule{Seconds: 60, MaxCount: 2},
 		core.Rule{Name: "server", Seconds: 60, MaxCount: 10},
 	))
 
@@ -39,12 +42,13 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	for range 3 {
-		_, err = client.CallTool(ctx, &mcp.CallToolParams{Name: "forecast"})
-		fmt.Println(err == nil)
+	for _, name := range []string{"forecast", "forecast", "forecast", "history"} {
+		_, err = client.CallTool(ctx, &mcp.CallToolParams{Name: name})
+		fmt.Println(name, err == nil)
 	}
 	// Output:
-	// true
-	// true
-	// false
+	// forecast true
+	// forecast true
+	// forecast false
+	// history true
 }

@@ -16,10 +16,13 @@ import (
 // the host of each call, which the SDK does not, and sends a refusal with its status, Retry-After and
 // the RateLimit headers. Without it, all callers without a token share a counter, and no header is
 // believed for their address, not even with "unix" in TrustedProxies.
-func HTTP(next http.Handler) http.Handler {
+func HTTP(next http.Handler) http.Handler { return Options{}.HTTP(next) }
+
+// HTTP is the function HTTP with these Options.
+func (o Options) HTTP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := strconv.FormatUint(ids.Add(1), 36)
-		out := &reply{w: w, header: make(http.Header), outer: w.Header().Clone()}
+		out := &reply{w: w, header: make(http.Header), outer: w.Header().Clone(), statusOK: o.StatusOK}
 		replies.Store(id, out)
 		defer out.end()
 		defer replies.Delete(id)
@@ -69,7 +72,8 @@ func replyTo(header http.Header) *reply {
 // reply is the HTTP reply to one call. The handler of a session runs beside that of the request, so
 // the headers are kept here until the first byte is sent.
 type reply struct {
-	batch atomic.Bool // the request holds several calls
+	batch    atomic.Bool // the request holds several calls
+	statusOK bool        // see Options.StatusOK
 
 	mu     sync.Mutex
 	w      http.ResponseWriter // nil when the request has ended
@@ -112,6 +116,10 @@ func (r *reply) Get(name string) string {
 func (r *reply) refuse(status int, code int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.header.Del("Content-Type") // of a problem detail, which is not sent
+	if r.statusOK && (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
+		return
+	}
 	r.status, r.code = status, code
 }
 

@@ -2,6 +2,7 @@ package mcplimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -183,6 +185,31 @@ func TestOptions(t *testing.T) {
 	status, body := post(t, url, list)
 	if r := message(t, []byte(body)); status != 429 || r.Error == nil || r.Error.Code != -31999 {
 		t.Errorf("the second list: %d %s", status, body)
+	}
+}
+
+// With StatusOK, the SDK's own client reads the refusal. A 401 stays, because clients begin to
+// authorize at it.
+func TestStatusOK(t *testing.T) {
+	for name, options := range kinds {
+		t.Run(name, func(t *testing.T) {
+			limiter := extensiontest.NewLimiter(t, core.Options{Identify: mcplimit.User})
+			login := core.Rule{Name: "login", Seconds: 600, NeedLogin: true, Paths: []string{"/tools/call/write"}}
+			server := httptest.NewServer(mcplimit.Options{StatusOK: true}.HTTP(streamable(tools(mcplimit.New(limiter, perTool(1), login)), options)))
+			t.Cleanup(server.Close)
+			wire := new(sent)
+			s := session(t, overHTTP(server.URL, wire))
+			wantAllowed(t, s, "search")
+			var refusal *jsonrpc.Error
+			if err := wantRefused(t, s, "search"); !errors.As(err, &refusal) || refusal.Code != 429 ||
+				!strings.Contains(refusal.Message, "Try again in") || !strings.Contains(string(refusal.Data), `"retryAfter":`) || wire.status.Load() != nil {
+				t.Errorf("the refusal is %v, with the status %v", err, wire.status.Load())
+			}
+			wantCode(t, s, "write", http.StatusUnauthorized)
+			if status := wire.status.Load(); status != 401 && options.EventStore == nil {
+				t.Errorf("nobody is logged in, and the status is %v", status)
+			}
+		})
 	}
 }
 

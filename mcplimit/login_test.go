@@ -25,10 +25,10 @@ func loginServer(t *testing.T) *mcp.Server {
 	return tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{Identify: mcplimit.User}), rule))
 }
 
-func wantCode(t *testing.T, s *mcp.ClientSession, code int64) {
+func wantCode(t *testing.T, s *mcp.ClientSession, tool string, code int64) {
 	t.Helper()
 	var refusal *jsonrpc.Error
-	if err := wantRefused(t, s, "search"); !errors.As(err, &refusal) || refusal.Code != code {
+	if err := wantRefused(t, s, tool); !errors.As(err, &refusal) || refusal.Code != code {
 		t.Errorf("the refusal is %v, want the code %d", err, code)
 	}
 }
@@ -51,7 +51,7 @@ func TestNobodyIsLoggedInOverSSE(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := session(t, &mcp.SSEClientTransport{Endpoint: overSSE(t, around)})
 			for range 2 {
-				wantCode(t, s, http.StatusUnauthorized)
+				wantCode(t, s, "search", http.StatusUnauthorized)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestTokenOverSSE(t *testing.T) {
 	for _, user := range []string{"alice", "bob"} {
 		s := session(t, &mcp.SSEClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: &sent{token: user}}})
 		wantAllowed(t, s, "search")
-		wantCode(t, s, http.StatusTooManyRequests)
+		wantCode(t, s, "search", http.StatusTooManyRequests)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTheProcessIsLoggedIn(t *testing.T) {
 		}
 		return session(t, there)
 	}
-	wantCode(t, connect(t.Context()), http.StatusUnauthorized)
+	wantCode(t, connect(t.Context()), "search", http.StatusUnauthorized)
 	wantAllowed(t, connect(mcplimit.Local(t.Context())), "search")
-	wantCode(t, connect(mcplimit.Local(t.Context())), http.StatusTooManyRequests)
+	wantCode(t, connect(mcplimit.Local(t.Context())), "search", http.StatusTooManyRequests)
 }

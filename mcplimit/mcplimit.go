@@ -15,11 +15,13 @@
 // A call is counted for the [Caller], never for the session, which any client can open anew. Over stdio,
 // serve in a [Local] context. Each call of a batch counts. Malformed messages and unknown methods are
 // not counted, because the SDK answers them before any middleware. Nor are notifications, which have no
-// reply, and, unless [Options].All is set, initialize, server/discover, ping and the lists.
+// reply, and, unless [Options].All is set, initialize, server/discover, ping, the lists and
+// subscriptions/listen. From revision 2026-07-28 on, each round of a call that asks for input counts:
+// any client can send inputResponses, so they are no proof of an earlier round.
 //
 // A refusal is a JSON-RPC error whose data has retryAfter, in seconds, if waiting helps. Inside of
 // [HTTP] it has the status 429 and Retry-After, too. The SDK's own client, up to v1.8.0, replaces the
-// body of a 429 by the words Too Many Requests. In a batch, and with an EventStore, whose streams begin
+// body of a 429 by the words Too Many Requests, unless [Options].StatusOK is set. In a batch, and with an EventStore, whose streams begin
 // before the decision, the status stays 200.
 //
 // A rule with Count receives the code of the JSON-RPC error, 0 for a result, -32603 for an error
@@ -48,9 +50,14 @@ type Options struct {
 	// refusals have their HTTP status as the code: 401, 503 and so on. Danger: codes from -32768 to
 	// -32000 are reserved for the protocols.
 	Code int64
-	// All also limits initialize, server/discover, ping and the lists. Danger: a client that cannot
-	// initialize or list the tools has no tools.
+	// All also limits initialize, server/discover, ping, the lists and subscriptions/listen. Danger: a
+	// client that cannot initialize or list the tools has no tools, and one that listens holds a slot of
+	// Concurrency until it leaves.
 	All bool
+	// StatusOK makes HTTP answer 200 in place of 429 and 503, so that clients read the JSON-RPC error.
+	// The SDK's own client, up to v1.8.0, takes both for failures of the transport, and hides the
+	// message and retryAfter. Danger: proxies and access logs take refusals for successes.
+	StatusOK bool
 }
 
 // New returns a middleware that decides by these rules together, with the default Options. It
@@ -107,7 +114,8 @@ func (o Options) With(guard *core.Guard) mcp.Middleware {
 // isFree reports whether a method is one that clients need before they can do anything.
 func isFree(method string) bool {
 	switch method {
-	case "initialize", "server/discover", "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+	case "initialize", "server/discover", "ping", "subscriptions/listen",
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		return true
 	default:
 		return false
