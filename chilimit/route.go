@@ -64,12 +64,37 @@ func (t *tree) find(now *chi.Context, r *http.Request, method string) *chi.Conte
 	found := &chi.Context{RoutePatterns: slices.Clone(now.RoutePatterns)}
 	found.URLParams.Keys, found.URLParams.Values = slices.Clone(now.URLParams.Keys), slices.Clone(now.URLParams.Values)
 	for path := rest(now, r); router != nil; path = "/" {
-		if router.Find(found, method, path) == "" {
+		patterns, params := len(found.RoutePatterns), len(found.URLParams.Keys)
+		pattern := router.Find(found, method, path)
+		switch {
+		case t.stopAtRoute(router, found, patterns, params, method):
+			return found
+		case pattern == "":
 			return nil
 		}
 		router = t.next(found.RoutePatterns, method) // of a mounted router's own path, which Find takes for a route
 	}
 	return found
+}
+
+// stopAtRoute cuts what Find found in a router, from these numbers of patterns and params on, behind the
+// first route that has the pattern of a mounted router, as Get("/*", h) after Mount("/", below) has.
+// Find goes on into that router, where chi serves only other methods. It reports whether there is one.
+func (t *tree) stopAtRoute(router chi.Routes, found *chi.Context, patterns, params int, method string) bool {
+	for n := patterns; n < len(found.RoutePatterns); n++ {
+		here := t.list(router)[found.RoutePatterns[n]]
+		if here.SubRoutes == nil {
+			break
+		}
+		params += slices.Index(found.URLParams.Keys[params:], "*") + 1 // the last param of a mounted router's pattern
+		if here.Handlers[method] != nil {
+			found.RoutePatterns = found.RoutePatterns[:n+1]
+			found.URLParams.Keys, found.URLParams.Values = found.URLParams.Keys[:params], found.URLParams.Values[:params]
+			return true
+		}
+		router = here.SubRoutes
+	}
+	return false
 }
 
 // next returns the router that routes a call next, after routers that found these patterns, or nil if

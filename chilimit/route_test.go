@@ -63,7 +63,7 @@ func (s *shown) grow(t *rapid.T, router chi.Router, depth int, handlers *int) {
 	s.addRoutes(t, router, routePatterns, handlers)
 	if depth > 0 {
 		s.addRouters(t, router, depth, handlers)
-		s.addRoutes(t, router, []string{"/m", "/m/", "/n/", "/x"}, handlers) // in place of a mounted router's own path
+		s.addRoutes(t, router, []string{"/m", "/m/", "/n/", "/x", "/*", "/m/*", "/{c}/m/*"}, handlers) // in place of a mounted router's own path, or of all below
 	}
 }
 
@@ -148,12 +148,18 @@ func TestRoutes(t *testing.T) {
 	files.Get("/*", s.serve(4))
 	router.Mount("/files", files)
 	router.Get("/page", s.serve(5))
+	below := chi.NewRouter()
+	below.Get("/in/{a}", s.serve(7))
+	below.Post("/in/{a}", s.serve(8))
+	router.Mount("/both/{b}", below)
+	router.Get("/both/{b}/*", s.serve(9))
 	router.Mount("/other", http.StripPrefix("/other", http.HandlerFunc(s.serve(6))))
 	for _, test := range []struct{ call, route, param string }{
 		{"GET /users/7", "/users/{a}", "7"}, {"HEAD /users/7", "/users/{a}", "7"}, {"BREW /users/7", "/users/{a}", "7"}, {"POST /users/7", "", ""},
 		{"GET /api/7", "/api/{a}", "7"}, {"GET /api/7/", "/api/{a}", "7"}, {"POST /api/7/items/8", "/api/{a}/items/{b}", "7"},
 		{"GET /api/7/items/8", "", ""}, {"GET /api/7/none", "", ""}, {"GET /none", "", ""},
 		{"GET /files", "/files/*", ""}, {"GET /files/", "/files/*", ""}, {"HEAD /files/a/b", "/files/*", ""},
+		{"GET /both/1/in/7", "/both/{b}/*", ""}, {"GET /both/1/none", "/both/{b}/*", ""}, {"POST /both/1/in/7", "/both/{b}/in/{a}", "7"}, {"POST /both/1/none", "", ""},
 		{"GET /other", "/other", ""}, {"GET /other/a", "/other/*", ""},
 	} {
 		method, path, _ := strings.Cut(test.call, " ")
