@@ -87,6 +87,10 @@ func TestLossesWithoutARestart(t *testing.T) {
 			id, _, _ := strings.Cut(c.Get(background, markKey).Val(), " ")
 			return c.Set(background, markKey, id+" 0 0", 0).Err()
 		},
+		"lost=\"the latest writes; since when is not known\"": func(c *redis.Client) error { // another process has renewed the mark
+			id, _, _ := strings.Cut(c.Get(background, markKey).Val(), " ")
+			return c.Set(background, markKey, fmt.Sprint(id, " 0 ", c.Time(background).Val().Unix()), 0).Err()
+		},
 	} {
 		server := redistest.Start(t)
 		limiter, log, call := watched(t, server)

@@ -91,8 +91,9 @@ func parseMark(text string) (s markState) {
 	return s
 }
 
-// compare returns what the server has lost, by comparing was, its mark before this renewal, with
-// the mark that this process saw last. It remembers is, the mark after the renewal.
+// compare returns what the server has lost, and since when if that is known, by comparing was, its mark
+// before this renewal, with the mark that this process saw last. It remembers is, the mark after the
+// renewal.
 func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 	if m.cluster == nil {
 		key = m.client.Options().Addr // each server of a ring has the same key
@@ -109,8 +110,10 @@ func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 		return ""
 	case was.id != known.id:
 		return everything
-	case was.number < known.number:
+	case was.number < known.number && was.at < known.at:
 		return "what was written since " + time.Unix(was.at, 0).UTC().Format(time.RFC3339)
+	case was.number < known.number: // another process has renewed the mark since the loss
+		return "the latest writes; since when is not known"
 	default:
 		return ""
 	}
