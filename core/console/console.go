@@ -120,7 +120,7 @@ type Handler struct {
 	bare       *strangers    // the same for requests without any credential
 	forbidden  core.Counter  // bounds the audit's entries about forbidden acts
 	own        *core.Limiter // of these
-	probe      core.Counter  // only looked at, to find out whether Redis answers
+	inRedis    bool          // whether the limiter has Redis
 	probed     probed
 	redactKey  []byte      // of digests
 	seal       cipher.AEAD // of texts that a viewer may send back but not read
@@ -146,12 +146,8 @@ func New(limiter *core.Limiter, o Options) (*Handler, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	probe, err := limiter.Counter(probeName, core.PerHour(1))
-	if err != nil {
-		return nil, err
-	}
 	h := &Handler{
-		limiter: limiter, operator: operate.New(limiter), options: o, probe: probe, redactKey: random(32), seal: newSeal(random(32)),
+		limiter: limiter, operator: operate.New(limiter), options: o, inRedis: len(limiter.Stats().StoreTime.Bounds) > 0, redactKey: random(32), seal: newSeal(random(32)),
 		figures: newFigures(limiter), streamLife: streamLife, closed: make(chan struct{}),
 	}
 	if err := h.limitStrangers(); err != nil {

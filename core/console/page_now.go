@@ -117,7 +117,7 @@ const maxFigures = 200
 func (h *Handler) health(stats core.Stats, now, then core.Histogram) health {
 	answer := h.probed.get(h.ask)
 	of := health{
-		Redis: answer.redis, Problem: problem(answer.err), Losses: stats.Losses,
+		Redis: answer.redis, Problem: uncounted(answer.err), Losses: stats.Losses,
 		Slow: quantile(since(now, then), 0.99), Outage: answer.outage, Keys: stats.Keys, Evictions: stats.Evictions,
 	}
 	for _, l := range answer.lost {
@@ -145,13 +145,9 @@ func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
 	return sets
 }
 
-// probeName is the name of the counter that the page looks at to find out whether Redis answers.
-// Nothing is charged to it.
-const probeName = "console"
-
-// probe is the store's answer to a look at the counter probeName.
+// probe is whether the store counts.
 type probe struct {
-	redis bool
+	redis bool // whether there is Redis
 	took  time.Duration
 	err   error
 	lost  []operate.Loss
@@ -177,11 +173,11 @@ func (p *probed) get(ask func() probe) probe {
 	return p.last
 }
 
-// ask asks the store. It returns within the limiter's Timeout.
+// ask asks the store to count. It returns within the limiter's Timeout.
 func (h *Handler) ask() probe {
 	began := time.Now()
-	d, err := h.probe.Peek(context.Background(), probeName)
-	answer := probe{redis: err != nil || d.Source != core.FromMemory, took: time.Since(began), err: err}
+	err := h.limiter.Ping(context.Background())
+	answer := probe{redis: h.inRedis, took: time.Since(began), err: err}
 	if answer.redis {
 		p := policiesOf(h.attached())
 		answer.outage = &p

@@ -109,6 +109,15 @@ func problem(err error) string {
 	}
 }
 
+// uncounted returns why calls are not counted, or "".
+func uncounted(err error) string {
+	store := new(core.StoreError)
+	if errors.As(err, &store) && store.Class == core.StoreRefused {
+		return "Redis refuses to count: " + readable(store.Err.Error())
+	}
+	return problem(err)
+}
+
 // span returns a duration as people write it: "1 h 30 min".
 func span(d time.Duration) string {
 	if d < 0 {

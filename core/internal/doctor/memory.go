@@ -2,12 +2,9 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 )
-
-var errNoInfo = errors.New("the Redis user lacks the right +info")
 
 // nearlyFull is the share of maxmemory from which on a server is nearly full.
 const nearlyFull = 0.9
@@ -18,7 +15,7 @@ func (e *exam) eviction(_ context.Context, s *server) {
 	const do = "CONFIG SET maxmemory-policy noeviction, and the same in the configuration file"
 	switch evicted := s.number("evicted_keys"); {
 	case policy == "":
-		e.unseen("eviction", s, "maxmemory-policy", errNoInfo)
+		e.unseen("eviction", s, "maxmemory-policy", s.whySilent())
 	case policy != "noeviction" && evicted > 0:
 		e.add(Problem, "eviction", s, fmt.Sprintf("maxmemory-policy is %s, and %d keys were evicted since the server started: their counters began afresh", policy, evicted), do)
 	case policy != "noeviction" && most > 0:
@@ -36,7 +33,7 @@ func (e *exam) memory(_ context.Context, s *server) {
 	says := fmt.Sprintf("%s of %s are used", megabytes(used), megabytes(most))
 	switch {
 	case used == 0:
-		e.unseen("memory", s, "the memory", errNoInfo)
+		e.unseen("memory", s, "the memory", s.whySilent())
 	case most == 0:
 		e.add(Note, "memory", s, megabytes(used)+" are used, and maxmemory is not set: the machine's memory is the bound",
 			"set maxmemory below the memory of the machine, so that the system does not kill Redis")
@@ -61,7 +58,7 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 func (e *exam) persistence(ctx context.Context, s *server) {
 	const lost = "a restart loses bans, overrides, the document and the audit, and counters begin afresh"
 	if s.info["aof_enabled"] == "" {
-		e.unseen("persistence", s, "persistence", errNoInfo)
+		e.unseen("persistence", s, "persistence", s.whySilent())
 		return
 	}
 	if s.info["rdb_last_bgsave_status"] == "err" || s.info["aof_last_write_status"] == "err" {

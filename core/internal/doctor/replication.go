@@ -13,7 +13,7 @@ const farBehind = 1 << 20
 func (e *exam) replication(_ context.Context, s *server) {
 	switch n := s.number("connected_slaves"); {
 	case s.info["role"] == "":
-		e.unseen("replicas", s, "replication", errNoInfo)
+		e.unseen("replicas", s, "replication", s.whySilent())
 	case s.replica && s.info["master_link_status"] != "up":
 		e.add(Warning, "replicas", s, "the replica has lost its master: if it takes over, the latest writes are missing", "see Redis's log, and the network between them")
 	case s.replica:

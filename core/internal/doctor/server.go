@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ type server struct {
 	node    commander
 	addr    string
 	options *redis.Options    // of its client, or nil if that is of a type of the service's own
-	info    map[string]string // what INFO says; empty if our user may not run it
+	info    map[string]string // what INFO says; empty if it cannot be read
+	noInfo  error             // why INFO cannot be read
 	trips   []time.Duration   // of PING, sorted
 	ahead   time.Duration     // of its clock, compared with this process's; may be negative
 	replica bool
@@ -60,10 +62,7 @@ func (e *exam) unreachable(ctx context.Context, s *server, err error) {
 			text, do = e.adviceOn(cause)
 		}
 	}
-	if do == "" {
-		do = "see whether Redis runs, and whether the address and the network are right"
-	}
-	e.add(Problem, "connection", s, "there is no answer: "+text, do)
+	e.add(Problem, "connection", s, "there is no answer: "+text, cmp.Or(do, failure.Change(failure.Unreachable, text)))
 }
 
 // adviceOn returns an error's text, and what to do about it or "".
@@ -140,8 +139,8 @@ func (e *exam) meet(ctx context.Context, s *server) error {
 		s.trips = append(s.trips, trip)
 	}
 	slices.Sort(s.trips)
-	text, _ := e.askText(ctx, s.node, "info") // without INFO there is less to say
-	s.info = infoOf(text)
+	text, err := e.askText(ctx, s.node, "info")
+	s.info, s.noInfo = infoOf(text), err // without INFO there is less to say
 	s.replica = s.info["role"] == "slave"
 	return nil
 }
@@ -166,6 +165,9 @@ func infoOf(text string) map[string]string {
 	}
 	return info
 }
+
+// whySilent returns why INFO does not say something.
+func (s *server) whySilent() error { return cmp.Or(s.noInfo, errors.New("INFO does not say it")) }
 
 // number returns a field of INFO that is a whole number, or 0.
 func (s *server) number(field string) int64 {

@@ -16,7 +16,7 @@ func (e *exam) version(_ context.Context, s *server) {
 	says := fmt.Sprintf("%s %s", name, number)
 	switch {
 	case number == "":
-		e.unseen("version", s, "the version", errNoInfo)
+		e.unseen("version", s, "the version", s.whySilent())
 	case n < 2 || name == "Redis" && (major < 6 || major == 6 && minor < 2):
 		e.add(Problem, "version", s, says+" is too old for the scripts of this library", "run Redis 6.2 or later, or Valkey 8.0 or later")
 	case name == "Redis" && major == 6 && patch < 7:

@@ -34,7 +34,7 @@ const RightsPage = "core/REDIS.md"
 const (
 	RightsForKeys     = "give the Redis user the rights that " + RightsPage + " lists, for all keys that begin with Options.Prefix"
 	RightsForCommands = "give the Redis user the rights that " + RightsPage + " lists; ACL LOG in Redis shows which one is missing"
-	TagsForProxy      = `let the proxy choose the server by what stands between { and } in a key (hash_tag: "{}" in twemproxy, enable_hashtagging: true in Envoy)`
+	TagsForProxy      = `let the proxy choose the server by what stands between { and } in a key (enable_hashtagging: true in Envoy, HashTag "{}" in Predixy)`
 )
 
 // causes are the words that Redis, TLS, the network, the Redis client and redisstore use in their
@@ -82,10 +82,11 @@ var causes = []cause{
 	{words{"no Sentinel names"}, "", 0, "start the Sentinels and the master, or correct SentinelAddrs and MasterName in the Redis client's options"},
 	{words{"redis: all ring shards"}, "", 0, "start Redis, or correct Addrs in the Redis client's options"},
 	{words{"connection refused"}, "", 0, "start Redis, or correct the address in the Redis client's options"},
+	{words{"too many colons in address", "unknown port"}, "", lasting, "write HOST:PORT as the address in the Redis client's options; a URL is read by redis.ParseURL"},
 	{words{"no such host"}, "", 0, "correct the address in the Redis client's options, or the name service"},
 	{words{"nobody answers", "no route to host", "network is unreachable", "i/o timeout"}, "", 0, "correct the address in the Redis client's options, or open the network on the way there"},
 	{words{"does not answer"}, "", 0, "see whether Redis hangs: it may be stopped, swap, or run a slow command"},
-	{words{"closes new connections"}, "", 0, "see Redis's log, or that of a proxy before it"},
+	{words{"closes new connections"}, "", 0, "see Redis's log, or that of a proxy before it: twemproxy hangs up at HELLO, which go-redis always sends"},
 	{words{"longer than Timeout"}, "", 0, "raise Options.Timeout, or keep connections ready with MinIdleConns in the Redis client's options"},
 	{words{"of the client's pool were in use"}, "", 0, "raise PoolSize in the Redis client's options"},
 	{words{"no turn came in time"}, "", 0, "Redis, or this process, is slower than the calls come: see their CPU time and the slow log of Redis"},
@@ -126,8 +127,25 @@ func LacksRight(text string) bool {
 func Advice(class Class, text string) (change string, lasts bool) {
 	var c cause
 	switch class {
-	case Refused, NotReady, SlotMoving, Unreachable, NoConnection:
+	case Refused, NotReady, SlotMoving, Unreachable, NoConnection, BreakerOpen:
 		c = find(func(c cause) bool { return c.change != "" && c.words.match(text, strings.Contains) })
 	}
 	return c.change, class.Lasting() || c.class.Lasting() || c.marks&lasting != 0
+}
+
+// Change returns what an operator should change about a failure: what Advice returns or, where that knows
+// nothing, what may help with the class; "" if the error itself gives advice.
+func Change(class Class, text string) string {
+	if change, _ := Advice(class, text); change != "" {
+		return change
+	}
+	switch class {
+	case Foreign:
+		return ""
+	case NotReady:
+		return "wait until Redis is ready; its log says why it is not"
+	case Unexpected:
+		return "run Redis 6.2 or later, or Valkey 8.0 or later: something else seems to answer"
+	}
+	return "see whether Redis runs and keeps up, and whether the address and the network are right"
 }
