@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,20 @@ func TestReplicas(t *testing.T) {
 	} {
 		want(t, found(func(e *exam) { e.replication(t.Context(), e.servers[0]) }, test.info), test.level+" replicas: ")
 	}
+}
+
+// What is not known because INFO cannot be read has Redis's reason: a server may have no INFO.
+func TestWithoutInfo(t *testing.T) {
+	const why = "ERR unknown command 'info'"
+	want(t, found(func(e *exam) {
+		e.version(t.Context(), e.servers[0])
+		e.eviction(t.Context(), e.servers[0])
+		e.memory(t.Context(), e.servers[0])
+		e.persistence(t.Context(), e.servers[0])
+		e.replication(t.Context(), e.servers[0])
+	}, &server{noInfo: errors.New(why)}),
+		"note version: the version is not known: "+why, "note eviction: maxmemory-policy is not known: "+why, "note memory: the memory is not known: "+why,
+		"note persistence: persistence is not known: "+why, "note replicas: replication is not known: "+why)
 }
 
 func TestSaving(t *testing.T) {

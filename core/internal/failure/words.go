@@ -59,6 +59,7 @@ var causes = []cause{
 	{words{"Write commands not allowed after non deterministic commands"}, Refused, inScript, "set lua-replicate-commands yes in Redis's configuration, or run a newer Redis"},
 	{words{"unknown command 'sentinel'", "unknown command `sentinel`"}, Refused, 0, "this is no Sentinel: name one in SentinelAddrs, or make Options.Redis with redis.NewClient"},
 	{words{"unknown command"}, Refused, 0, "this server has no scripts: EVAL and EVALSHA are required"},
+	{words{"nonexistent global variable 'struct'"}, Refused, inScript, "run Redis or Valkey: this server lacks the struct library of Redis's Lua, as miniredis does; core/limittest/TESTING.md says how to test"},
 	{words{TooOld}, Refused, inScript, "run a newer Redis, or Valkey"},
 	{words{"DB index is out of range"}, Refused, 0, "set DB in the Redis client's options to one that Redis has"},
 

@@ -157,6 +157,7 @@ func TestRemedies(t *testing.T) {
 		{failure.Refused, "MOVED 1 10.0.0.1:6379", []string{"level=ERROR", "redis.NewClusterClient"}},
 		{failure.Refused, "ERR Unknown command called from script", []string{"level=ERROR", "rename-command"}},
 		{failure.Refused, "ERR Error running script (call to f_f60d): @user_script:47: ERR syntax error", []string{"level=ERROR", "run a newer Redis, or Valkey"}},
+		{failure.Refused, "ERR Error compiling script (new function): :16: Script attempted to access nonexistent global variable 'struct' stack traceback:", []string{"level=ERROR", "as miniredis does"}},
 		{failure.Unreachable, "ERR max number of clients reached", []string{"level=WARN", "raise maxclients"}},
 		{failure.Unreachable, "DENIED Redis is running in protected mode", []string{"level=ERROR", "protected mode"}},
 		{failure.Unreachable, "dial tcp: connection refused", []string{"level=WARN", "start Redis"}},
