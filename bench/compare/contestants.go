@@ -137,6 +137,7 @@ func clusterWorkload() workload {
 
 func (b *bench) clusters() error {
 	w := clusterWorkload()
+	w.keys = min(w.keys, b.keys)
 	keys := harness.NewKeys("key", w.keys)
 	var contestants []contestant
 	defer func() { closeAll(contestants) }()

@@ -17,10 +17,9 @@ func TestEachRoundHasOnePair(t *testing.T) {
 	}
 	defer server.Stop()
 	b := &bench{server: server, report: newReport(), settings: settings{
-		quick: true, rounds: 2, warm: time.Millisecond, measure: 2 * time.Millisecond, aloneCalls: 100,
+		quick: true, rounds: 2, keys: 50, warm: time.Millisecond, measure: 2 * time.Millisecond, aloneCalls: 100,
 	}}
 	w := uniform
-	w.keys = 50
 	if err := b.onRedis([]workload{w}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -61,18 +62,34 @@ func (b *bench) run() error {
 	}
 	defer b.server.Stop()
 	stopOnSignal(b.server)
+	return b.measureAll(parts)
+}
+
+// measureAll measures parts, and writes the figures after each of them, so that they are kept whatever
+// happens later. A part that fails does not stop the others.
+func (b *bench) measureAll(parts []part) (failed error) {
 	for _, part := range parts {
 		began := time.Now()
 		if err := part.measure(); err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
+			err = fmt.Errorf("%s: %w", part.name, err)
+			log.Print(err)
+			failed = errors.Join(failed, err)
+			continue
 		}
 		log.Printf("%-44s %5.1f s", part.name, time.Since(began).Seconds())
+		if b.only == "" {
+			failed = errors.Join(failed, b.write())
+		}
 	}
-	figures := b.results(b.server.Version())
 	if b.only != "" {
-		fmt.Print(figures)
-		return nil
+		fmt.Print(b.results(b.server.Version()))
 	}
+	return failed
+}
+
+// write writes the figures so far, and what is drawn from them.
+func (b *bench) write() error {
+	figures := b.results(b.server.Version())
 	if err := os.WriteFile(figuresFile, []byte(figures.String()), 0o644); err != nil {
 		return err
 	}

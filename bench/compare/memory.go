@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,15 +11,15 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// The memory of a key is measured after its first call, and again after many calls spread over most
-// of its window. All rivals are measured at the same time.
+// The memory of a subject is measured after its first call, and again after many calls spread over
+// most of its window. All rivals are measured at the same time.
 const (
-	busyWindow   = 3 * time.Second
-	busyCalls    = 100
+	manyCalls    = 100
 	busySubjects = 20
 )
 
-// weight is the memory of a key in Redis, with its name and everything that Redis keeps for it.
+// weight is the memory of a subject's keys in Redis, with their names and everything that Redis
+// keeps for them. Only a rival with bills has more than one: each bill has a record.
 type weight struct{ cold, busy float64 }
 
 func (b *bench) memory() error {
@@ -55,45 +56,50 @@ func weighed(r rivals.Redis) bool {
 }
 
 func (b *bench) weigh(r rivals.Redis, keys harness.Keys) (w weight, err error) {
-	limiter, err := r.Open(rivals.Place{Addr: b.server.Addr}, rivals.Limit{Max: 10 * busyCalls, Window: busyWindow, Permit: time.Minute})
+	limiter, err := r.Open(rivals.Place{Addr: b.server.Addr}, rivals.Limit{Max: 10 * manyCalls, Window: b.busyWindow, Permit: time.Minute})
 	if err != nil {
 		return w, err
 	}
 	defer limiter.Close()
 	began := time.Now()
-	for call := range busyCalls {
-		time.Sleep(time.Until(began.Add(busyWindow * 8 / 10 * time.Duration(call) / busyCalls)))
+	for call := range b.busyCalls {
+		time.Sleep(time.Until(began.Add(b.busyFor * time.Duration(call) / time.Duration(b.busyCalls))))
 		if err := callEach(limiter.Allow, keys); err != nil {
 			return w, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if call == 0 {
-			if w.cold, err = b.weighKeys(keys); err != nil {
+			if w.cold, err = b.weighEach(keys); err != nil {
 				return w, fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
 	}
-	w.busy, err = b.weighKeys(keys)
+	w.busy, err = b.weighEach(keys)
 	return w, err
 }
 
-// weighKeys returns the mean memory of the keys whose names contain these subjects.
-func (b *bench) weighKeys(subjects harness.Keys) (float64, error) {
-	ctx, client := background, b.server.Client
-	first := subjects.At(0)
-	names, err := client.Keys(ctx, "*"+first[:len(first)-harness.Digits]+"*").Result()
-	if err != nil {
-		return 0, err
-	}
-	if len(names) != subjects.Len() {
-		return 0, fmt.Errorf("%d keys for %d subjects", len(names), subjects.Len())
-	}
+// weighEach returns the mean memory of the keys of these subjects.
+func (b *bench) weighEach(subjects harness.Keys) (mean float64, err error) {
 	var sum int64
-	for _, name := range names {
-		n, err := client.MemoryUsage(ctx, name, 0).Result()
+	for i := range subjects.Len() {
+		memory, err := b.weighKeys(subjects.At(i))
 		if err != nil {
 			return 0, err
 		}
-		sum += n
+		sum += memory
 	}
-	return float64(sum) / float64(len(names)), nil
+	return float64(sum) / float64(subjects.Len()), nil
+}
+
+// weighKeys returns the memory of the keys whose names contain a subject. There must be one.
+func (b *bench) weighKeys(subject string) (sum int64, err error) {
+	ctx, client := background, b.server.Client
+	names, err := client.Keys(ctx, "*"+subject+"*").Result()
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("no key of %s", subject)
+	}
+	for _, name := range names {
+		memory, failed := client.MemoryUsage(ctx, name, 0).Result()
+		sum, err = sum+memory, errors.Join(err, failed)
+	}
+	return sum, err
 }

@@ -40,7 +40,7 @@ const (
 )
 
 // serverFloors are the cheapest commands, as lower bounds for a decision, and one expensive refund:
-// of a call in the middle of a full SlidingLog with the longest notes. The middle takes longest,
+// of a call in the middle of a full SlidingLog of 10,000 calls with the longest notes. The middle takes longest,
 // because Redis walks to it from one end.
 const (
 	emptyScript = "EVALSHA of nothing"
@@ -51,7 +51,7 @@ const (
 var serverFloors = []string{emptyScript, plainSet, refunded}
 
 func (b *bench) serverTime() error {
-	keys := harness.NewKeys("key", timedKeys)
+	keys := harness.NewKeys("key", min(timedKeys, b.keys))
 	if err := b.server.Flush(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (b *bench) measureScript(s script) error {
 		return err
 	}
 	o, err := b.server.Replay(0, s.calls, len(s.calls)*b.costTimes, timedConnections, timedDepth)
-	o.Decisions = int64(timedKeys * b.costTimes)
+	o.Decisions = int64(min(timedKeys, b.keys) * b.costTimes)
 	b.add(s.cell(), o)
 	return err
 }
@@ -148,7 +148,8 @@ func (b *bench) refunds() error {
 		return err
 	}
 	defer limiter.Close()
-	const entries, refunds = 10_000, 51
+	const refunds = 51
+	entries := max(2*refunds, b.keys/10)
 	log := limiter.MustLog("refund", core.PerHour(entries).Log())
 	charged := make([]core.Decision, entries)
 	for i := range charged {

@@ -11,6 +11,7 @@ type settings struct {
 	quick       bool
 	only        string // measure only the parts whose names contain this
 	rounds      int    // of everything on Redis
+	keys        int    // of workloads with many, at most
 	warm        time.Duration
 	measure     time.Duration // of each run on Redis
 	aloneCalls  int           // of the script without a limiter, in each run
@@ -19,17 +20,22 @@ type settings struct {
 	heapKeys    int
 	costTimes   int // how often each recorded script is repeated in a round
 	costRounds  int
+	busyWindow  time.Duration // of the counters whose memory is measured
+	busyCalls   int           // of each of their subjects
+	busyFor     time.Duration // over which these calls are spread
 }
 
 var full = settings{
-	rounds: 24, warm: 20 * time.Millisecond, measure: 60 * time.Millisecond, aloneCalls: 8000,
+	rounds: 24, keys: manyKeys, warm: 20 * time.Millisecond, measure: 60 * time.Millisecond, aloneCalls: 8000,
 	inProcess: 60 * time.Millisecond, localRounds: 20, heapKeys: 1_000_000, costTimes: 3, costRounds: 25,
+	busyWindow: 3 * time.Second, busyCalls: manyCalls, busyFor: 2400 * time.Millisecond,
 }
 
 // short runs for at most two minutes. Its spreads are wider, so fewer targets can be decided.
 var short = settings{
-	quick: true, rounds: 6, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
+	quick: true, rounds: 6, keys: manyKeys, warm: 15 * time.Millisecond, measure: 40 * time.Millisecond, aloneCalls: 5000,
 	inProcess: 30 * time.Millisecond, localRounds: 6, heapKeys: 100_000, costTimes: 2, costRounds: 6,
+	busyWindow: full.busyWindow, busyCalls: manyCalls, busyFor: full.busyFor,
 }
 
 // manyKeys is the number of keys that most workloads call.

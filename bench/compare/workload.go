@@ -128,6 +128,7 @@ type run struct {
 func (b *bench) onRedis(same []workload) error {
 	var runs []run
 	for _, w := range same {
+		w.keys = min(w.keys, b.keys)
 		picks := w.picks(w.keys)
 		for _, n := range w.counts(b.settings) {
 			runs = append(runs, run{w, n, picks})
