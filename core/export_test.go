@@ -58,6 +58,27 @@ func GiveBackAtOnce(l *Limiter) {
 	})
 }
 
+// AnswerLate lets a reservation wait for its answer until answer is called. granted is closed when the
+// store has decided.
+func AnswerLate(l *Limiter) (granted <-chan struct{}, answer func()) {
+	f := l.front()
+	store := late{f.Store, make(chan struct{}), make(chan struct{})}
+	useStore(f, store, f.Local)
+	return store.granted, func() { close(store.answer) }
+}
+
+type late struct {
+	limiter.Store
+	granted, answer chan struct{}
+}
+
+func (l late) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
+	v := l.Store.Reserve(ctx, c, patience)
+	close(l.granted)
+	<-l.answer
+	return v
+}
+
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
 // order.
 func UseAnswers(l *Limiter, verdicts ...algorithm.Verdict) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
 
 // Pacer hands out turns at a token bucket, in order across all processes. Make one with
@@ -57,8 +60,12 @@ const longestWait = time.Minute
 // if it has none. If the turn would come later, Acquire returns at once without an error: the
 // Decision is refused, nothing is charged, and RetryAfter is the wait that was too long.
 //
-// If the context ends during the wait, the error is the context's. The permits that nobody has
-// reserved behind this turn are given back in the background.
+// If the context ends during the wait, the error is the context's, and the turn is given back in the
+// background: at once if nobody waits behind it, otherwise when the last one behind it has left, too
+// (if that one waits in another process, within seconds). Nobody who waits already moves up.
+//
+// Danger: a process that is killed gives back nothing. The turns of its callers come and pass unused,
+// and delay everybody until then: at most for as long as these callers would have waited.
 func (p Pacer) Acquire(ctx context.Context, subject string, n int) (Decision, error) {
 	patience := longestWait
 	if deadline, ok := ctx.Deadline(); ok {
@@ -84,16 +91,14 @@ func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience t
 	case <-turn.C:
 		return d, nil
 	case <-ctx.Done():
-		d := d.clone()
-		p.handle.front.Store.InBackground(func() { p.handle.refundTurn(d) })
+		p.handle.leaveTurn(d)
 		return Decision{}, ctx.Err()
 	}
 }
 
 // Reserve takes n permits for a later turn and returns without waiting. The Decision's Wait is the
 // time until the turn, up to 366 days. The context is only for the reservation. Give back unneeded
-// permits with [Limiter.Refund]. If the error is [ErrStore], or the context ended meanwhile, the
-// permits may be reserved all the same.
+// permits with [Limiter.Refund]. If the error is [ErrStore], the permits may be reserved all the same.
 func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, error) {
 	const anyTime = algorithm.MaxWindow * time.Microsecond
 	return p.reserve(ctx, subject, n, anyTime)
@@ -116,16 +121,21 @@ func (p Pacer) Reset(ctx context.Context, subject string) (changed bool, err err
 func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time.Duration) (d Decision, err error) {
 	q := handleCall{handle: p.handle, subject: subject, n: n, charging: chargeAll}
 	if err = q.reserve(ctx, &d, patience); err == nil {
-		q.front.options.reportDirect(ctx, &d, func() { q.refundTurn(d) })
+		q.front.options.reportDirect(ctx, &d, func() { q.leaveTurn(d) })
 	}
 	return d, err
 }
 
-// refundTurn gives back what a turn charged. If it was counted locally, that may be less than was
-// asked for.
-func (h *handle) refundTurn(d Decision) {
-	if d.receipt.Cost > 0 {
-		_ = h.front.refund(context.Background(), d, int(d.receipt.Cost))
+// leaveTurn gives back, in the background, what a turn charged. If it was counted locally, that may be
+// less than was asked for.
+func (h *handle) leaveTurn(d Decision) {
+	if d.receipt.Cost == 0 {
+		return
+	}
+	f, part := h.front, refund.Part{Receipt: d.receipt}
+	part.Key = rediskey.AppendLimit(nil, f.KeyHead, d.Key, d.Rule, false, d.receipt.Limit)
+	if charges, _ := f.refunds.Take([]refund.Part{part}, d.receipt.Cost); len(charges) == 1 { // OnDecision may have refunded some
+		f.Unused.Leave(abandoned.Turn{Charge: charges[0], Counts: d.ResetAfter})
 	}
 }
 

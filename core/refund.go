@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
@@ -10,7 +11,9 @@ import (
 // Refund gives back n permits that a decision charged, as far as they still count: permits that
 // have come back by themselves, or whose window is over, are not given back again. If there are
 // several limits, each gets n back. A reservation whose turn has not come gives back only the
-// permits that nobody has reserved after it, because those waits were already announced.
+// permits that nobody has reserved after it, because those waits were already announced. The rest
+// comes back when all those turns have come back too; if another process refunds them, within
+// seconds.
 //
 // A TokenBucket keeps the places of 256 gaps: of charges that were given back while charges before
 // them still count, and of runs of calls at another, faster rate. Refunds behind more gaps than
@@ -56,5 +59,11 @@ func (f *front) refund(ctx context.Context, d Decision, n int) error {
 	if why != "" {
 		return wrongArgument(d.Rule, "n", n, why)
 	}
-	return f.failures.errorOf(d.Rule, f.Store.GiveBack(ctx, charges))
+	var err error
+	if d.receipt.Turn {
+		err = f.Unused.Refund(ctx, abandoned.Turn{Charge: charges[0], Counts: d.ResetAfter})
+	} else {
+		err = f.Store.GiveBack(ctx, charges)
+	}
+	return f.failures.errorOf(d.Rule, err)
 }

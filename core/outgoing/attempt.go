@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 )
 
 // attempt is the wait of a call for its turn.
@@ -14,9 +14,9 @@ type attempt struct {
 	key   string
 	until time.Time // when it gives up
 
-	turn   algorithm.Charge // taken or reserved; its Cost is 0 if there is none
-	line   *line            // at whose head the call is, or nil
-	polled int              // how often the call has asked in vain at the head of its line
+	turn   abandoned.Turn // taken or reserved; its Cost is 0 if there is none
+	line   *line          // at whose head the call is, or nil
+	polled int            // how often the call has asked in vain at the head of its line
 	waited bool
 	// unpaced reports that the store failed to reserve a turn, and that the policy needs none.
 	unpaced bool

@@ -44,6 +44,31 @@ func TestNothingIsLostWhenCallersLeave(t *testing.T) {
 	})
 }
 
+// When all calls that wait for their turns are cancelled together, the next one is as early as if they
+// had never come.
+func TestTurnsOfAllWhoHaveLeftComeBack(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, options core.Options) {
+		const waiting = 80
+		limit := core.PerHour(1).Bucket(1)
+		options.Timeout = patient
+		limiter := newLimiter(t, options)
+		rule := outgoing.Rule{Limit: limit, MaxWait: 1000 * time.Hour}
+		turns, bucket := newTurns(t, limiter, rule), limiter.MustPacer("api", limit)
+		rule.MaxWait = time.Second
+		impatient := newTurns(t, limiter, rule)
+		call(t, turns, alice, outgoing.Answer{})
+		ctx, leave := context.WithCancel(background)
+		var callers sync.WaitGroup
+		for range waiting {
+			callers.Go(func() { _, _ = turns.Take(ctx, alice) })
+		}
+		eventually(t, "all calls wait", func() bool { return resetAfter(t, bucket) > waiting*time.Hour })
+		leave()
+		callers.Wait()
+		eventually(t, "the turns come back", func() bool { return wantWait(t, impatient, alice, 0).Wait <= time.Hour })
+	})
+}
+
 // takeAndLeave makes calls whose callers leave at any moment, and returns how many were sent.
 func takeAndLeave(turns *outgoing.Turns, paused bool) int {
 	var callers sync.WaitGroup

@@ -1,9 +1,9 @@
 package outgoing
 
 import (
-	"context"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
@@ -17,12 +17,10 @@ const lookout = 500 * time.Millisecond
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
 	c, patience := a.turnCounter(a.key), max(0, time.Until(a.until).Microseconds())
-	var v algorithm.Verdict
-	take := func(ctx context.Context) { v = a.parts.Store.Reserve(ctx, &c, patience) }
-	if err := a.trip(take, func() { a.giveBackTurn(c.Charged(&v)) }); err != nil {
-		return err
-	}
+	v := a.parts.Unused.Reserve(a.ctx, &c, patience)
 	switch {
+	case v.Ended != nil:
+		return v.Ended
 	case v.RetryAfter > 0:
 		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
 	case v.Err != nil:
@@ -33,7 +31,7 @@ func (a *attempt) reserve() error {
 		a.unpaced = true
 		return nil
 	}
-	a.turn = c.Charged(&v)
+	a.turn = abandoned.TurnOf(&c, &v)
 	if err := a.awaitTurn(micros(v.Wait)); err != nil {
 		return a.returnTurn(err)
 	}
@@ -79,7 +77,7 @@ func (a *attempt) lookForPause() {
 	}
 }
 
-// returnTurn gives back an unused turn, as far as nobody waits behind it, and returns err. If err is
+// returnTurn gives back an unused turn when nobody waits behind it, and returns err. If err is
 // nil, the call is to take another turn, so returnTurn waits until that is done, but no longer than
 // the call waits for turns.
 func (a *attempt) returnTurn(err error) error {
@@ -87,12 +85,8 @@ func (a *attempt) returnTurn(err error) error {
 	if unused.Cost == 0 {
 		return err
 	}
-	a.turn = algorithm.Charge{}
-	done := make(chan struct{})
-	a.parts.Store.InBackground(func() {
-		defer close(done)
-		a.giveBackTurn(unused)
-	})
+	a.turn = abandoned.Turn{}
+	done := a.parts.Unused.Leave(unused)
 	if err == nil {
 		_ = a.sleep(time.Until(a.until), done) // the next step notices that the time is over
 	}

@@ -65,8 +65,7 @@ func TestADeadlineThatEndsInLine(t *testing.T) {
 	})
 }
 
-// A caller who leaves while it waits loses no turn for others: the last turn is given back, and any
-// other passes without a call.
+// A caller who leaves while it waits loses no turn for others, if nobody waits behind it.
 func TestACancelledCallerLosesNoTurnForOthers(t *testing.T) {
 	virtually(t, outgoing.Rule{Limit: onePerSecond}, func(t *testing.T, turns *outgoing.Turns) {
 		call(t, turns, alice, outgoing.Answer{})

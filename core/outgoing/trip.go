@@ -3,7 +3,7 @@ package outgoing
 import (
 	"context"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
@@ -41,14 +41,6 @@ func (q *question) undo(a *attempt) {
 		a.hold(q.charge(q.slot)).release()
 	}
 	if q.turn >= 0 {
-		a.giveBackTurn(q.charge(q.turn))
-	}
-}
-
-// giveBackTurn gives back a turn that nobody uses, as far as nobody waits behind it.
-func (t *Turns) giveBackTurn(unused algorithm.Charge) {
-	if unused.Cost > 0 {
-		unused.Turn = true
-		_ = t.parts.Store.GiveBack(context.Background(), []algorithm.Charge{unused})
+		a.parts.Unused.Leave(abandoned.TurnOf(&q.counters[q.turn], &q.verdicts[q.turn]))
 	}
 }

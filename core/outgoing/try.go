@@ -1,6 +1,10 @@
 package outgoing
 
-import "time"
+import (
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
+)
 
 // try asks for what the call still needs, and whether there is a pause, in one round trip. It returns
 // the turn, or why the call cannot be sent now. Then the call holds nothing.
@@ -16,7 +20,7 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 		return nil, held, a.returnTurn(err)
 	}
 	if q.turn >= 0 {
-		a.turn = q.charge(q.turn)
+		a.turn = abandoned.TurnOf(&q.counters[q.turn], &q.verdicts[q.turn])
 	}
 	turn := &Turn{turns: a.Turns, key: a.key}
 	if q.slot >= 0 {

@@ -128,9 +128,6 @@ type Charge struct {
 	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
 	// charges of bills, because nobody waits for a turn there.
 	InDebt bool
-	// Turn reports whether the charge is that of a reservation. If its permits do not come back because
-	// others already wait for turns behind it, they are not lost.
-	Turn bool
 	// Record is the key of a record by which the charge is given back once, however often the store is
 	// asked within RecordLife. All charges that are given back together have the same. nil: there is none.
 	Record []byte

@@ -2,16 +2,15 @@
 -- than other calls used.
 --
 -- KEYS[i]   the counters, all in one cluster slot, each once
--- ARGV      eleven for each counter: algorithm, permits to give back, when they were charged
+-- ARGV      ten for each counter: algorithm, permits to give back, when they were charged
 --           (microseconds: the first number of that reply), the position of the charge (of that
 --           reply), how many of its permits were given back before, 1 if they come back even if a
---           bucket is overdrawn, otherwise 0, 1 if the charge is that of a reservation, otherwise 0,
---           and the algorithm's args, padded to four
+--           bucket is overdrawn, otherwise 0, and the algorithm's args, padded to four
 -- reply     how many counters were changed, and how many permits of buckets may have counted still,
 --           but were not given back
 --
--- An algorithm's function takes key, now, the charge (cost, at, position, given, in_debt and turn:
--- see Charge in Go) and the args, and changes nothing. It returns nil if there is nothing to change,
+-- An algorithm's function takes key, now, the charge (cost, at, position, given and in_debt: see
+-- Charge in Go) and the args, and changes nothing. It returns nil if there is nothing to change,
 -- otherwise a table:
 --
 -- change    the state to write, or a function that changes the key; it may return an error, if it
@@ -26,11 +25,11 @@ local now = clock[1] * 1000000 + clock[2]
 
 local changes, lost = {}, 0
 for i = 1, #KEYS do
-  local a = 11 * i - 10
+  local a = 10 * i - 9
   local charge = {cost = ARGV[a + 1] + 0, at = ARGV[a + 2] + 0, position = ARGV[a + 3] + 0, given = ARGV[a + 4] + 0}
-  charge.in_debt, charge.turn = ARGV[a + 5] == '1', ARGV[a + 6] == '1'
+  charge.in_debt = ARGV[a + 5] == '1'
   local give_back = algorithms[ARGV[a]]
-  local answer = give_back and give_back(KEYS[i], now, charge, ARGV[a + 7], ARGV[a + 8], ARGV[a + 9], ARGV[a + 10])
+  local answer = give_back and give_back(KEYS[i], now, charge, ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9])
   lost = lost + (answer and answer.lost or 0)
   if answer and answer.change then
     answer.key = KEYS[i]

@@ -6,13 +6,12 @@
 --
 -- lost      in the table: how many permits may have counted still, but were not given back, because
 --           the places of the permits around them are not known (see kept in
---           token_bucket_state.lua), or because they come before what may be debt, and the charge was
---           no turn
+--           token_bucket_state.lua), or because they come before what may be debt. For a turn these
+--           are the permits that others wait behind
 
 -- Gives permits back to a part. The last of their positions is newest. overdrawn says that others
--- wait for permits of the part; turn says that the charge was a turn; own says that it was made at
--- the part's rate. Returns whether the part changes, and how many permits were lost.
-local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn, turn, own)
+-- wait for permits of the part; own says that the charge was made at the part's rate. Returns whether the part changes, and how many permits were lost.
+local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn, own)
   local held, behind, unsure, known, inside = cost, charged - newest, 0, true, false
   for i = 1, #part.gaps, 2 do
     local after, upto = part.gaps[i], part.gaps[i + 1]
@@ -29,16 +28,16 @@ local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn,
     end
   end
 
-  -- Returns how many units come back if behind permits were charged later.
-  local function comes_back(behind, keeps)
-    local permits = keeps and held - behind or held
+  -- Returns how many units of some permits come back if behind permits were charged later.
+  local function comes_back(permits, behind)
     return math.max(0, math.min(part.used - behind * part.permit, permits * part.permit))
   end
-  local back, most = known and comes_back(behind, overdrawn) or 0, comes_back(behind - unsure, overdrawn and turn)
+  local most = comes_back(held, behind - unsure)
+  if overdrawn then held = held - behind end
+  local back = known and comes_back(held, behind) or 0
   local lost = math.ceil((most - back) / part.permit)
   if back == 0 then return false, lost end
   part.used = part.used - back
-  if overdrawn then held = held - behind end
   if own and part.own < 2 ^ 52 then part.own = math.max(0, part.own - held) end
   if inside then
     part.kept = part.kept - held
@@ -65,7 +64,7 @@ algorithms.tb3 = function(key, now, charge, burst, permit, refill, tick)
     local biggest, own = 0, part.permit == permit and part.refill == refill
     for j = 1, i do biggest = math.max(biggest, parts[j].burst) end
     local overdrawn = part.used > biggest * part.permit and not charge.in_debt
-    local gives, loses = give_back_to_part(bucket, part, charge.cost, newest, charged, overdrawn, charge.turn, own)
+    local gives, loses = give_back_to_part(bucket, part, charge.cost, newest, charged, overdrawn, own)
     changed = changed or gives
     if part.refill / part.permit >= refill / permit then lost = math.max(lost, loses) end
     if part.own == 0 then table.remove(parts, i) end

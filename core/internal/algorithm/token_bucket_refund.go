@@ -70,24 +70,17 @@ func (c *Charge) spotIn(p *part, charged int64) spot {
 // not come back. It reports whether the part changes, and how many permits may still have counted
 // but were not given back. If the part is overdrawn, it does not give back permits that come before
 // the reservations of others, because those callers were already told how long to wait. The state
-// cannot tell reservations from debt, so these permits are lost unless the charge was a turn.
+// cannot tell reservations from debt, so these permits are lost, unless the charge was a turn.
 func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed bool, lost int64) {
 	at := c.spotIn(p, charged)
-	held := at.held
-	comesBack := func(behind int64) int64 { // units
-		if held = at.held; overdrawn {
-			held -= behind
-		}
-		return p.comesBack(held, behind)
+	held, back := at.held, int64(0)
+	if overdrawn {
+		held -= at.behind
 	}
-	most, back := comesBack(at.behind-at.unsure), int64(0)
 	if at.known {
-		back = comesBack(at.behind)
+		back = p.comesBack(held, at.behind)
 	}
-	lost = ceilDiv(most-back, p.permit)
-	if overdrawn && !c.Turn {
-		lost = ceilDiv(p.comesBack(at.held, at.behind-at.unsure)-back, p.permit)
-	}
+	lost = ceilDiv(p.comesBack(at.held, at.behind-at.unsure)-back, p.permit)
 	if back == 0 {
 		return false, lost
 	}

@@ -58,7 +58,7 @@ func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
 	if c.chargesNothing() {
 		return c.fitsUncharged(ctx)
 	}
-	c.verdicts[0] = c.engine.Store.Reserve(ctx, &c.counters[0], patience)
+	c.verdicts[0] = c.engine.Turns.Reserve(ctx, &c.counters[0], patience)
 	return c.conclude(true)
 }
 

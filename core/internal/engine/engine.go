@@ -34,12 +34,19 @@ type Engine struct {
 	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Slots   Slots
+	Turns   Turns // nil if no call reserves
 }
 
 // Slots names the holders of slots of Concurrency.
 type Slots interface {
 	// NewHolder returns a name for the slots of a call. No other call, of any process, has it.
 	NewHolder() string
+}
+
+// Turns hands out turns.
+type Turns interface {
+	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 }
 
 // Store has the counters. It never panics, and returns by its deadline.
@@ -50,8 +57,6 @@ type Store interface {
 	// same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
 	// nothing fits.
 	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
-	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
-	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
 	// Charge charges the counters, of one subject, whether their costs fit or not. share bounds the
 	// debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
 	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)

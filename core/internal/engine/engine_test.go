@@ -36,7 +36,7 @@ func newWorld(t testing.TB) *world {
 	s := &store{Store: memstore.New(100_000, func() int64 { return 20_000 * day })}
 	t.Cleanup(s.Close)
 	w := &world{store: s}
-	w.Engine = engine.Engine{Store: s, KeyHead: head, Slots: w}
+	w.Engine = engine.Engine{Store: s, KeyHead: head, Slots: w, Turns: s}
 	return w
 }
 

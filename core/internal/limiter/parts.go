@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/background"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
@@ -57,6 +58,7 @@ type Parts struct {
 	Engine   engine.Engine
 	CallIDs  atomic.Uint64 // the number of IDs given to calls
 	InFlight *inflight.Keeper
+	Unused   *abandoned.Turns
 	Refunds  refund.Ledger
 	Failures failure.Counts // failures of the store to answer
 
@@ -127,7 +129,8 @@ func (l listener) Lost(loss redisstore.Loss) {
 func (p *Parts) Ask(store Store, refusals engine.Refusals) {
 	p.Store = store
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
-	p.Engine = engine.Engine{Store: store, Refusals: refusals, KeyHead: p.KeyHead, Slots: p.InFlight}
+	p.Unused = abandoned.New(store, p.Timeout/2, p.Log.Panicked)
+	p.Engine = engine.Engine{Store: store, Refusals: refusals, KeyHead: p.KeyHead, Slots: p.InFlight, Turns: p.Unused}
 }
 
 // observe makes the parts that record what calls notice and what operators do.
@@ -145,6 +148,7 @@ func (p *Parts) Tasks() background.Runner {
 // Close ends what runs in the background.
 func (p *Parts) Close() {
 	p.InFlight.Close()
+	p.Unused.Close()
 	p.Tops.Close()
 	p.Bans.Close()
 	p.BanWatch.Close()

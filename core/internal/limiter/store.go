@@ -11,9 +11,13 @@ import (
 // Store has the counters: those in Redis, behind a localfirst.Store, or those in this process.
 type Store interface {
 	engine.Store
+	engine.Turns
 	inflight.Store
 	// Settle changes a bill.
 	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
+	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns how
+	// many of its permits stay because of those who wait.
+	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
 	// RefundsLost returns how many permits may still have counted but were not given back.
 	RefundsLost() uint64
 	// Records returns the calls that count in a log now, newest first.

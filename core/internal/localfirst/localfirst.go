@@ -34,6 +34,7 @@ type Shared interface {
 	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
 	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
 	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
 	RefundsLost() uint64
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
@@ -233,6 +234,15 @@ func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
 	defer s.invalidate(charges)
 	return s.whereMade(ctx, charges, s.Shared.GiveBack, s.fallback.GiveBack)
+}
+
+// GiveBackTurn gives a turn back where it was made.
+func (s *Store) GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error) {
+	defer s.denied.Invalidate(turn.Key)
+	if here, _ := s.fallback.Split([]algorithm.Charge{turn}); len(here) > 0 {
+		return s.fallback.GiveBackTurn(ctx, here[0])
+	}
+	return s.Shared.GiveBackTurn(ctx, turn)
 }
 
 // invalidate forgets the refusals that are remembered for the counters of charges.

@@ -65,6 +65,21 @@ func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error 
 	})
 }
 
+// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if the
+// context has ended. It returns how many of its permits stay because of those who wait.
+func (s *Store) GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error) {
+	charges := []algorithm.Charge{turn}
+	err = s.withTimeout(context.WithoutCancel(ctx), func(deadline context.Context) error {
+		script := algorithm.GiveBackScript(charges)
+		reply, err := s.runScript(deadline, newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges)))
+		if err == nil {
+			stays, err = algorithm.ReadGivenBack(reply)
+		}
+		return err
+	})
+	return stays, err
+}
+
 // RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 

@@ -59,7 +59,7 @@ func onCharges(script *algorithm.Script, charges []algorithm.Charge) []any {
 	if charges[0].Record != nil {
 		keys++
 	}
-	args := newArgs(script, keys, 1+11*len(charges))
+	args := newArgs(script, keys, 1+10*len(charges))
 	for i := range charges {
 		args = append(args, string(charges[i].Key))
 	}

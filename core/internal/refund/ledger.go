@@ -30,7 +30,7 @@ type Part struct {
 func (p *Part) charge(n, given int64) algorithm.Charge {
 	r := &p.Receipt
 	return algorithm.Charge{
-		Key: p.Key, Limit: r.Limit, Cost: n, At: r.at, Position: r.position, Given: given, Mark: r.mark, LocalShare: r.local, Turn: r.Turn,
+		Key: p.Key, Limit: r.Limit, Cost: n, At: r.at, Position: r.position, Given: given, Mark: r.mark, LocalShare: r.local,
 	}
 }
 

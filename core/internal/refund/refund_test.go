@@ -141,5 +141,5 @@ func TestReceipts(t *testing.T) {
 
 func same(a, b *algorithm.Charge) bool {
 	return string(a.Key) == string(b.Key) && a.Limit == b.Limit && a.Cost == b.Cost && a.At == b.At && a.Position == b.Position &&
-		a.Given == b.Given && a.Turn == b.Turn && a.Mark == b.Mark && a.LocalShare == b.LocalShare
+		a.Given == b.Given && a.Mark == b.Mark && a.LocalShare == b.LocalShare
 }

@@ -1,0 +1,154 @@
+// Package abandoned gives back the turns of callers who have left.
+//
+// A turn comes back only while nobody waits behind it, because that wait was announced. Callers leave
+// in any order, and often all at once. So a turn that has to stay is kept, and tried again when a newer
+// one has come back, from the newest to the oldest, and from time to time, because those who wait
+// behind it may be callers of other processes.
+package abandoned
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// Store holds the buckets.
+type Store interface {
+	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
+	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
+	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if the
+	// context has ended. It returns how many of its permits stay.
+	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
+	// InBackground runs a task that nobody waits for, except Close.
+	InBackground(do func())
+}
+
+// Turn is a turn that nobody uses.
+type Turn struct {
+	algorithm.Charge
+	Counts time.Duration // for how long it counts at most
+	until  time.Time
+}
+
+const (
+	// maxKept bounds how many turns of a process are kept. Further ones are tried once.
+	maxKept = 65_536
+	// shortestWait is the time after which a turn that had to stay is tried again. It doubles up to
+	// longestWait, until a turn comes back: where callers of several processes stood in turn, that lets
+	// the next process continue.
+	shortestWait = 20 * time.Millisecond
+	longestWait  = 2 * time.Second
+)
+
+// Turns are the abandoned turns of a process. They are safe for concurrent use.
+type Turns struct {
+	store    Store
+	timeout  time.Duration
+	panicked func(error)
+
+	mu       sync.Mutex
+	byBucket map[name]*bucket
+	kept     int
+	closed   bool
+}
+
+// name is the name of a bucket: its key, and whether it is one of this process alone.
+type name struct {
+	key   string
+	local bool
+}
+
+// New returns the Turns of a process. Nobody waits longer than timeout for a pass.
+func New(store Store, timeout time.Duration, panicked func(error)) *Turns {
+	return &Turns{store: store, timeout: timeout, panicked: panicked, byBucket: make(map[name]*bucket)}
+}
+
+// Leave gives back a turn in the background. done is closed when it has come back, or has to stay.
+func (t *Turns) Leave(turn Turn) (done <-chan struct{}) {
+	if turn.Cost == 0 {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	t.mu.Lock()
+	b := t.keep(turn)
+	if b == nil {
+		t.mu.Unlock()
+		return t.tryOnce(turn)
+	}
+	begins := t.begin(b)
+	done = b.pass
+	t.mu.Unlock()
+	if begins {
+		t.store.InBackground(func() { t.run(b) })
+	}
+	return done
+}
+
+// keep keeps a turn, and returns its bucket, or nil if there is no room. t must be locked.
+func (t *Turns) keep(turn Turn) *bucket {
+	if t.kept >= maxKept {
+		return nil
+	}
+	turn.until = time.Now().Add(turn.Counts)
+	b := t.byBucket[turn.name()]
+	if b == nil {
+		b = &bucket{name: turn.name()}
+		t.byBucket[b.name] = b
+	}
+	heap.Push(&b.turns, turn)
+	t.kept++
+	b.wait = shortestWait
+	return b
+}
+
+// tryOnce is Leave for a turn that is not kept.
+func (t *Turns) tryOnce(turn Turn) (done <-chan struct{}) {
+	tried := make(chan struct{})
+	t.store.InBackground(func() {
+		defer close(tried)
+		_, _ = t.store.GiveBackTurn(context.Background(), turn.Charge)
+	})
+	return tried
+}
+
+// Refund gives back permits of a turn, and returns the store's error. What has to stay is kept.
+func (t *Turns) Refund(ctx context.Context, turn Turn) error {
+	stays, err := t.store.GiveBackTurn(ctx, turn.Charge)
+	if err != nil {
+		return err
+	}
+	if stays == 0 {
+		t.tryAgain(turn.name())
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if b := t.keep(turn.rest(stays)); b != nil && b.pass == nil && b.retry == nil {
+		t.tryLater(b)
+	}
+	return nil
+}
+
+// Close ends the passes that begin by themselves.
+func (t *Turns) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, b := range t.byBucket {
+		if b.retry != nil {
+			b.retry.Stop()
+		}
+	}
+}
+
+func (t *Turn) name() name { return name{string(t.Key), t.LocalShare > 0} }
+
+// rest returns what is left of a turn after its newest permits have come back.
+func (t Turn) rest(stays int64) Turn {
+	t.Given, t.Cost = t.Given+t.Cost-stays, stays
+	return t
+}
