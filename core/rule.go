@@ -160,9 +160,9 @@ type Rule struct {
 	// those (..;/ and ..\).
 	//
 	// Write * for a parameter of a route: /users/* matches /users/{id} and /users/:id, as frameworks
-	// spell it. A pattern that matches no request, has three stars in a row or a slash behind **, or
-	// whose braces have too many combinations, is an error. A rule that limits nobody for another
-	// reason, such as Except of /**, is logged as a warning, and so is a Method that nobody
+	// spell it. A pattern that matches no request, has a slash behind ** or other characters beside it
+	// in a segment, or whose braces have too many combinations, is an error. A rule that limits nobody
+	// for another reason, such as Except of /**, is logged as a warning, and so is a Method that nobody
 	// registered, such as GETT.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if

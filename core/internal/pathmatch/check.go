@@ -20,6 +20,8 @@ var (
 	// query matches the beginning of a URL's query. In a pattern, a question mark stands for one
 	// character.
 	query = regexp.MustCompile(`\?[^/?]*=`)
+	// mixedStars matches two stars that are not a segment of their own.
+	mixedStars = regexp.MustCompile(`[^/*]\*\*|\*\*[^/*]`)
 )
 
 // CheckPattern returns what is wrong with a pattern, or "".
@@ -57,12 +59,15 @@ func CheckPattern(pattern string) string {
 
 // checkStars returns what is wrong with the stars of a pattern without braces, or "". doublestar takes
 // three stars for one, and a slash at the end, behind two, for one that may be missing, but not always.
+// Two stars beside other characters are one for it, but until v4.10.0 not in braces.
 func checkStars(pattern string) string {
 	switch {
 	case strings.Contains(pattern, "***"):
 		return "has three stars in a row: write * for one segment, or ** for any number of them"
 	case strings.HasSuffix(pattern, "**/"):
 		return "ends in a slash behind **, which stands for every path below, with or without a slash: leave out the slash"
+	case mixedStars.MatchString(pattern):
+		return "has ** beside other characters in a segment, where it stands for one segment only: write * there, or ** by itself, as in /limit/**"
 	}
 	return ""
 }
