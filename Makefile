@@ -1,6 +1,7 @@
 # A change must pass "make test", and then "make check"; .ci/run does both. They need Go, git, make and a network, and fetch the rest themselves.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 
@@ -21,7 +22,7 @@ export RAPID_CHECKS ?= 10
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -67,13 +68,23 @@ staticcheck: compiler ## run staticcheck in every module
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(RACE) \
 	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
 
+# govulncheck ends with 3 if it has found something, and with 1 if it could not look.
+vulnerabilities: ## look for known weaknesses in the packages that are used, unless the database of them cannot be reached
+	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(GOVULNCHECK) && \
+	for module in $(MODULES); do (echo "$$module" && cd "$$module" && "$$bin/govulncheck" -scan package ./... 2>"$$bin/errors") || { \
+		cat "$$bin/errors" >&2; grep -q 'fetching vulnerabilities' "$$bin/errors" || exit 1; \
+		echo "the database of weaknesses could not be reached: nothing was checked"; break; }; done
+
 # With nothing cached, this takes 80 s of CPU time: 180 s with optimizations and gin's codec (see NEWEST). The runtime does not work without
 # optimizations. What overflows an int on arm does so on 386, and only the latter can be run here. Only what is published is compiled.
 ROUGH       = -tags=nomsgpack -gcflags='all=-N -l' -gcflags=runtime=
 
-cross: redis ## compile every module that is published, tests included, for a processor of 32 bits, and run what counts there
+cross: redis ## compile every module that is published, tests included, for a processor of 32 bits, and run what counts there; compile the core for systems that are not Unix
 	@for module in ./ cmd/accesslimit/ $(filter-out bench/ examples/%,$(EXTENSIONS)); do (cd "$$module" && \
 	CGO_ENABLED=0 GOARCH=386 go list -export -deps -test $(ROUGH) ./... >/dev/null) || exit 1; done
+	@for system in plan9/amd64 js/wasm; do echo "$$system" && \
+	CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} go build $(ROUGH) ./core/rulefile ./core/operate ./nethttplimit || exit 1; done
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 go list -export -deps -test $(ROUGH) ./core/rulefile/... >/dev/null
 	@case "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" in linux/amd64|linux/386) export CGO_ENABLED=0 GOARCH=386 RAPID_CHECKS=10; \
 	$(TEST) $(ROUGH) ./core/internal/algorithm ./core/internal/memstore ./core/internal/localfirst ./nethttplimit && \
 	$(TEST) $(ROUGH) -run Panic ./core/internal/redisstore && \

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"syscall"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -23,7 +22,7 @@ func outcome(err error) (code int) {
 		return 0
 	case errors.As(err, &coded) && coded != nil:
 		return int(coded.Code())
-	case errors.Is(err, context.Canceled), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, context.Canceled), isReset(err):
 		return int(connect.CodeCanceled)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return int(connect.CodeDeadlineExceeded)

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ var badInput = []struct {
 	}, ": has 104857600 bytes, want at most 1048576"},
 	{"a folder", func(path string) error { return os.Mkdir(path, 0o700) }, ": the folder has no file *.yaml"},
 	{"a folder of a folder", func(path string) error { return os.MkdirAll(filepath.Join(path, "a.yaml"), 0o700) }, "/a.yaml: is a folder, not a file"},
-	{"a FIFO", func(path string) error { return syscall.Mkfifo(path, 0o600) }, ": is not a regular file (p"},
+	{"a FIFO", makeFIFO, ": is not a regular file (p"},
 	{"a device", func(path string) error { return os.Symlink("/dev/zero", path) }, ": is not a regular file (D"},
 	{"a file of the kernel that waits for events", linkTo("/proc/kmsg"), ":1:1: is empty: it must have rules"},
 	{"another file", contents("root:secret:/root\nuser:secret:/\n"), ":1:1: is not a rules file: it must be a mapping with version and rules"},
@@ -190,7 +189,7 @@ func TestUnreadFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("unread")
-	if err := syscall.Mkfifo(other, 0o600); err != nil {
+	if err := makeFIFO(other); err != nil {
 		t.Fatal(err)
 	}
 	want("unread")

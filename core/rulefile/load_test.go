@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -90,7 +89,7 @@ func TestAFileThatBecomesAFIFO(t *testing.T) {
 	dir := folder(t, map[string]string{"file": oneRule("api")})
 	path, next := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "next")
 	fifo := filepath.Join(dir, "fifo")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink("file", path)); err != nil {
+	if err := errors.Join(makeFIFO(fifo), os.Symlink("file", path)); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 )
 
@@ -122,8 +121,8 @@ func readFile(name string) ([]byte, error) {
 	if err := checkFile(info); err != nil {
 		return nil, err // opening a device can have side effects
 	}
-	// If a FIFO has taken its place by now, O_NONBLOCK keeps open from waiting for a writer.
-	file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// A FIFO may have taken its place by now.
+	file, err := os.OpenFile(name, os.O_RDONLY|nonBlock, 0)
 	if err != nil {
 		return nil, cause(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/panics"
@@ -233,7 +232,7 @@ func (p probe) speaksTLS(ctx context.Context) bool {
 
 // isHangUp reports whether the other side ended a connection without a reply.
 func isHangUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err)
 }
 
 // isAlert reports whether the other side of a TLS connection sent an alert, which says what is

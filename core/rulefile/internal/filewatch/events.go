@@ -2,10 +2,8 @@ package filewatch
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,18 +141,6 @@ func (e *events) fail(err error) {
 			e.degraded(explain(err))
 		}
 	})
-}
-
-// explain adds advice to the errors of inotify that give none.
-func explain(err error) error {
-	switch {
-	case runtime.GOOS != "linux":
-	case errors.Is(err, syscall.EMFILE):
-		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_instances, or the limit of open files", err)
-	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%w: raise the sysctl fs.inotify.max_user_watches", err)
-	}
-	return err
 }
 
 func (e *events) close() {
