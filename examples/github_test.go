@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The workflow runs the project's own checks, with the Go of go.mod and actions that nobody can
-// replace.
+// The workflow runs the project's own checks, with the Go of go.mod, the tests also with the newest,
+// and actions that nobody can replace.
 func TestWorkflow(t *testing.T) {
 	var workflow struct {
 		On   map[string]any
@@ -37,12 +37,16 @@ func TestWorkflow(t *testing.T) {
 			} else if !regexp.MustCompile(`^actions/[\w-]+@[0-9a-f]{40}$`).MatchString(step.Uses) {
 				t.Errorf("%s is not pinned", step.Uses)
 			}
-			if file, ok := step.With["go-version-file"].(string); ok {
-				versions = append(versions, file)
+			for _, setting := range []string{"go-version-file", "go-version"} {
+				if version, ok := step.With[setting].(string); ok {
+					versions = append(versions, version)
+				}
 			}
 		}
 	}
-	if !slices.Equal(commands, []string{".ci/run"}) || !slices.Equal(versions, []string{"go.mod"}) {
+	slices.Sort(commands)
+	slices.Sort(versions)
+	if !slices.Equal(commands, []string{".ci/run", "make test", "make vulnerabilities"}) || !slices.Equal(versions, []string{"go.mod", "go.mod", "stable"}) {
 		t.Errorf("runs %v with the Go of %v", commands, versions)
 	}
 }
