@@ -31,6 +31,9 @@ type call struct {
 	unit      int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
 	readings  pathmatch.Readings
 
+	looksFurtherOut bool         // for rules that a middleware further out has charged already
+	repeated        *appliedRule // such a rule, or nil
+
 	inspects        bool // this call looks for mistakes in how the service is put together
 	untilInspection int  // how many calls of this object remain until the next inspection
 
@@ -101,6 +104,7 @@ func (p *callPool) close(c *call) {
 	c.clear()
 	c.readings.Clear()
 	c.View, c.shows, c.decided, c.clientKnown = nil, false, false, false
+	c.looksFurtherOut, c.repeated = false, nil
 	if c.check != nil {
 		c.check, c.subject = nil, ""
 	}

@@ -162,6 +162,7 @@ type callParts struct {
 	refunds    *refund.Ledger
 	limits     *limitCache
 	clientIPs  *clientip.Finder
+	logins     *logins
 	references reference.Keys           // none unless refusals have references
 	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 	inFlight   *inflight.Keeper

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"sync/atomic"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
 
 // decide decides the call by these rules, and answers it.
 func (c *call) decide(rules []*boundRule) Answer {
@@ -96,10 +100,12 @@ func (c *call) judge() *ruling {
 // stops at a rule whose subject cannot be found, and returns that.
 func (c *call) addRules() (needsLogin, stopped *appliedRule, err error) {
 	if needsLogin = c.needLogin(); needsLogin != nil {
-		switch user, err := c.User(); {
-		case err != nil:
+		user, err := c.User()
+		if err != nil {
 			return nil, needsLogin, err
-		case user != "":
+		}
+		c.noteLogin(needsLogin, user)
+		if user != "" {
 			needsLogin = nil
 		}
 	}
@@ -124,6 +130,26 @@ func (c *call) addRules() (needsLogin, stopped *appliedRule, err error) {
 	return needsLogin, nil, nil
 }
 
+// noteLogin warns if many calls needed a login, and none has had one.
+func (c *call) noteLogin(by *appliedRule, user string) {
+	switch logins := c.parts.logins; {
+	case logins.seen.Load():
+	case user != "":
+		logins.seen.Store(true)
+	case logins.missing.Add(1) == manyWithoutLogin:
+		c.log.NobodyLoggedIn(by.named.name, manyWithoutLogin)
+	}
+}
+
+// manyWithoutLogin is the number of calls without a login at which the log warns.
+const manyWithoutLogin = 300
+
+// logins is what is known of the logins that a limiter's calls needed.
+type logins struct {
+	seen    atomic.Bool // a call had one
+	missing atomic.Int64
+}
+
 // needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
 // to log in.
 func (c *call) needLogin() *appliedRule {
@@ -138,10 +164,14 @@ func (c *call) needLogin() *appliedRule {
 // addRule adds the counters of a rule, or returns why its subject cannot be found.
 func (c *call) addRule(a *appliedRule) error {
 	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
-		switch user, err := c.User(); {
-		case err != nil && a.rule.Mode == Soft:
+		user, err := c.User()
+		if err != nil && a.rule.Mode == Soft {
 			return err
-		case user == "": // as also with an error, which a rule in DryRun does not report
+		}
+		if err == nil {
+			c.noteLogin(a, user)
+		}
+		if user == "" { // as also with an error, which a rule in DryRun does not report
 			return nil
 		}
 	}

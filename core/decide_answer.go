@@ -64,7 +64,11 @@ func (c *call) answerVerdicts(at int) (answer Answer) {
 func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	for i := range c.Len() {
 		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
-			c.headers.Add(limitheader.Limit{Policy: &c.preparedAt(i).policy, Counter: c.Counter(i), Verdict: v, Unit: c.ruleOf(i).unit})
+			policy := &c.preparedAt(i).policy
+			if c.looksFurtherOut && c.headers.Has(w, policy) {
+				c.repeated = c.ruleOf(i)
+			}
+			c.headers.Add(limitheader.Limit{Policy: policy, Counter: c.Counter(i), Verdict: v, Unit: c.ruleOf(i).unit})
 		}
 	}
 	c.headers.Write(w, !c.Passed())

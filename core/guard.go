@@ -89,14 +89,18 @@ func (g *Guard) check(v adapter.View, subject string) Answer {
 	}
 	c := g.front.calls.open(v)
 	defer g.front.calls.close(c)
+	rules := g.bound()
 	if c.inspects || g.calls.AreNew() {
 		g.calls.Note(route.Of(v.Method(), v.Route()), subject != "", pathmatch.LoosenessOf(v))
+		c.looksFurtherOut = !rules[0].inHandler
 	}
-	rules := g.bound()
 	if rules[0].inHandler {
 		c.check, c.subject = &g.attachment, subject
 	}
 	answer := c.decide(rules)
+	if c.repeated != nil {
+		g.front.registry.warnOfRepetition(c.repeated.rule, c.repeated.named.name)
+	}
 	c.decided = true
 	return answer
 }

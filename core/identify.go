@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -47,13 +48,31 @@ func Cookie(name string, verify func(ctx context.Context, session string) (user 
 
 // ContextValue returns a function that identifies callers by the value that an authentication
 // middleware before this one left under a key: a string in the framework's own store (gin's Set,
-// echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in.
+// echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in, and the
+// log warns of that once.
 func ContextValue(key any) IdentifyFunc {
 	must(usableAsKey(key), "ContextValue needs a key that can be compared")
 	return func(r Request) (string, error) {
-		user, _ := r.Value(key).(string)
+		value := r.Value(key)
+		user, isText := value.(string)
+		if !isText && value != nil {
+			warnOfValue(r, key, value)
+		}
 		return strings.Clone(user), nil
 	}
+}
+
+// warnOfValue logs that a value is no string, if r is the limiter's own Request.
+func warnOfValue(r Request, key, value any) {
+	own, ok := r.(*call)
+	if !ok {
+		return
+	}
+	name, isText := key.(string)
+	if !isText {
+		name = fmt.Sprintf("%T", key)
+	}
+	own.log.NotText(name, fmt.Sprintf("%T", value))
 }
 
 // FirstOf returns a function that calls the given ones in order, until one returns a user or an

@@ -291,3 +291,45 @@ func TestLimitForAllComesBeforeIdentify(t *testing.T) {
 		}
 	})
 }
+
+// An authentication that leaves something else than the user's name under the key is found by one line of
+// the log.
+func TestWarnsOfAValueThatIsNoString(t *testing.T) {
+	type userID int
+	var log logtest.Log
+	limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: core.ContextValue("user")})
+	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, NeedLogin: true})
+	for range 3 {
+		v := newView("GET", "/")
+		v.Values = map[any]any{"user": userID(7)}
+		wantStatus(t, guard, v, 401)
+	}
+	warned(t, &log, 1, "level=WARN", "ContextValue ignores a value that is not a string", "key=user", "type=core_test.userID")
+}
+
+// A limiter in front of the authentication refuses everybody, and the log says so once. A service where
+// anybody was logged in has no such mistake.
+func TestWarnsOfCallsWithoutLogin(t *testing.T) {
+	for first, mode := range map[string]core.Mode{"": core.Enforce, "nobody, but lenient": core.DryRun, "alice": core.Enforce} {
+		t.Run(first, func(t *testing.T) {
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: core.ContextValue("user")})
+			guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, NeedLogin: true, Mode: mode})
+			lines := 1
+			if first == "alice" {
+				v := newView("GET", "/")
+				v.Values = map[any]any{"user": first}
+				guard.Check(v)
+				lines = 0
+			}
+			for range 299 {
+				guard.Check(newView("GET", "/"))
+			}
+			warned(t, &log, 0, "level=WARN")
+			for range 400 {
+				guard.Check(newView("GET", "/"))
+			}
+			warned(t, &log, lines, "level=WARN", "no call that needed a login had one", "calls=300", "rule=n")
+		})
+	}
+}

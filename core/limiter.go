@@ -63,7 +63,7 @@ func (f *front) takeParts() {
 	p := f.Parts
 	f.callParts = callParts{
 		engine: &p.Engine, ids: &p.CallIDs, source: FromMemory, options: f.options, log: p.Log, failures: &storeFailures{&p.Failures, p.Log},
-		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, references: p.References,
+		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, logins: new(logins), references: p.References,
 		inFlight: p.InFlight,
 	}
 	if p.Redis != nil {

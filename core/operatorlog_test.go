@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"errors"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -114,6 +115,7 @@ func TestWarningsOfSetups(t *testing.T) {
 			}
 			guard := newGuard(t, newLimiter(t, options), test.rule)
 			for range 300 {
+				clear(test.view.ResponseHeader().(http.Header)) // each call has a reply of its own
 				wantStatus(t, guard, test.view, 200)
 			}
 			if len(test.says) == 0 || test.says[0] == "INFO" {
@@ -133,8 +135,8 @@ func TestWarnsOfAProxyThatComesLater(t *testing.T) {
 	guard := newGuard(t, newLimiter(t, core.Options{Logger: log.Logger()}), core.Rule{Name: "api", Seconds: 60, MaxCount: 100_000})
 	wantStatus(t, guard, newView("GET", "/").From("10.9.9.9"), 200)
 	for _, want := range []struct{ level, peer string }{{"level=INFO", "198.51.100.7"}, {"level=WARN", "10.9.9.9"}} {
-		v := newView("GET", "/").From(want.peer).With("X-Forwarded-For", "1.2.3.4")
 		for calls := 0; log.Count(want.level, "peer="+want.peer) == 0; calls++ { // one call in many looks
+			v := newView("GET", "/").From(want.peer).With("X-Forwarded-For", "1.2.3.4")
 			if wantStatus(t, guard, v, 200); calls == 50_000 {
 				t.Fatalf("%s is not found", want.peer)
 			}
@@ -164,6 +166,53 @@ func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 				}
 			}
 			warned(t, &log, 1, "level=WARN", "limits nobody", "rule=api", "its exceptions cover every path")
+		})
+	}
+}
+
+// A call that passes two middlewares with the same rule is charged twice, and the log warns of that once.
+// Rules of one name that count other subjects are no mistake.
+func TestWarnsOfARuleAroundAHandlerTwice(t *testing.T) {
+	attached := func(t *testing.T, limiter *core.Limiter, rules ...core.Rule) (guards []*core.Guard) {
+		for _, rule := range rules {
+			guards = append(guards, newGuard(t, limiter, rule))
+		}
+		return guards
+	}
+	one := func(rule core.Rule) func(*testing.T, *core.Limiter) []*core.Guard {
+		return func(t *testing.T, limiter *core.Limiter) []*core.Guard {
+			guard := newGuard(t, limiter, rule)
+			return []*core.Guard{guard, guard}
+		}
+	}
+	two := func(outer, inner core.Rule) func(*testing.T, *core.Limiter) []*core.Guard {
+		return func(t *testing.T, limiter *core.Limiter) []*core.Guard { return attached(t, limiter, outer, inner) }
+	}
+	for name, test := range map[string]struct {
+		guards func(*testing.T, *core.Limiter) []*core.Guard // the outermost first
+		rule   string                                        // that the log names, or ""
+	}{
+		"one guard":          {one(keyedBy(core.ByUser)), "rule=api"},
+		"one without a name": {one(unnamed), `rule="GET /"`},
+		"two equal guards":   {two(ofIP, ofIP), "rule=api"},
+		"of other subjects":  {two(ofIP, keyedBy(core.ByUser)), ""},
+		"of other names":     {two(ofIP, change(ofIP, func(r *core.Rule) { r.Name = "other" })), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log logtest.Log
+			limiter := newLimiter(t, core.Options{Logger: log.Logger(), Identify: whoSays})
+			guards := test.guards(t, limiter)
+			for range 3 {
+				v := newView("GET", "/").As("alice")
+				for _, guard := range guards {
+					wantStatus(t, guard, v, 200)
+				}
+			}
+			if test.rule == "" {
+				warned(t, &log, 0, "level=WARN")
+				return
+			}
+			warned(t, &log, 1, "level=WARN", "is charged twice", test.rule, "attach the rule once")
 		})
 	}
 }

@@ -34,7 +34,9 @@ type Rule struct {
 	// share that route's counter and charge it twice. Give a rule for a whole router a Name or
 	// Paths. Routes of different routers with the same pattern share a counter, too, even if their
 	// rules have different limits: two muxes behind http.StripPrefix or for different hosts, or two
-	// gRPC servers. Give their rules a Name. The log warns of different rules that share a counter.
+	// gRPC servers. Give their rules a Name. The log warns of different rules that share a counter. A
+	// rule with a Name that is attached twice around one handler charges each call twice, too. The log
+	// warns of that if callers get RateLimit headers, not in gRPC.
 	Name string
 	// Limit takes the place of Seconds and MaxCount, for every other kind of limit:
 	// core.PerSecond(10).Bucket(20), core.PerCalendarDay(1000, "Europe/Berlin"), core.InFlight(3).

@@ -28,6 +28,22 @@ type (
 	}
 )
 
+// allValues returns the values of a header, or nil if the reply cannot show them (see
+// adapter.HeaderWriter).
+func allValues(from adapter.HeaderWriter, name string) (lines []string) {
+	switch from := from.(type) {
+	case http.Header:
+		return from[name]
+	case interface{ PeekAll(name string) [][]byte }: // fasthttp's ResponseHeader
+		for _, line := range from.PeekAll(name) {
+			lines = append(lines, string(line))
+		}
+		return lines
+	default:
+		return nil
+	}
+}
+
 // firstValue returns the first value of a header, or "" if there is none or the reply cannot show
 // it (see adapter.HeaderWriter).
 func firstValue(from adapter.HeaderWriter, name string) string {

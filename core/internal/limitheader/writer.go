@@ -85,6 +85,22 @@ type Writer struct {
 // Add adds a limit to the next reply.
 func (w *Writer) Add(l Limit) { w.limits = append(w.limits, l) }
 
+// Has reports whether RateLimit-Policy of a reply already has the entry of a limit, from a middleware
+// further out. It reports false in other styles.
+func (w *Writer) Has(of adapter.HeaderWriter, p *Policy) bool {
+	if !w.Style.has(Draft10 | Draft11) {
+		return false
+	}
+	for _, line := range allValues(of, headerPolicy) {
+		for entry := range strings.SplitSeq(line, ", ") {
+			if entry == p.Draft10 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Write writes the headers of a reply, unless no limit was added, and forgets the limits. It adds a
 // line to RateLimit, so that each of several middlewares has its entry. The other headers describe
 // the limit that binds most. refused says that the call is refused, by whatever limit.

@@ -30,7 +30,7 @@ type Log struct {
 	// By text.
 	panics throttle
 
-	untrustedProxies, missingAddresses, missingIdentify, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
+	untrustedProxies, missingAddresses, missingIdentify, wrongIdentities, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.

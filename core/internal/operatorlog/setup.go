@@ -93,6 +93,31 @@ func (l *Log) MethodsUnknown(rule string, methods []string) {
 	}
 }
 
+// ChargedTwice warns that a call passes two middlewares that have the same rule.
+func (l *Log) ChargedTwice(rule string) {
+	if l.doubleCharges.first(rule) {
+		l.logger.Warn("accesslimit: a call passes two middlewares with the same rule, and is charged twice",
+			slog.String("rule", strings.Clone(rule)),
+			slog.String("change", "attach the rule once around each handler: to the whole router, or to its routes; nothing if its Key returns another subject in each"))
+	}
+}
+
+// NotText warns that the value by which callers are identified is no string.
+func (l *Log) NotText(key, value string) {
+	if l.wrongIdentities.first(key) {
+		l.logger.Warn("accesslimit: ContextValue ignores a value that is not a string",
+			slog.String("key", key), slog.String("type", value),
+			slog.String("change", "leave the name of the user under that key, or set Options.Identify to a function that reads the value"))
+	}
+}
+
+// NobodyLoggedIn warns that not one of so many calls that needed a login had one.
+func (l *Log) NobodyLoggedIn(rule string, calls int) {
+	l.logger.Warn("accesslimit: no call that needed a login had one since the service started",
+		slog.Int("calls", calls), slog.String("rule", strings.Clone(rule)),
+		slog.String("change", "put the limit behind the middleware that authenticates, and let Options.Identify read what that leaves; nothing if only strangers have called"))
+}
+
 // RouteCountedTwice warns that two rules without a Name charge one counter: they are on one route, or
 // on two with the same pattern.
 func (l *Log) RouteCountedTwice(route string) {
