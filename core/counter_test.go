@@ -235,3 +235,28 @@ func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
 		}
 	}
 }
+
+// COSTS.md says by which limits callers wait less than a minute, because common SDKs obey no longer waits.
+func TestWaitsThatSDKsObey(t *testing.T) {
+	for _, c := range []struct {
+		limit      core.Limit
+		debt, cost int // cost is that of the call that has to wait
+		longest    time.Duration
+	}{
+		{core.PerMinute(100_000), 0, 1, 62 * time.Second},
+		{core.Limit{Max: 80_000, Window: 50 * time.Second}, 80_000, 80_000, 52 * time.Second},
+		{core.PerMinute(100_000).Bucket(0), 0, 50_000, 30 * time.Second},
+		{core.PerMinute(100_000).Bucket(0), 25_000, 25_000, 30 * time.Second},
+	} {
+		counter := newLimiter(t, core.Options{}).MustCounter("n", c.limit)
+		if _, err := counter.Charge(background, "s", c.limit.Max); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := counter.Charge(background, "s", c.debt); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := counter.AllowN(background, "s", c.cost); err != nil || d.RetryAfter < c.longest/2 || d.RetryAfter > c.longest {
+			t.Errorf("%v, with a debt of %d: wait %v, %v, want at most %v, and not much less", c.limit, c.debt, d.RetryAfter, err, c.longest)
+		}
+	}
+}
