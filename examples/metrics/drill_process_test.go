@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"log/slog"
@@ -13,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -33,12 +36,13 @@ func TestMain(m *testing.M) {
 func drillRules(limit int) string {
 	text := "version: 1\nrules:\n"
 	for _, policy := range [][2]string{{"open", "fail_open"}, {"closed", "fail_closed"}, {"local", "count_locally 0.5"}} {
-		text += fmt.Sprintf("  - {name: %s, limit: %d/h, key: global, on_store_error: %s}\n", policy[0], limit, policy[1])
+		text += fmt.Sprintf("  - {name: %s, limit: %d/h, key: global, on_store_error: %s, ban: {by_hand: true}}\n", policy[0], limit, policy[1])
 	}
 	return text
 }
 
-// runProcess is a service that follows a document, calls itself, and shows its metrics.
+// runProcess is a service that follows a document, bans somebody, calls itself, and shows its metrics and
+// the operators' page.
 func runProcess() error {
 	redis.SetLogger(silent{})
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv(drillRedis), DialerRetries: 1})
@@ -52,16 +56,27 @@ func runProcess() error {
 	}
 	var fallback []core.Rule
 	for _, name := range []string{"open", "closed", "local"} {
-		fallback = append(fallback, core.Rule{Name: name, Limit: core.PerHour(3_000_000), Key: core.Global})
+		fallback = append(fallback, core.Rule{Name: name, Limit: core.PerHour(3_000_000), Key: core.Global, Ban: core.Ban{ByHand: true}})
 	}
 	set, err := rulefile.Follow(limiter, rulefile.Functions{}, document, rulefile.Rules(fallback...))
 	if err != nil {
 		return err
 	}
+	if _, err := operate.New(limiter).Ban(context.Background(), "open", "user:mallory", time.Hour); err != nil {
+		return err
+	}
 	for _, name := range set.Names() {
 		go callAlways(nethttplimit.With(set.MustGuard(name))(http.NotFoundHandler()))
 	}
+	viewer := func(*http.Request) (console.Identity, error) {
+		return console.Identity{Name: "drill", Role: console.Viewer}, nil
+	}
+	page, err := console.New(limiter, console.Options{Authorize: viewer})
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
+	mux.Handle("/limits/", page)
 	if err := addMetrics(mux, map[string]*core.Limiter{"default": limiter}); err != nil {
 		return err
 	}

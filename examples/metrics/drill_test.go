@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,22 +17,30 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
-// restarted with its data and restarted empty, and they start anew after that. In each case, exactly the alerts that are true
-// fire in a real Prometheus, and the logs have exactly the lines that are true.
+// restarted with its data, full, and restarted empty, and they start anew after that. In each case, exactly the alerts that are true
+// fire in a real Prometheus, the logs have exactly the lines that are true, and the operators' page and
+// doctor say the same.
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
 	d.wantAlerts("all is well, and the canary has another text")
+	d.wantPages("all is well", "", "Redis answers, in")
+	d.wantProblems("all is well")
 	texts, versions := d.rules("digest"), d.rules("version")
 
 	d.redis.Stop()
 	d.wantAlerts("Redis stands still", "AccesslimitWithoutRedis")
 	d.wantLines("Redis stands still", notRead, "the store does not answer", "is tried once in a while")
 	d.wantCause("open", "closed", "local", "unreachable")
+	d.wantPages("Redis stands still", "", "Redis did not answer", "The rules cannot be read")
+	d.wantPages("Redis stands still", "bans", "This process knows 1 ban", "user:mallory")
 	d.redis.Continue()
 	d.wantAlerts("Redis goes on")
 	d.wantLines("Redis goes on", "the latest ones again")
@@ -44,15 +53,30 @@ func TestDrill(t *testing.T) {
 	d.wantAlerts("Redis is back with its data")
 	d.wantLines("Redis is back with its data", "the latest ones again")
 
+	d.limitMemory("1")
+	d.wantAlerts("Redis is full", "AccesslimitWithoutRedis")
+	d.wantLines("Redis is full", refuses)
+	d.wantCause("open", "closed", "local", "refused_by_redis")
+	d.wantPages("Redis is full", "", "Redis refuses to count: refused_by_redis: OOM")
+	d.wantProblems("Redis is full", "memory")
+	d.limitMemory("0")
+	d.wantAlerts("Redis has room again")
+	d.wantPages("Redis has room again", "", "Redis answers, in")
+	d.wantProblems("Redis has room again")
+
 	if err := d.redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	d.redis.Restart()
 	d.wantAlerts("Redis is back, and empty", "AccesslimitRedisLostData", "AccesslimitRulesLost")
 	d.wantLines("Redis is back, and empty", lostData, lostRules)
+	d.wantPages("Redis is back, and empty", "", "has lost everything", "Redis has lost these rules")
+	d.wantProblems("Redis is back, and empty", "losses")
 	d.restartProcesses()
 	d.wantAlerts("a deploy after the loss", "AccesslimitRulesFallback")
 	d.wantLines("a deploy after the loss", noRules)
+	d.wantPages("a deploy after the loss", "", "has lost everything", "The fallback is in force")
+	d.wantProblems("a deploy after the loss", "losses")
 	d.publish()
 	d.wantAlerts("the documents were published again")
 	if now := d.rules("digest"); now != texts {
@@ -62,7 +86,7 @@ func TestDrill(t *testing.T) {
 		d.Errorf("published again, the versions are %s as before", now)
 	}
 	d.wantOnly(
-		notRead, lostData, lostRules, noRules, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
+		notRead, lostData, lostRules, noRules, refuses, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
 	)
 }
 
@@ -70,6 +94,7 @@ const (
 	notRead   = "the rules cannot be read"
 	lostData  = "Redis has lost data: counters, bans, overrides, the audit, and the document"
 	lostRules = "Redis has lost the rules, so the present ones stay in force"
+	refuses   = "the store answers with an error"
 	noRules   = `"level":"WARN","msg":"accesslimit: there is no document with rules, so the fallback is in force"`
 )
 
@@ -78,6 +103,7 @@ type drill struct {
 	*testing.T
 	redis      *redistest.Server
 	processes  []*exec.Cmd
+	addrs      []string // of the processes
 	logs       []string // the files
 	seen       []int    // how much of each log belongs to what has happened before
 	alerts     map[string]string
@@ -87,9 +113,8 @@ type drill struct {
 func startDrill(t *testing.T) *drill {
 	d := &drill{T: t, redis: redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always"), alerts: alerts(t)}
 	d.publish()
-	var targets []string
 	for _, document := range []string{"accesslimit", "accesslimit", "canary"} {
-		targets = append(targets, d.addProcess(document))
+		d.addProcess(document)
 	}
 	d.seen = make([]int, len(d.logs))
 	text, err := os.ReadFile(folder + "alerts.yml")
@@ -100,7 +125,7 @@ func startDrill(t *testing.T) *drill {
 	if err := os.WriteFile(rules, []byte(hurried(string(text))), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list, _ := json.Marshal(targets)
+	list, _ := json.Marshal(d.addrs)
 	d.prometheus = startPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}
 rule_files: [%q]
@@ -138,11 +163,11 @@ func (d *drill) publish() {
 	}
 }
 
-// addProcess starts a process that follows a document, and returns its address.
-func (d *drill) addProcess(document string) (addr string) {
+// addProcess starts a process that follows a document.
+func (d *drill) addProcess(document string) {
 	d.Helper()
-	addr = freeAddr(d.T)
-	i, log := len(d.processes), filepath.Join(d.TempDir(), "log")
+	addr, i, log := freeAddr(d.T), len(d.processes), filepath.Join(d.TempDir(), "log")
+	d.addrs = append(d.addrs, addr)
 	d.logs, d.processes = append(d.logs, log), append(d.processes, &exec.Cmd{
 		Path: os.Args[0], Env: append(os.Environ(), drillAddr+"="+addr, drillRedis+"="+d.redis.Addr(), drillDocument+"="+document),
 	})
@@ -153,7 +178,6 @@ func (d *drill) addProcess(document string) (addr string) {
 			d.Logf("the process with the document %s says:\n%s", document, text)
 		}
 	})
-	return addr
 }
 
 func (d *drill) startProcess(i int) {
@@ -271,6 +295,52 @@ func (d *drill) wantLines(when string, lines ...string) {
 			}
 		}
 		d.seen[i] = len(text)
+	}
+}
+
+// limitMemory sets how much memory Redis has.
+func (d *drill) limitMemory(bytes string) {
+	d.Helper()
+	if err := d.redis.Client(d).ConfigSet(context.Background(), "maxmemory", bytes).Err(); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// wantPages waits until the operators' page of each process has these texts.
+func (d *drill) wantPages(when, path string, texts ...string) {
+	d.Helper()
+	for i, addr := range d.addrs {
+		var page []byte
+		if !redistest.WaitUntil(func() bool {
+			reply, err := http.Get("http://" + addr + "/limits/" + path)
+			if err != nil {
+				return false
+			}
+			defer reply.Body.Close()
+			page, _ = io.ReadAll(reply.Body)
+			return !slices.ContainsFunc(texts, func(text string) bool { return !bytes.Contains(page, []byte(text)) })
+		}, time.Minute) {
+			d.Errorf("%s: the page %q of process %d lacks one of %q:\n%s", when, path, i, texts, page)
+		}
+	}
+}
+
+// wantProblems checks the codes of the problems that doctor finds.
+func (d *drill) wantProblems(when string, codes ...string) {
+	d.Helper()
+	limiter := extensiontest.NewLimiter(d.T, core.Options{Redis: d.redis.Client(d), Timeout: time.Minute})
+	found, err := operate.New(limiter).Doctor(context.Background())
+	if err != nil {
+		d.Fatal(err)
+	}
+	var problems []string
+	for _, f := range found {
+		if f.Level == "problem" {
+			problems = append(problems, f.Code)
+		}
+	}
+	if !slices.Equal(problems, codes) {
+		d.Errorf("%s: doctor finds the problems %q, want %q: %+v", when, problems, codes, found)
 	}
 }
 
