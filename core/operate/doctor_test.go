@@ -183,7 +183,9 @@ func TestDoctorOfASilentServer(t *testing.T) {
 		},
 		"ring": func() ([]*redistest.Server, redis.UniversalClient) {
 			ring := redistest.StartRing(t, 2)
-			return ring.Nodes(), ring.Client(t, func(o *redis.RingOptions) { o.ReadTimeout = -1 })
+			return ring.Nodes(), ring.Client(t, func(o *redis.RingOptions) {
+				o.ReadTimeout, o.HeartbeatFrequency = -1, time.Hour // so that it does not know yet that they are down
+			})
 		},
 		"unknown": func() ([]*redistest.Server, redis.UniversalClient) {
 			server := redistest.Start(t)
@@ -214,6 +216,17 @@ func TestDoctorOfASilentServer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A ring's client no longer asks servers that it knows to be down. They are found all the same.
+func TestDoctorOfARingThatIsDown(t *testing.T) {
+	servers := redistest.StartRing(t, 2)
+	ring := servers.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = 10 * time.Millisecond })
+	for _, server := range servers.Nodes() {
+		server.Kill()
+	}
+	eventually(t, "the ring knows", func() bool { return ring.Len() == 0 })
+	wantFindings(t, examined(t, ring, patient), "problem connection of 2 servers of the ring, 0 answer")
 }
 
 // Exactly the rights that are missing are found, of all that core/REDIS.md lists for services, and

@@ -43,6 +43,10 @@ func (e *exam) connect(ctx context.Context) {
 		e.unreachable(ctx, &server{}, err)
 		return
 	}
+	if ring, is := e.Client.(*redis.Ring); is && len(nodes) < len(ring.Options().Addrs) { // it leaves out those that it knows to be down
+		e.add(Problem, "connection", nil, fmt.Sprintf("of %d servers of the ring, %d answer", len(ring.Options().Addrs), len(nodes)),
+			"start the others, or correct Addrs in the Redis client's options")
+	}
 	for _, s := range nodes {
 		if err := e.meet(ctx, s); err != nil {
 			e.unreachable(ctx, s, err)
