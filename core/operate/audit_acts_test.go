@@ -169,7 +169,7 @@ func TestEveryActIsAudited(t *testing.T) {
 
 // noActs are the methods with a context that are no acts of an operator.
 const noActs = "Operator.AllBans Operator.Audit Operator.BanOf Operator.Bans Operator.Doctor Operator.Explain Operator.Inspect Operator.InspectPart " +
-	"Operator.PrefixUnused Operator.RecordAttempt Operator.Top Limiter.Refund Guard.OwnLimits Bill.Add Bill.Cancel Bill.Settle Check.WithEstimates " +
+	"Operator.KnownBans Operator.Losses Operator.PrefixUnused Operator.RecordAttempt Operator.Top Limiter.Ping Limiter.Refund Guard.OwnLimits Bill.Add Bill.Cancel Bill.Settle Check.WithEstimates " +
 	"Overrides.Get Overrides.List Counter.Allow Counter.AllowN Counter.AllowUpTo Counter.Charge Counter.Open Counter.Peek Log.Allow Log.AllowN Log.Records " +
 	"Pacer.Acquire Pacer.Peek Pacer.Reserve Pacer.TryAcquire Slots.Hold Slots.Peek"
 
