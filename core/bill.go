@@ -51,8 +51,7 @@ func (b *Bill) Add(ctx context.Context, n int) error {
 // [ErrStore]. Later it is [ErrBillUnknown].
 //
 // The charge of [Counter.Open] is given back first, then those of Add, the newest first. Of more than
-// 32 of these, only the newest 32 can be given back. Do not settle below the charge after a Reset of the
-// same counters: that would be taken from charges made since.
+// 32 of these, only the newest 32 can be given back. After a Reset of the same counters, nothing is.
 func (b *Bill) Settle(ctx context.Context, used int) error { return b.change(ctx, "used", used, true) }
 
 // Cancel settles the bill at 0: nothing was used, because the work was not begun.

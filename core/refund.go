@@ -19,10 +19,10 @@ import (
 // them still count, and of runs of calls at another, faster rate. Refunds behind more gaps than
 // that, or of charges that were made before a third rate was used, may give back less, and never
 // more. So do refunds of what a bucket was charged before it came into debt by [Counter.Charge] or a
-// bill. Stats.RefundsLost counts the difference.
+// bill. When the store's clock steps back, what a window has in use counts as used then, and can no longer be
+// given back. Stats.RefundsLost counts the difference.
 //
-// It is no error if nothing of the charge counts any more. Do not refund after a Reset of the same
-// counter: the refund would be taken from charges made since.
+// It is no error if nothing of the charge counts any more, because its window is over, or after a Reset.
 //
 // Giving back more than was charged, at once or in several steps, is a *[RuleError]. So is giving
 // back a decision of another Limiter, or one that charged nothing. The limiter remembers the

@@ -31,9 +31,9 @@ type Stats struct {
 	// Evictions is the number of counters that were forgotten though they still counted, because
 	// there were more than Options.MaxKeys. Their callers started afresh.
 	Evictions uint64
-	// RefundsLost is the number of permits of TokenBuckets that may have counted still when they
-	// were refunded, but were not given back, because too many refunds overlapped. See
-	// [Limiter.Refund].
+	// RefundsLost is the number of permits that may have counted still when they were refunded, but
+	// were not given back: of TokenBuckets because too many refunds overlapped, and of windows because
+	// the store's clock had stepped back. See [Limiter.Refund].
 	RefundsLost uint64
 	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
 	// limit's debt. See [Counter.Charge] and [Bill]. Permits that neither Bill.Add nor Bill.Settle could

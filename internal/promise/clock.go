@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 type timedClient struct {
 	redis.UniversalClient
 	outside *outside
-	step    time.Duration // by how much the servers' clocks are ahead of the bubble's
+	step    atomic.Int64 // by how many nanoseconds the servers' clocks are ahead of the bubble's
 
 	mu    sync.Mutex
 	texts map[string]string // of the scripts that were sent, by their SHA-1
@@ -35,7 +36,7 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 			return err
 		}
 		args[0], args[1] = "eval", text
-		args = append(args, time.Now().Add(c.step).UnixMicro())
+		args = append(args, c.now().UnixMicro())
 	}
 	real := sentOnce{redis.NewCmd(context.Background(), args...)}
 	c.outside.do(func() { _ = c.UniversalClient.Process(context.Background(), real) })
@@ -48,6 +49,9 @@ func (c *timedClient) Process(_ context.Context, cmd redis.Cmder) error {
 	}
 	return real.Err()
 }
+
+// now returns the time by the servers' clocks.
+func (c *timedClient) now() time.Time { return time.Now().Add(time.Duration(c.step.Load())) }
 
 // sentOnce is a command that go-redis does not repeat. Repeating a command whose reply was lost
 // would charge twice.

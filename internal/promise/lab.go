@@ -53,7 +53,7 @@ func (l *lab) bubble(t *testing.T, test func(t *testing.T, options core.Options)
 		options := core.Options{Prefix: newPrefix(), Logger: silent, Timeout: patient, MaxKeys: labKeys}
 		if l.client != nil {
 			options.Redis = l.client
-			l.client.step = 0
+			l.client.step.Store(0)
 		}
 		test(t, options)
 	})
@@ -101,6 +101,6 @@ func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) fun
 // because the clock there never jumps.
 func (l *lab) step(d time.Duration) {
 	if l.client != nil {
-		l.client.step += d
+		l.client.step.Add(int64(d))
 	}
 }

@@ -53,9 +53,9 @@ func (s *State) history() *banHistory {
 }
 
 // anchor moves the ban back with the clock, so that it lasts as long as it would have.
-func (*ban) anchor(s *State, place int64, _ *Limit) {
-	h, back := s.history(), s.At-place
-	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, place
+func (*ban) anchor(s *State, t moment, _ *Limit) {
+	h, back := s.history(), s.At-t.place
+	h.ends, h.forgotten, s.At = h.ends-back, h.forgotten-back, t.place
 }
 
 func (*ban) look(s *State, t moment, _ *Limit, _ int64) (remaining, retryAfter int64) {
@@ -89,7 +89,7 @@ func (*ban) steady(l *Limit, v *Verdict, _ int64) int64 {
 
 func (*ban) strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool) {
 	if s.At > now {
-		l.anchored(s, now, true)
+		l.anchored(s, moment{now, now}, true)
 	}
 	h := s.history()
 	if h.forgotten <= now {
@@ -139,7 +139,7 @@ func (t *banTerms) lasts(earlier int64) int64 {
 // reports whether the ban lasts longer than before.
 func (s *State) Impose(now, span int64) (resetAfter int64, changed bool) {
 	if s.At > now {
-		new(ban).anchor(s, now, nil)
+		new(ban).anchor(s, moment{now, now}, nil)
 	}
 	h := s.history()
 	if h.forgotten <= now {

@@ -22,7 +22,7 @@ type Paused struct {
 // long the state counts, or 0 if there is nothing to remember.
 func (s *State) Pause(now int64, p *Pause) (paused Paused, lives int64) {
 	if s.At > now {
-		new(ban).anchor(s, now, nil)
+		new(ban).anchor(s, moment{now, now}, nil)
 	}
 	h, span := s.history(), p.Span
 	if h.forgotten <= now {

@@ -9,7 +9,7 @@ type calendarWindow struct{ defaults }
 
 func (*calendarWindow) properties() Properties {
 	return Properties{
-		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw1", MaxPermits: MaxPermits, Calendar: true, Debts: true,
+		Name: "CalendarWindow", Text: "aligned", File: "calendar_window", Tag: "cw2", MaxPermits: MaxPermits, Calendar: true, Debts: true,
 		Remembers: true, Merges: true,
 	}
 }
@@ -50,7 +50,11 @@ func (l *Limit) endOf(began, now int64) int64 {
 }
 
 // anchor counts everything that was used as used in the current window.
-func (*calendarWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*calendarWindow) anchor(s *State, t moment, _ *Limit) { s.At, s.Born = t.place, s.rebirth(t.now) }
+
+// rebirth returns the birth of a window that is moved back. No charge so far is of that birth, nor made
+// before it.
+func (s *State) rebirth(now int64) int64 { return min(now, s.Born-1) }
 
 func (*calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	remaining = l.Max
@@ -71,11 +75,11 @@ func (*calendarWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 }
 
 func (*calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
-	if s.At != t.place {
-		s.At, s.Used = t.place, 0
+	if s.At != t.place || s.Used == 0 {
+		s.At, s.Used, s.Born = t.place, 0, t.now
 	}
 	s.Used += cost
-	return effect{resetAfter: l.endOf(t.place, t.now) - t.now}
+	return effect{resetAfter: l.endOf(t.place, t.now) - t.now, position: s.Born}
 }
 
 func (c *calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
@@ -89,9 +93,13 @@ func (c *calendarWindow) nextPermit(l *Limit, v *Verdict) int64 {
 
 func (*calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
-func (*calendarWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
-	if s.At <= c.At {
+func (*calendarWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
+	switch {
+	case s.At > c.At: // of an earlier window
+	case s.Born == c.Position:
 		s.Used = max(0, s.Used-c.Cost)
+	case s.Born <= c.At && now < c.Limit.endOf(s.At, s.At):
+		return min(c.Cost, s.Used)
 	}
 	return 0
 }
@@ -106,7 +114,7 @@ func (*calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
 
 func (*calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := l.endOf(s.At, now)
-	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
+	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends, first: s.Born}, s.Used, true
 }
 
 func (*calendarWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
@@ -114,14 +122,11 @@ func (*calendarWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	return w.reset
 }
 
-func (*calendarWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
-
-// readWindow reads the state of a window: when it began, and the permits used in it.
-func (f *Found) readWindow(text string) error {
-	if len(text) != 13 {
+func (*calendarWindow) readState(_ *Limit, text string, f *Found) error {
+	if len(text) != 20 {
 		return errReply
 	}
-	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), Born: littleEndian(text[13:])}
 	return nil
 }
 

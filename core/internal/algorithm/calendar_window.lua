@@ -4,8 +4,11 @@
 --
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next
--- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
-algorithms.cw1 = function(key, now, cost, max, start, middle, ends, debt)
+-- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it, I7
+--           birth (microseconds): when the first of them was used. If the clock steps back, the birth is
+--           renewed, to a time that is before all of them
+-- position  of a charge: the birth of its window
+algorithms.cw2 = function(key, now, cost, max, start, middle, ends, debt)
   local state = redis.call('GET', key)
   max, start, middle, ends = max + 0, start + 0, middle + 0, ends + 0
   if middle == 0 then
@@ -16,17 +19,19 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends, debt)
     start, middle = middle, ends
   end
 
-  local used, anchored = 0, nil
+  local used, born, anchored = 0, now, nil
   if state then
     local at
-    at, used = struct.unpack('<I7I6', state)
-    if #state ~= 13 or at >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
+    at, used, born = struct.unpack('<I7I6I7', state)
+    if #state ~= 20 or at >= 2 ^ 53 or born >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
     if at > start then
       -- The clock stepped back: everything that was used counts as used in this window.
-      anchored = struct.pack('<I7I6', start, used)
+      born = math.min(now, born - 1)
+      anchored = struct.pack('<I7I6I7', start, used, born)
     elseif at < start then
       used = 0
     end
+    if used == 0 then born = now end
   end
 
   local ends_after = middle - now
@@ -37,6 +42,6 @@ algorithms.cw1 = function(key, now, cost, max, start, middle, ends, debt)
   end
   return {
     retry = 0, left = max - used, reset = reset, anchored = anchored, cost = cost,
-    charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends_after,
+    charged = struct.pack('<I7I6I7', start, used + cost, born), charged_reset = ends_after, position = born,
   }
 end

@@ -22,7 +22,7 @@ func (*concurrency) place(now int64, _ *Limit) int64 { return now }
 
 // anchor keeps the slots that were held when a slot was last taken or renewed. All of them count as
 // renewed now.
-func (*concurrency) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
+func (*concurrency) anchor(s *State, t moment, l *Limit) { s.anchorEntries(t.place, l.Window) }
 
 func (*concurrency) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	held := s.liveAt(t.now, l.Window)
@@ -57,7 +57,7 @@ func released(entries []Entry, holder string) []Entry {
 
 func (c *concurrency) renew(l *Limit, s *State, now int64, holder string) {
 	if s.At > now {
-		l.anchored(s, now, true)
+		l.anchored(s, moment{now, now}, true)
 	}
 	c.charge(s, moment{now, now}, l, 1, holder)
 }

@@ -118,7 +118,8 @@ type Charge struct {
 	Cost  int64 // permits to give back
 	At    int64 // when they were charged: Verdict.At
 	// Position distinguishes the charge from other charges of its counter, even those of the same
-	// microsecond. It increases with every charge. It is 0 for algorithms that do not need it.
+	// microsecond: it increases with every charge. In a window, it distinguishes only the charges before the
+	// clock stepped back from those after. It is 0 for algorithms that do not need it.
 	Position int64
 	Given    int64  // permits that were given back before
 	Mark     string // Counter.Mark

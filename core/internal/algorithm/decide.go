@@ -26,7 +26,7 @@ func (l *Limit) balance(s *State, now int64) int64 {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
 	if s.At > t.place {
-		s = l.anchored(s, t.place, false)
+		s = l.anchored(s, t, false)
 	}
 	left, _ := d.look(s, t, l, 0)
 	return left
@@ -37,7 +37,7 @@ func (l *Limit) balance(s *State, now int64) int64 {
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
 	counts := cost > 0 || d.Watches
 	if s.At > t.place {
-		s = l.anchored(s, t.place, charge && counts)
+		s = l.anchored(s, t, charge && counts)
 	}
 	remaining, retryAfter := d.look(s, t, l, cost)
 	if !counts { // a cost of 0 always fits, even if the limit was lowered below the use
@@ -49,11 +49,11 @@ func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool,
 
 // anchored moves the state back to an earlier time and returns it. If the state must not be
 // changed, anchored returns a changed copy.
-func (l *Limit) anchored(s *State, place int64, change bool) *State {
+func (l *Limit) anchored(s *State, t moment, change bool) *State {
 	if !change {
 		s = s.clone()
 	}
-	registry[l.Kind].anchor(s, place, l)
+	registry[l.Kind].anchor(s, t, l)
 	return s
 }
 

@@ -16,7 +16,7 @@ func (*fixedWindow) share(l *Limit, part float64) (*Limit, error) { return share
 func (*fixedWindow) place(now int64, _ *Limit) int64 { return now }
 
 // anchor restarts the window and keeps its use.
-func (*fixedWindow) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*fixedWindow) anchor(s *State, t moment, _ *Limit) { s.At = t.place }
 
 // current returns the start of the window that contains now, and how many permits are used in it.
 // An unused window starts now.
@@ -46,7 +46,7 @@ func (*fixedWindow) resetAfter(s *State, t moment, l *Limit) int64 {
 func (*fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
 	s.At, s.Used = s.current(t.now, l.Window)
 	s.Used += cost
-	return effect{resetAfter: s.At + l.Window - t.now}
+	return effect{resetAfter: s.At + l.Window - t.now, position: s.At}
 }
 
 func (*fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
@@ -54,9 +54,13 @@ func (*fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	return l.Max + debt - used
 }
 
-func (*fixedWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
-	if s.At <= c.At && c.At-s.At < c.Limit.Window {
+// giveBack knows the window of the charge by its start.
+func (*fixedWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
+	switch {
+	case s.At == c.Position:
 		s.Used = max(0, s.Used-c.Cost)
+	case s.At <= c.At && now-s.At < c.Limit.Window:
+		return min(c.Cost, s.Used)
 	}
 	return 0
 }
@@ -74,9 +78,7 @@ func (*fixedWindow) leaseLife(l *Limit, v *Verdict) int64 {
 }
 
 // leasedTogether reports whether two charges were made in one window.
-func (*fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool {
-	return a.At+a.ResetAfter == b.At+b.ResetAfter
-}
+func (*fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool { return a.Position == b.Position }
 
 // nextPermit returns the rest of the window. An unused window begins with the next call.
 func (*fixedWindow) nextPermit(l *Limit, v *Verdict) int64 {
@@ -90,7 +92,7 @@ func (*fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter
 
 func (*fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := s.At + l.Window
-	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends}, s.Used, true
+	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends, first: s.At}, s.Used, true
 }
 
 func (*fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
@@ -108,7 +110,15 @@ func (*fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error
 		return errReply
 	}
 	f.Now = littleEndian(reply[:7])
-	return f.readWindow(reply[7:])
+	return f.readFixed(reply[7:])
 }
 
-func (*fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readWindow(text) }
+func (*fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readFixed(text) }
+
+func (f *Found) readFixed(text string) error {
+	if len(text) != 13 {
+		return errReply
+	}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
+	return nil
+}

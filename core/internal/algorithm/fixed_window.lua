@@ -3,6 +3,7 @@
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
+-- position  of a charge: the start of its window, which is another one if the clock steps back
 algorithms.fw1 = function(key, now, cost, max, window, _, _, debt)
   local state = redis.call('GET', key)
   local start, used, anchored = now, 0, nil
@@ -26,6 +27,6 @@ algorithms.fw1 = function(key, now, cost, max, window, _, _, debt)
   if used + cost > max and not debt then return {retry = ends, left = max - used, reset = reset, anchored = anchored} end
   return {
     retry = 0, left = max - used, reset = reset, anchored = anchored, cost = cost,
-    charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends,
+    charged = struct.pack('<I7I6', start, used + cost), charged_reset = ends, position = start,
   }
 end

@@ -218,7 +218,7 @@ func TestRefundOfAWrongSum(t *testing.T) {
 	if err := s.Set(ctx, "sum", wrong, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	charges := []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1})}
+	charges := []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1, Position: early})}
 	argv := append(algorithm.AppendGiveBack(nil, charges), int64(early))
 	err := s.Eval(ctx, timed(t, algorithm.GiveBackScript(charges)), []string{"sum"}, argv...).Err()
 	if err == nil || !strings.Contains(err.Error(), "NOTACOUNTER") || s.Get(ctx, "sum").Val() != wrong {

@@ -19,7 +19,7 @@ func (*quietPeriod) limit(t *Terms) (Limit, error) { return inWindows(QuietPerio
 
 func (*quietPeriod) place(now int64, _ *Limit) int64 { return now }
 
-func (*quietPeriod) anchor(s *State, place int64, _ *Limit) { s.At = place }
+func (*quietPeriod) anchor(s *State, t moment, _ *Limit) { s.At = t.place }
 
 func (*quietPeriod) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	used := s.Used

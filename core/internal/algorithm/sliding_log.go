@@ -23,7 +23,7 @@ func (*slidingLog) args(l *Limit, note string, _ int64) [4]any {
 
 func (*slidingLog) place(now int64, _ *Limit) int64 { return now }
 
-func (*slidingLog) anchor(s *State, place int64, l *Limit) { s.anchorEntries(place, l.Window) }
+func (*slidingLog) anchor(s *State, t moment, l *Limit) { s.anchorEntries(t.place, l.Window) }
 
 // anchorEntries keeps the entries that counted when the newest one was made, and moves them all to
 // the time place.

@@ -33,7 +33,7 @@ func (o *older) set(n, permits int64) {
 
 func (*slidingWindow) properties() Properties {
 	return Properties{
-		Name: "SlidingWindow", File: "sliding_window", Tag: "sw1", MaxPermits: MaxPermits,
+		Name: "SlidingWindow", File: "sliding_window", Tag: "sw2", MaxPermits: MaxPermits,
 		Exact: true, Late: true, Debts: true, Remembers: true, Leases: true, Merges: true,
 	}
 }
@@ -64,8 +64,8 @@ func subWindowRest(now, window int64) int64 {
 
 func (*slidingWindow) place(now int64, l *Limit) int64 { return subWindow(now, l.Window) }
 
-func (*slidingWindow) anchor(s *State, place int64, _ *Limit) {
-	s.At = place
+func (*slidingWindow) anchor(s *State, t moment, _ *Limit) {
+	s.At, s.Born = t.place, s.rebirth(t.now)
 	if s.More != nil {
 		*s.More.window = subWindowed{latest: s.Used}
 	}
@@ -138,11 +138,14 @@ func (*slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	if t.place != s.At {
 		s.turn(t.place)
 	}
+	if s.Used == 0 {
+		s.Born = t.now
+	}
 	s.Used += cost
 	if s.More != nil {
 		s.More.window.latest += cost
 	}
-	return effect{resetAfter: freeAfter(s.At, t.now, l.Window)}
+	return effect{resetAfter: freeAfter(s.At, t.now, l.Window), position: s.Born}
 }
 
 func (*slidingWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
@@ -184,9 +187,13 @@ func (w *subWindowed) turn(at, index int64) {
 	w.latest = 0
 }
 
-func (*slidingWindow) giveBack(s *State, _ int64, c *Charge) (lost int64) {
+func (*slidingWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	index := subWindow(c.At, c.Limit.Window)
 	switch {
+	case s.Born != c.Position:
+		if first := subWindow(now, c.Limit.Window) - subWindows; s.Born <= c.At && s.At >= first && index >= first {
+			return min(c.Cost, s.Used)
+		}
 	case index == s.At:
 		back := min(c.Cost, s.latest())
 		s.Used -= back
@@ -219,7 +226,7 @@ func (*slidingWindow) leaseLife(l *Limit, v *Verdict) int64 { return subWindowRe
 
 // leasedTogether reports whether two charges were made in one sub-window.
 func (*slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
-	return subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
+	return a.Position == b.Position && subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
 }
 
 // nextPermit returns the rest of the current sub-window if other calls used permits too, because the
@@ -240,6 +247,7 @@ func (*slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
 func (*slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	return Word{
 		kind: l.Kind, full: l.Max, from: now, until: now + subWindowRest(now, l.Window), reset: now + freeAfter(s.At, now, l.Window),
+		first: s.Born,
 	}, s.Used, true
 }
 
@@ -256,7 +264,7 @@ func (*slidingWindow) fastArg(l *Limit, cost, calls int64) string {
 }
 
 // readFast reads whether all calls were charged, and the time. Then it reads the permits used
-// before if all were charged, and otherwise the state that was found.
+// before and the birth if all were charged, and otherwise the state that was found.
 func (*slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Found) error {
 	if len(reply) < 8 {
 		return errReply
@@ -268,23 +276,26 @@ func (*slidingWindow) readFast(l *Limit, reply string, cost, calls int64, f *Fou
 		return errReply
 	}
 	// For calls that are charged, it does not matter in which sub-windows they were used.
-	f.all, f.State = true, State{At: subWindow(f.Now, l.Window), Used: littleEndian(reply[8:])}
-	if len(reply) != 14 || f.State.Used+calls*cost > l.Max {
+	if len(reply) != 21 {
+		return errReply
+	}
+	f.all, f.State = true, State{At: subWindow(f.Now, l.Window), Used: littleEndian(reply[8:14]), Born: littleEndian(reply[14:])}
+	if f.State.Used+calls*cost > l.Max {
 		return errReply
 	}
 	return nil
 }
 
 func (*slidingWindow) readState(_ *Limit, text string, f *Found) error {
-	if len(text)%6 != 1 || len(text) < 19 {
+	if len(text)%6 != 2 || len(text) < 26 {
 		return errReply
 	}
 	w := &f.window
 	*w = subWindowed{latest: littleEndian(text[13:19])}
 	f.more = More{window: w}
-	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), More: &f.more}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), Born: littleEndian(text[19:26]), More: &f.more}
 	held := w.latest
-	for at := 19; at < len(text); at += 6 {
+	for at := 26; at < len(text); at += 6 {
 		slot, permits := int64(text[at]), littleEndian(text[at+1:at+6])
 		if age := (f.State.At - slot) & 63; age == 0 || age > subWindows {
 			return errReply

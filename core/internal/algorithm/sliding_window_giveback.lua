@@ -1,12 +1,21 @@
 -- SlidingWindow gives back to the sub-window that the charge was made in.
-algorithms.sw1 = function(key, now, charge, _, window)
+--
+-- lost      as in fixed_window_giveback.lua
+algorithms.sw2 = function(key, now, charge, _, window)
   local state = redis.call('GET', key)
   if not state then return end
-  local phase = charge.at % window
-  local index = (charge.at - phase) / window * 32 + math.floor(phase * 32 / window)
-  local charged, used, own = struct.unpack('<I7I6I6', state)
-  local older, back = string.sub(state, 20), nil
-  if #state % 6 ~= 1 or charged >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
+  local function sub_window(time)
+    local phase = time % window
+    return (time - phase) / window * 32 + math.floor(phase * 32 / window)
+  end
+  local index = sub_window(charge.at)
+  local charged, used, own, born = struct.unpack('<I7I6I6I7', state)
+  local older, back = string.sub(state, 27), nil
+  if #state % 6 ~= 2 or charged >= 2 ^ 53 or born >= 2 ^ 53 or own > used then error('NOTACOUNTER ' .. key) end
+  if born ~= charge.position then
+    local counts = born <= charge.at and math.min(charged, index) >= sub_window(now) - 32
+    return {lost = counts and math.min(charge.cost, used) or 0}
+  end
   if charged == index then
     back = math.min(charge.cost, own)
     own = own - back
@@ -36,5 +45,5 @@ algorithms.sw1 = function(key, now, charge, _, window)
   local free = (newest + 33 - part) / 32 * window + math.ceil(part * window / 32) -- as in sliding_window.lua
   -- If the clock stepped back, the next charge moves the use into the sub-window of that time.
   local lives = math.max(0, math.min(free - now, 2 * window))
-  return {change = struct.pack('<I7I6I6', charged, used, own) .. older, lives = lives}
+  return {change = struct.pack('<I7I6I6I7', charged, used, own, born) .. older, lives = lives}
 end

@@ -10,7 +10,9 @@ type State struct {
 	More *More // nil if there is nothing more
 
 	Charged int64 // TokenBucket: the position of the last charge
-	Born    int64 // TokenBucket: when it was first used since it was last full, in microseconds
+	// Born is when the state was first used since it was last unused, in microseconds: of a TokenBucket, a
+	// SlidingWindow and a CalendarWindow. If the clock steps back, it is renewed.
+	Born int64
 }
 
 // More holds what only few states need: data of the state's algorithm. All buckets of one limit

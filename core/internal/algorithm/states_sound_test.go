@@ -15,9 +15,11 @@ func (p *planted) sound() bool {
 	const moment = 1 << 53
 	switch at, size := p.at, len(p.state); p.limit.Kind {
 	case algorithm.SlidingWindow:
-		return size >= 19 && size%6 == 1 && at(0, 7) < moment && at(13, 6) <= at(7, 6)
-	case algorithm.FixedWindow, algorithm.CalendarWindow, algorithm.QuietPeriod:
+		return size >= 26 && size%6 == 2 && at(0, 7) < moment && at(19, 7) < moment && at(13, 6) <= at(7, 6)
+	case algorithm.FixedWindow, algorithm.QuietPeriod:
 		return size == 13 && at(0, 7) < moment
+	case algorithm.CalendarWindow:
+		return size == 20 && at(0, 7) < moment && at(13, 7) < moment
 	case algorithm.TokenBucket:
 		return p.bucket() > 0
 	case algorithm.Ban:
@@ -48,7 +50,7 @@ func (p *planted) whole() bool {
 		}
 		charged, used, held := p.at(0, 7), p.at(7, 6), p.at(13, 6)
 		ageBefore := uint64(33)
-		for from := 19; from < len(p.state); from += 6 {
+		for from := 26; from < len(p.state); from += 6 {
 			age := (charged - p.at(from, 1)) % 64
 			if age == 0 || age >= ageBefore {
 				return false

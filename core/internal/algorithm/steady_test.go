@@ -156,8 +156,9 @@ func TestLeasedTogether(t *testing.T) {
 	}{
 		{&sliding, algorithm.Verdict{At: begins}, algorithm.Verdict{At: begins + second - 1}, true},
 		{&sliding, algorithm.Verdict{At: begins + second - 1}, algorithm.Verdict{At: begins + second}, false},
-		{&fixed, algorithm.Verdict{At: begins, ResetAfter: 32 * second}, algorithm.Verdict{At: begins + 7, ResetAfter: 32*second - 7}, true},
-		{&fixed, algorithm.Verdict{At: begins, ResetAfter: 5}, algorithm.Verdict{At: begins + 7, ResetAfter: 32 * second}, false},
+		{&sliding, algorithm.Verdict{At: begins, Position: 7}, algorithm.Verdict{At: begins, Position: 5}, false},
+		{&fixed, algorithm.Verdict{At: begins, Position: 7}, algorithm.Verdict{At: begins + 7, Position: 7}, true},
+		{&fixed, algorithm.Verdict{At: begins, Position: 5}, algorithm.Verdict{At: begins + 7, Position: 7}, false},
 	} {
 		if got := test.limit.LeasedTogether(&test.a, &test.b); got != test.want {
 			t.Errorf("%s: %+v and %+v together: %v", test.limit.Kind.Tag(), test.a, test.b, got)

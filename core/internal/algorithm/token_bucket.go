@@ -80,8 +80,8 @@ func ticks(span, tick int64) int64 {
 }
 
 // anchor continues the refill from now on.
-func (*tokenBucket) anchor(s *State, place int64, l *Limit) {
-	s.At, s.Born = place, min(s.Born, place*l.Tick)
+func (*tokenBucket) anchor(s *State, t moment, l *Limit) {
+	s.At, s.Born = t.place, min(s.Born, t.place*l.Tick)
 }
 
 // mostUnits returns how many units of a bucket can be used, including debts. The number must be
@@ -187,7 +187,7 @@ func (*tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
 func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
 	t := moment{now, b.place(now, l)}
 	if s.At > t.place {
-		s = l.anchored(s, t.place, cost > 0)
+		s = l.anchored(s, t, cost > 0)
 	}
 	u := s.usage(t, l, new([maxParts + 1]part)[:0])
 	v = Verdict{At: now, Remaining: u.left(l, l.Max), ResetAfter: l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)}

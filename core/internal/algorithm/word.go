@@ -13,7 +13,7 @@ type Word struct {
 	// since the epoch. With refill, a tick begins at from.
 	from, until int64
 	reset       int64 // without refill: when everything used comes back
-	first       int64 // with refill: the position of the last charge if nothing is used
+	first       int64 // with refill: the position of the last charge if nothing is used; otherwise that of every charge
 }
 
 // AsWord makes a word from a state that was charged just now. It reports false if the state cannot
@@ -41,7 +41,7 @@ func (w *Word) Charge(value, now, cost int64) (next int64, fits bool) {
 // not part of Charge, so that no other goroutine waits for it.
 func (w *Word) Answer(value, now, cost int64) Verdict {
 	if w.refill == 0 {
-		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now, Taken: cost}
+		return Verdict{At: now, Remaining: w.full - value, ResetAfter: w.reset - now, Position: w.first, Taken: cost}
 	}
 	passed := ticks(now-w.from, w.tick)
 	used := value - passed*w.refill

@@ -91,15 +91,15 @@ func TestSaving(t *testing.T) {
 func TestOwnKeys(t *testing.T) {
 	own := ownKeys("shop")
 	for _, key := range []string{
-		"shop:{user:alice}:reply:sw1:60000000", "shop:{ip:203.0.113.7}:api%dry:tb3:1000", "shop:{user:alice}:api:ov1", "shop:{%rules}:rd1", "shop:{%rules}:rh1",
+		"shop:{user:alice}:reply:sw2:60000000", "shop:{ip:203.0.113.7}:api%dry:tb3:1000", "shop:{user:alice}:api:ov1", "shop:{%rules}:rd1", "shop:{%rules}:rh1",
 		"shop:{%audit}:as1", "shop:{%bans}:login:bi1", "shop:{%top}:%all:tr2:29000", "shop:{%top}:ti1", "shop:{%mark3}:mk1",
-		"shop:{user:alice}:api%n2-0.8:sw1:60000000", "shop:{x}:month:cw1:mEurope/Berlin",
+		"shop:{user:alice}:api%n2-0.8:sw2:60000000", "shop:{x}:month:cw2:mEurope/Berlin",
 	} {
 		if !own.MatchString(key) {
 			t.Errorf("%s is not taken for a key of this library", key)
 		}
 	}
-	for _, key := range []string{"shop:cart", "shop:{user:alice}", "shop:{user:alice}:Session", "shop:{}:a:sw1:1", "other:{a}:b:sw1:1", "shopping:{a}:b:sw1:1"} {
+	for _, key := range []string{"shop:cart", "shop:{user:alice}", "shop:{user:alice}:Session", "shop:{}:a:sw2:1", "other:{a}:b:sw1:1", "shopping:{a}:b:sw1:1"} {
 		if own.MatchString(key) {
 			t.Errorf("%s is taken for a key of this library", key)
 		}

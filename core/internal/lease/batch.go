@@ -64,7 +64,7 @@ func (b *batch) subtract(cost int64) (left int64, ok bool) {
 func (b *batch) answer(now, left, cost int64, v *algorithm.Verdict) {
 	*v = algorithm.Verdict{}
 	v.At, v.Remaining, v.From = b.storeAhead+now/1000, b.verdict.Remaining+left, algorithm.FromLease
-	v.Taken, v.ResetAfter = cost, clock.MicrosUntil(b.resetAt, now)
+	v.Taken, v.Position, v.ResetAfter = cost, b.verdict.Position, clock.MicrosUntil(b.resetAt, now)
 }
 
 // left returns how many permits are left.

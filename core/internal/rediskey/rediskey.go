@@ -1,7 +1,7 @@
 // Package rediskey forms the Redis keys of counters:
 //
 //	PREFIX:{SUBJECT}:NAME:ALGORITHM+LAYOUT:WINDOW
-//	accesslimit:{user:alice}:reply:sw1:60000000
+//	accesslimit:{user:alice}:reply:sw2:60000000
 //
 // The window is in microseconds, or the name of a calendar: dEurope/Berlin or mEurope/Berlin for
 // the days or months of a zone, with # and the first 20 hex digits of its SHA-256 in place of a
@@ -20,7 +20,7 @@
 //
 //	PREFIX:{SUBJECT}:NAME:ov1                     its override
 //	PREFIX:{SUBJECT}:NAME:by1                     the author of a ban by hand
-//	PREFIX:{SUBJECT}:NAME%n2-0.8:sw1:60000000     the notice that a fraction of a limit was reached
+//	PREFIX:{SUBJECT}:NAME%n2-0.8:sw2:60000000     the notice that a fraction of a limit was reached
 //	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
 //	PREFIX:{SUBJECT}:NAME:bl1:ID                  a bill
 //	PREFIX:{SUBJECT}:NAME:on1:ID                  the record of a change that is made once
