@@ -115,11 +115,16 @@ func (d deployment) proceed(t *testing.T, client redis.UniversalClient) {
 	_ = client.Close()
 	for _, server := range d.servers {
 		own := server.Client(t)
-		wantSoon(t, "the server has read all connections to their end", func() bool {
+		var list string
+		var err error
+		readAll := func() bool {
 			runtime.GC() // go-redis before 9.23 leaves the closing of some connections to the collector
-			list, err := own.ClientList(context.Background()).Result()
+			list, err = own.ClientList(context.Background()).Result()
 			return err == nil && strings.Count(list, "\n") == 1
-		})
+		}
+		if !redistest.WaitUntil(readAll, patient) {
+			t.Fatalf("the server has not read all connections to their end: %v\n%s", err, list)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -25,9 +26,9 @@ type keyProxy struct {
 	serving  sync.WaitGroup
 
 	mu    sync.Mutex
-	route route // of new connections
-	conns []net.Conn
-	sent  sent // on the connections since the route was set
+	route route      // of new connections
+	conns []net.Conn // from clients, and to servers
+	sent  sent       // on the connections since the route was set
 }
 
 // sent counts scripts by their keys.
@@ -44,6 +45,10 @@ type route func(keys []string) (server, refusal string)
 // hangUp stands for an error reply, but ends the connection, as Twemproxy does if a script has no
 // key.
 const hangUp = "hang up"
+
+// tlsHandshake begins what the store sends to learn whether a silent server speaks TLS. Redis takes it
+// for the beginning of a command, and waits for the rest.
+const tlsHandshake = 0x16
 
 // toOne sends everything to one server.
 func toOne(server *redistest.Server) route {
@@ -110,7 +115,7 @@ func startKeyProxy(t testing.TB, r route) *keyProxy {
 	}
 	p := &keyProxy{t: t, listener: listener, route: r}
 	p.serving.Go(p.accept)
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = listener.Close()
 		p.change(nil)
 		p.serving.Wait()
@@ -169,6 +174,22 @@ func (p *keyProxy) accept() {
 	}
 }
 
+// dial connects to a server for a client, unless the client was cut.
+func (p *keyProxy) dial(client net.Conn, addr string) (net.Conn, error) {
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.conns, client) {
+		_ = server.Close()
+		return nil, net.ErrClosed
+	}
+	p.conns = append(p.conns, server)
+	return server, nil
+}
+
 // serve answers the commands of one connection, one after the other.
 func (p *keyProxy) serve(conn net.Conn, r route) {
 	defer func() { _ = conn.Close() }()
@@ -176,7 +197,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
 	for {
 		raw, err := readValue(in)
-		if err != nil {
+		if err != nil || raw[0] == tlsHandshake {
 			return
 		}
 		keys := p.note(conn, words(raw))
@@ -189,7 +210,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 		default:
 			server := servers[addr]
 			if server == nil {
-				to, err := net.Dial("tcp", addr)
+				to, err := p.dial(conn, addr)
 				if err != nil {
 					return
 				}
