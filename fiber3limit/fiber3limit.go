@@ -16,11 +16,12 @@
 //
 // Fiber answers 501 to unknown methods before any middleware, and with SkipUnmatchedRoutes 404 or 405
 // to requests without a route. To a request that it cannot read, it answers 400, 413 or 431 after the
-// middlewares of Use. No rule counts any of these. Settings of
-// proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the headers, so if
-// a body comes in chunks, rules do not see a header that only a middleware has added. With
-// DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of any
-// spelling, and a handler must read it the same way.
+// handlers of Use, but not those behind a limiter. No rule counts any of these.
+//
+// Settings of proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the
+// headers, so if a body comes in chunks, rules do not see a header that only a middleware has added.
+// With DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of
+// any spelling, and a handler must read it the same way.
 //
 // Behind fiber's adaptor, a middleware of net/http ends before the handler begins: with nethttplimit,
 // Count would receive 200, and slots would be free by then. Of several lines of a header it sees one,
@@ -47,7 +48,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 func With(guard *core.Guard) fiber.Handler {
 	return func(c fiber.Ctx) (err error) {
 		if unread(c) {
-			return c.Next()
+			return nil // fiber answers; what is behind, which may be a handler, must not run unlimited
 		}
 		answer := guard.Check(view{c})
 		if !carryOut(c, answer) {
@@ -71,7 +72,7 @@ func With(guard *core.Guard) fiber.Handler {
 // Allow decides inside a handler, for a subject that only the handler knows; "" is each rule's own
 // key. After false the refusal is written, and the handler returns nil.
 func Allow(c fiber.Ctx, check *core.Check, subject string) bool {
-	return unread(c) || carryOut(c, check.Allow(view{c}, subject))
+	return !unread(c) && carryOut(c, check.Allow(view{c}, subject))
 }
 
 // OwnLimits returns a handler that shows callers their own limits.

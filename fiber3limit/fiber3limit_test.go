@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
@@ -15,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/fiber3limit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
@@ -74,12 +76,12 @@ func listen(t *testing.T, app *fiber.App) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(serve(app, l, adaptertest.App{}))
+	bounded.Cleanup(t, serve(app, l, adaptertest.App{}))
 	conn, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	return conn
 }
 
@@ -138,8 +140,8 @@ func TestErrorHandler(t *testing.T) {
 	}
 }
 
-// A request that fiber cannot read passes the middlewares of Use, and is not counted there: its caller
-// is not known.
+// A request that fiber cannot read is not counted, because its caller is not known, and reaches no
+// handler of Use behind a limiter.
 func TestUnreadRequest(t *testing.T) {
 	config := fiber.Config{BodyLimit: 10}
 	for name, app := range map[string]*fiber.App{
@@ -151,6 +153,11 @@ func TestUnreadRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			limiter := extensiontest.NewLimiter(t, core.Options{})
 			app.Use("*", fiber3limit.New(limiter, core.Rule{Name: "use", Seconds: 600, MaxCount: 1}))
+			var reached atomic.Int32
+			app.Use("*", func(c fiber.Ctx) error {
+				reached.Add(1)
+				return c.Next()
+			})
 			app.Post("/", func(c fiber.Ctx) error { return c.SendString("ok") })
 			address := listen(t, app).RemoteAddr().String()
 			for _, test := range []struct {
@@ -176,6 +183,9 @@ func TestUnreadRequest(t *testing.T) {
 				if got[0] != test.want {
 					t.Errorf("%q: status %v, want %d", test.request, got, test.want)
 				}
+			}
+			if reached.Load() != 1 {
+				t.Errorf("%d requests reached the handler, want that with status 200", reached.Load())
 			}
 		})
 	}
