@@ -70,6 +70,7 @@ func TestCallersWhoHaveLeftKeepNobodyWaiting(t *testing.T) {
 		next := reserveAt(t, pacer, waiters+2)
 		refund(t, limiter, last, 1) // stays, because of the next
 		refund(t, limiter, next, 1)
+		wantUsed(t, pacer, slowBucket.Burst)
 		reserveAt(t, pacer, 1)
 	})
 }

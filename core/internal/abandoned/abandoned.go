@@ -46,7 +46,6 @@ const (
 // Turns are the abandoned turns of a process. They are safe for concurrent use.
 type Turns struct {
 	store    Store
-	timeout  time.Duration
 	panicked func(error)
 
 	mu       sync.Mutex
@@ -61,9 +60,9 @@ type name struct {
 	local bool
 }
 
-// New returns the Turns of a process. Nobody waits longer than timeout for a pass.
-func New(store Store, timeout time.Duration, panicked func(error)) *Turns {
-	return &Turns{store: store, timeout: timeout, panicked: panicked, byBucket: make(map[name]*bucket)}
+// New returns the Turns of a process.
+func New(store Store, panicked func(error)) *Turns {
+	return &Turns{store: store, panicked: panicked, byBucket: make(map[name]*bucket)}
 }
 
 // Leave gives back a turn in the background. done is closed when it has come back, or has to stay.

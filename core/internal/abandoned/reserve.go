@@ -14,12 +14,10 @@ func TurnOf(c *algorithm.Counter, v *algorithm.Verdict) Turn {
 	return Turn{Charge: c.Charged(v), Counts: time.Duration(v.ResetAfter) * time.Microsecond}
 }
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. Turns that were
-// abandoned before are tried first, because it would wait behind them. If the context ends, Reserve
-// returns at once, and gives back what the store grants.
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. If the context ends,
+// Reserve returns at once, and gives back what the store grants.
 func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	if ctx.Done() == nil {
-		t.await(ctx, c.Key)
 		return t.store.Reserve(ctx, c, patience)
 	}
 	if ended := failure.CallersEnd(ctx); ended != nil {
@@ -29,9 +27,7 @@ func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	var v algorithm.Verdict
 	t.store.InBackground(func() {
 		defer close(done)
-		lasting := context.WithoutCancel(ctx)
-		t.await(lasting, own.Key)
-		v = t.store.Reserve(lasting, &own, patience)
+		v = t.store.Reserve(context.WithoutCancel(ctx), &own, patience)
 	})
 	select {
 	case <-done:
@@ -65,24 +61,5 @@ func apply(c, own *algorithm.Counter) {
 		key := c.Override.Key
 		*c.Override = *own.Override
 		c.Override.Key = key
-	}
-}
-
-// await waits until all turns of a bucket that were abandoned before have been tried.
-func (t *Turns) await(ctx context.Context, key []byte) {
-	t.mu.Lock()
-	var pass <-chan struct{}
-	if b := t.byBucket[name{key: string(key)}]; b != nil {
-		pass = b.pass
-	}
-	t.mu.Unlock()
-	if pass == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
-	select {
-	case <-pass:
-	case <-ctx.Done():
 	}
 }

@@ -129,7 +129,7 @@ func (l listener) Lost(loss redisstore.Loss) {
 func (p *Parts) Ask(store Store, refusals engine.Refusals) {
 	p.Store = store
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
-	p.Unused = abandoned.New(store, p.Timeout/2, p.Log.Panicked)
+	p.Unused = abandoned.New(store, p.Log.Panicked)
 	p.Engine = engine.Engine{Store: store, Refusals: refusals, KeyHead: p.KeyHead, Slots: p.InFlight, Turns: p.Unused}
 }
 
