@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/connectlimit"
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
@@ -80,7 +81,7 @@ func TestRefusalInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(serveHTTP(l, log.New(io.Discard, "", 0), handler))
+	bounded.Cleanup(t, serveHTTP(l, log.New(io.Discard, "", 0), handler))
 	client := connect.NewClient[empty, empty](http.DefaultClient, "http://"+l.Addr().String()+"/shop/list", outside)
 	defer http.DefaultClient.CloseIdleConnections()
 	for _, want := range []connect.Code{0, connect.CodeResourceExhausted} {

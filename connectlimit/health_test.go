@@ -21,6 +21,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/connectlimit"
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -62,7 +63,7 @@ func dial(t *testing.T, handler http.Handler) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = conn.Close()
 		stop()
 		if len(logged) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -44,7 +45,7 @@ func TestPingFails(t *testing.T) {
 	stopped.Stop()
 	open := func(addr string) redis.UniversalClient {
 		client := redis.NewClient(&redis.Options{Addr: addr, DialerRetries: 1})
-		t.Cleanup(func() { _ = client.Close() })
+		bounded.Cleanup(t, func() { _ = client.Close() })
 		return client
 	}
 	for name, test := range map[string]struct {

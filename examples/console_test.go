@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 var printedPage = regexp.MustCompile(`The operator's page is (http://127\.0\.0\.1:\d+/) \(your name, and the password (\w{20,})\)`)
@@ -52,7 +54,7 @@ func (p page) do(method, path, body string, header ...string) *http.Response {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() { _ = reply.Body.Close() })
+	bounded.Cleanup(p.t, func() { _ = reply.Body.Close() })
 	return reply
 }
 

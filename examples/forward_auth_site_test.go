@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -60,7 +61,7 @@ func (s *site) serve(network, address string, handler http.Handler) *http.Server
 	}
 	server := &http.Server{Handler: handler, Addr: l.Addr().String()}
 	go func() { _ = server.Serve(l) }()
-	s.t.Cleanup(func() { _ = server.Close() })
+	bounded.Cleanup(s.t, func() { _ = server.Close() })
 	return server
 }
 
@@ -112,7 +113,7 @@ func (s *site) run(command func(address string) *exec.Cmd) {
 			defer close(ended)
 			_ = c.Wait()
 		}()
-		s.t.Cleanup(func() {
+		bounded.Cleanup(s.t, func() {
 			_ = c.Process.Kill()
 			<-ended
 		})

@@ -16,6 +16,7 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -92,7 +93,7 @@ func (s *service) connect() *grpc.ClientConn {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = connection.Close() })
+	bounded.Cleanup(s.t, func() { _ = connection.Close() })
 	return connection
 }
 

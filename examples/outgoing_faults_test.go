@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -57,7 +58,7 @@ func (s *wrongClock) counts() (answered, refused int) {
 func TestOutgoingUnderFaults(t *testing.T) {
 	s, rdb := &wrongClock{allowed: 200}, redistest.Start(t)
 	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	var processes []*exec.Cmd
 	for range 3 {
 		c := command("outgoing", "REDIS_URL=redis://"+rdb.Addr(), "REDIS_TIMEOUT=1s")
@@ -69,7 +70,7 @@ func TestOutgoingUnderFaults(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
+		bounded.Cleanup(t, func() {
 			_ = input.Close()
 			_ = c.Wait()
 		})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
@@ -111,7 +112,7 @@ func start(t *testing.T, name string, env ...string) *service {
 		t.Fatal(err)
 	}
 	s := &service{t: t, process: c, logged: logged, client: &http.Client{Timeout: 10 * time.Second}}
-	t.Cleanup(s.end)
+	bounded.Cleanup(t, s.end)
 	s.readAbout(c, stdout)
 	s.client.Transport = &http.Transport{DialContext: s.dial}
 	return s

@@ -18,6 +18,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // The code on the page core/limittest/TESTING.md:
@@ -43,7 +44,7 @@ func newLimiter(t *testing.T, options core.Options) *core.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limiter.Close)
+	bounded.Cleanup(t, limiter.Close)
 	return limiter
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
@@ -41,7 +42,7 @@ func started(t *testing.T, server *grpc.Server) (addr string) {
 		t.Fatal(err)
 	}
 	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
+	bounded.Cleanup(t, server.Stop)
 	return listener.Addr().String()
 }
 
@@ -59,7 +60,7 @@ func takingTurns(t *testing.T, addr string, rule outgoing.Rule, options ...grpc.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	return conn, counted{turns, limiter}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -38,7 +39,7 @@ func serveHealth(t *testing.T, options []grpc.DialOption, rules ...core.Rule) *g
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	return conn
 }
 

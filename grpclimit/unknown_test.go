@@ -17,6 +17,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
@@ -74,7 +75,7 @@ func proxied(t *testing.T, limit grpc.StreamServerInterceptor, handler grpc.Stre
 	conn := frameworks.ConnectGRPC(t, func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", addr)
 	})
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	return conn
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/mcplimit"
@@ -28,7 +29,7 @@ func TestForgedMark(t *testing.T) {
 		return tools(mcplimit.New(extensiontest.NewLimiter(t, core.Options{}), perTool(1)))
 	}
 	bare := httptest.NewServer(streamable(server(), stateless))
-	t.Cleanup(bare.Close)
+	bounded.Cleanup(t, bare.Close)
 	for _, url := range []string{bare.URL, serving(t, server(), stateless, false)} {
 		for i := range 3 {
 			_, body := post(t, url, one, "mcplimit-call", "none", fmt.Sprintf("192.0.2.%d:1", i), "host")
@@ -43,7 +44,7 @@ func TestForgedMark(t *testing.T) {
 func TestForgedAddressWithoutHTTP(t *testing.T) {
 	limiter := extensiontest.NewLimiter(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"unix"}}})
 	bare := httptest.NewServer(streamable(tools(mcplimit.New(limiter, perTool(1))), stateless))
-	t.Cleanup(bare.Close)
+	bounded.Cleanup(t, bare.Close)
 	for i := range 3 {
 		_, body := post(t, bare.URL, one, "X-Forwarded-For", fmt.Sprintf("192.0.2.%d", i))
 		if refused := strings.Contains(body, `"code":429`); refused != (i > 0) {
@@ -196,7 +197,7 @@ func TestStatusOK(t *testing.T) {
 			limiter := extensiontest.NewLimiter(t, core.Options{Identify: mcplimit.User})
 			login := core.Rule{Name: "login", Seconds: 600, NeedLogin: true, Paths: []string{"/tools/call/write"}}
 			server := httptest.NewServer(mcplimit.Options{StatusOK: true}.HTTP(streamable(tools(mcplimit.New(limiter, perTool(1), login)), options)))
-			t.Cleanup(server.Close)
+			bounded.Cleanup(t, server.Close)
 			wire := new(sent)
 			s := session(t, overHTTP(server.URL, wire))
 			wantAllowed(t, s, "search")

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
@@ -39,7 +40,7 @@ func overSSE(t *testing.T, around func(http.Handler) http.Handler) (url string) 
 	server := loginServer(t)
 	handler := around(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	s := httptest.NewServer(handler)
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	return s.URL
 }
 

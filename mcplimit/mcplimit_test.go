@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
@@ -70,7 +71,7 @@ func serving(t *testing.T, server *mcp.Server, options mcp.StreamableHTTPOptions
 		h = auth.RequireBearerToken(verify, nil)(h)
 	}
 	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	return s.URL
 }
 
@@ -99,7 +100,7 @@ func session(t *testing.T, transport mcp.Transport) *mcp.ClientSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	bounded.Cleanup(t, func() { _ = s.Close() })
 	return s
 }
 

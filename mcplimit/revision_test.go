@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
@@ -20,7 +21,7 @@ func newest(t *testing.T, server *mcp.Server, options mcp.ClientOptions) *mcp.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() })
+	bounded.Cleanup(t, func() { _ = s.Close() })
 	if got := s.InitializeResult().ProtocolVersion; got != revision {
 		t.Fatalf("the client speaks revision %s, want %s", got, revision)
 	}

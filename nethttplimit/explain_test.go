@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
@@ -58,7 +59,7 @@ func newWire(t *testing.T, random *rand.Rand) *wire {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.limiter.Close() })
+	bounded.Cleanup(t, func() { w.limiter.Close() })
 	for i := range 1 + random.IntN(3) {
 		w.rules = append(w.rules, drawRule(random, fmt.Sprint(i)))
 	}
@@ -68,7 +69,7 @@ func newWire(t *testing.T, random *rand.Rand) *wire {
 	mux.Handle("/café/{id}/menu", nethttplimit.New(w.limiter, core.Rule{Name: "cafe", Seconds: 6000, MaxCount: 2})(ok))
 	mux.Handle("/static/", nethttplimit.New(w.limiter, core.Rule{Name: "static", Seconds: 6000, MaxCount: 3})(ok))
 	server := httptest.NewServer(nethttplimit.New(w.limiter, w.rules...)(http.HandlerFunc(mux.ServeHTTP)))
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	connected := dial(t, server.Listener.Addr().String())
 	w.Conn, w.replies = connected.Conn, connected.replies
 	for _, method := range methods {
@@ -85,7 +86,7 @@ func dial(t *testing.T, address string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
+	bounded.Cleanup(t, func() { conn.Close() })
 	return &wire{Conn: conn, replies: bufio.NewReader(conn)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -19,7 +20,7 @@ func newAuth(t *testing.T, rule core.Rule) (address string) {
 	t.Helper()
 	limiter := limitertest.New(t, core.Options{ClientIP: core.ClientIP{TrustedProxies: []string{"127.0.0.1"}}})
 	server := httptest.NewServer(nethttplimit.ForwardAuth(limiter.MustCheck(rule)))
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	return server.Listener.Addr().String()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/replay"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -53,7 +54,7 @@ func liveLog(t *testing.T, random *rand.Rand) (options replay.Options, live []st
 	}
 	options.Guards = []replay.Guard{{Rules: rules}}
 	server := httptest.NewServer(nethttplimit.New(limiter, rules...)(http.NotFoundHandler()))
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	w := dial(t, server.Listener.Addr().String())
 	for range 40 {
 		info := drawTarget(random)

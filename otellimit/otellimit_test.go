@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 	"github.com/accesslimit/accesslimit/otellimit"
@@ -25,7 +26,7 @@ import (
 // noRedis returns options with a Redis that does not exist.
 func noRedis(t *testing.T) core.Options {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return core.Options{Redis: client}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -30,7 +31,7 @@ func TestTLS(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		t.Cleanup(func() { listener.Close() })
+		bounded.Cleanup(t, func() { listener.Close() })
 		server := redistest.Start(t)
 		go redistest.Forward(listener, server)
 		env.Setenv("ADDR", listener.Addr().String())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // gate holds handlers until the test releases them. The end of the test releases all of them.
@@ -50,7 +52,7 @@ func (s *site) enter(t *testing.T, g *gate, path string, headers ...string) *hel
 		defer client.Close()
 		replies <- client.Do(t, call)
 	}()
-	t.Cleanup(func() { // by now the handlers have been released
+	bounded.Cleanup(t, func() { // by now the handlers have been released
 		defer cancel()
 		if t.Failed() {
 			cancel()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // leftScenarios are about callers who leave before their call is answered, or pretend to.
@@ -26,7 +27,7 @@ func (s *site) send(t *testing.T, g *gate, path string) (net.Conn, *held) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: service.test\r\n\r\n", path)
 	select {

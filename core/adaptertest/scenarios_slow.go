@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // backHoweverSlow is backBeforeNext with a Redis that is slow after the handler. Otherwise a refund
@@ -83,7 +84,7 @@ func (s *slowAfter) client(t *testing.T, like *redis.Client) *redis.Client {
 		return slowConn{conn, s}, err
 	}
 	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }
 

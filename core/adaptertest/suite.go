@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // Adapter is an adapter under test.
@@ -159,7 +160,7 @@ func newLimiter(t testing.TB, options core.Options) *core.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limiter.Close)
+	bounded.Cleanup(t, limiter.Close)
 	return limiter
 }
 
@@ -198,7 +199,7 @@ func (a Adapter) serve(t testing.TB, l net.Listener, app App) {
 		if !ok {
 			t.FailNow()
 		}
-		t.Cleanup(func() { ended(t, stop) })
+		bounded.Cleanup(t, func() { ended(t, stop) })
 	case <-time.After(patience):
 		t.Fatalf("adaptertest: Serve did not return within %v: the server must run in a goroutine of its own", patience)
 	}

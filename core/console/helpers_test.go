@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"go.uber.org/goleak"
@@ -78,7 +79,7 @@ func newPage(t testing.TB, limiter *core.Limiter, options console.Options) *cons
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(page.Close)
+	bounded.Cleanup(t, page.Close)
 	return page
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // reader reads the events of a page over a real connection.
@@ -38,7 +39,7 @@ func readAs(t testing.TB, name, url string) *reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		leave()
 		_ = reply.Body.Close()
 	})
@@ -65,7 +66,7 @@ func (r *reader) event() (html string, ok bool) {
 func serve(t testing.TB, handler http.Handler) (url string) {
 	t.Helper()
 	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	return server.URL
 }

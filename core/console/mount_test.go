@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // mounts serve a page under /ops/limits in each framework, and return the URL of the server.
@@ -51,7 +52,7 @@ var mounts = map[string]func(t *testing.T, page http.Handler) (url string){
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- app.Listener(listener) }()
-		t.Cleanup(func() {
+		bounded.Cleanup(t, func() {
 			http.DefaultClient.CloseIdleConnections()
 			_ = app.ShutdownWithContext(context.Background())
 			if err := <-ended; err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/limittest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // TestUseUp uses up a limit of each algorithm, fresh and partly used.
@@ -14,7 +15,7 @@ func TestUseUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limiter.Close)
+	bounded.Cleanup(t, limiter.Close)
 	hourly := core.PerHour(3)
 	for name, limit := range map[string]core.Limit{
 		"window": hourly, "log": hourly.Log(), "fixed": hourly.Fixed(), "bucket": hourly.Bucket(7), "day": core.PerDay(3).Aligned(),
@@ -38,7 +39,7 @@ func TestUseUpSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limiter.Close)
+	bounded.Cleanup(t, limiter.Close)
 	exports := core.Rule{Name: "exports", Limit: core.Limit{Max: 2, Window: time.Minute, Algorithm: core.Concurrency}}
 	left := func() int {
 		d, err := limiter.MustSlots("exports", 2).LostAfter(time.Minute).Peek(t.Context(), "user:alice")

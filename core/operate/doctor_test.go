@@ -19,6 +19,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/losses"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -144,7 +145,7 @@ func TestDoctorOfLosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := redisstore.New(client, patient)
-	t.Cleanup(store.Close)
+	bounded.Cleanup(t, store.Close)
 	list := losses.New(store, "accesslimit")
 	for _, l := range []redisstore.Loss{{ID: "a", Addr: "10.0.0.1:6379", Lost: "everything", How: "FLUSHALL"}, {ID: "a", Addr: "10.0.0.1:6379", Lost: "everything"}, {ID: "b", Addr: "10.0.0.2:6379", Lost: "the latest writes"}} {
 		if err := list.Record(background, l); err != nil {
@@ -342,7 +343,7 @@ func forward(t *testing.T, servers ...*redistest.Server) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
+	bounded.Cleanup(t, func() { listener.Close() })
 	go redistest.Forward(listener, servers...)
 	return listener.Addr().String()
 }
@@ -352,7 +353,7 @@ func TestDoctorOfProxies(t *testing.T) {
 	a, b := redistest.Start(t), redistest.Start(t)
 	open := func(addr string) *redis.Client {
 		client := redis.NewClient(&redis.Options{Addr: addr})
-		t.Cleanup(func() { client.Close() })
+		bounded.Cleanup(t, func() { client.Close() })
 		return client
 	}
 	wantFindings(t, examined(t, open(forward(t, a)), patient), append(without(), "note proxy a mapping of ports")...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // oneSlot is a rule whose slot must be free for a second call.
@@ -33,7 +34,7 @@ func clientOfHTTP2(t *testing.T, handler http.HandlerFunc) (*http.Client, *outgo
 	server := httptest.NewUnstartedServer(handler)
 	server.EnableHTTP2 = true
 	server.StartTLS()
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	client, turns := clientOf(t, oneSlot, server.Client().Transport.(*http.Transport))
 	return client, turns, server.URL
 }
@@ -47,7 +48,7 @@ func TestARefusedTunnelIsNoRefusalOfTheServer(t *testing.T) {
 		w.Header().Set("Retry-After", "600")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
-	t.Cleanup(proxy.Close)
+	bounded.Cleanup(t, proxy.Close)
 	at, err := neturl.Parse(proxy.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestTrailersAreNotRead(t *testing.T) {
 				w.Header().Set("Retry-After", "600")
 				w.Header().Set("X-Long", strings.Repeat("a", length))
 			}))
-			t.Cleanup(server.Close)
+			bounded.Cleanup(t, server.Close)
 			client, turns := clientOf(t, oneSlot, &http.Transport{})
 			for range 2 {
 				response, err := client.Get(server.URL)
@@ -137,13 +138,13 @@ func TestARedirectToAnotherHost(t *testing.T) {
 		w.Header().Set("Retry-After", "600")
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
-	t.Cleanup(other.Close)
+	bounded.Cleanup(t, other.Close)
 	there := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
 	routes := http.NewServeMux()
 	routes.Handle("/", http.RedirectHandler("/next", http.StatusFound))
 	routes.Handle("/next", http.RedirectHandler(there, http.StatusFound))
 	server := httptest.NewServer(routes)
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	var keys []string
 	rule := oneSlot
 	rule.Key = func(r *http.Request) string {

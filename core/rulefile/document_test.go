@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -35,7 +36,7 @@ func newDocument(t testing.TB, client redis.UniversalClient) *Document {
 		t.Fatal(err)
 	}
 	d := &Document{store: fleetrules.NewStore(client, "accesslimit", patient), prefix: "accesslimit", period: 4 * time.Millisecond}
-	t.Cleanup(d.store.Close)
+	bounded.Cleanup(t, d.store.Close)
 	return d
 }
 
@@ -183,7 +184,7 @@ func TestDocumentWithoutRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.store.Close)
+	bounded.Cleanup(t, d.store.Close)
 	_, readErr := d.Read(background)
 	_, writeErr := d.Write(background, limitText("1/h"), Version{})
 	for right, err := range map[string]error{"+getrange": readErr, "+set +time": writeErr} {

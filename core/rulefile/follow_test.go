@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -47,7 +48,7 @@ func TestDigests(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	d, canary := newDocument(t, client), newDocument(t, client)
 	canary.store, canary.prefix = fleetrules.NewStore(client, "canary", patient), "canary"
-	t.Cleanup(canary.store.Close)
+	bounded.Cleanup(t, canary.store.Close)
 	fromFile := start(t, d, Files(write(t, "limits.yaml", perHour(2)))).stats()
 	fromGo := start(t, d, fallback()).stats()
 	first := publish(t, d, perHour(2), Version{})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -32,11 +33,11 @@ func start(t testing.TB, document *Document, fallback ...Fallback) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.limiter.Close)
+	bounded.Cleanup(t, p.limiter.Close)
 	if p.set, err = Follow(p.limiter, registered, document, fallback...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.set.Close)
+	bounded.Cleanup(t, p.set.Close)
 	p.handler = nethttplimit.With(p.set.MustGuard("api"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	return p
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -24,7 +25,7 @@ func follow(t *testing.T, limiter *core.Limiter, c filewatch.Config, paths ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(set.Close)
+	bounded.Cleanup(t, set.Close)
 	return set
 }
 
@@ -211,7 +212,7 @@ func TestTheLogMayCallTheSet(t *testing.T) {
 				if c.limiter, err = core.New(core.Options{Logger: slog.New(c)}); err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(c.limiter.Close)
+				bounded.Cleanup(t, c.limiter.Close)
 				file := write(t, "limits.yaml", perHour(5))
 				set, err := by.open(c.limiter, file)
 				if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -36,7 +37,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 func newLoad(t *testing.T) *load {
 	redis.SetLogger(silent{}) // it reports each dial that fails
 	dead := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = dead.Close() })
+	bounded.Cleanup(t, func() { _ = dead.Close() })
 	l := &load{t: t, pages: make(map[string][]string), limiters: map[string]*core.Limiter{
 		"redis":  extensiontest.NewLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: time.Minute}),
 		"down":   extensiontest.NewLimiter(t, core.Options{Redis: dead, Timeout: 20 * time.Millisecond}),
@@ -131,7 +132,7 @@ func (l *load) config(last time.Time) string {
 		})
 	}
 	pages := httptest.NewServer(mux)
-	l.t.Cleanup(pages.Close)
+	bounded.Cleanup(l.t, pages.Close)
 	operations, err := os.ReadFile("../../core/OPERATING.md")
 	if err != nil {
 		l.t.Fatal(err)

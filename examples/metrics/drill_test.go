@@ -20,6 +20,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -172,7 +173,7 @@ func (d *drill) addProcess(document string) {
 		Path: os.Args[0], Env: append(os.Environ(), drillAddr+"="+addr, drillRedis+"="+d.redis.Addr(), drillDocument+"="+document),
 	})
 	d.startProcess(i)
-	d.Cleanup(func() {
+	bounded.Cleanup(d, func() {
 		d.endProcess(i)
 		if text, _ := os.ReadFile(log); d.Failed() {
 			d.Logf("the process with the document %s says:\n%s", document, text)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // program returns the path of a program of Prometheus.
@@ -49,7 +51,7 @@ func startPrometheus(t *testing.T, config string) *server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {

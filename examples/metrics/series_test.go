@@ -18,6 +18,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/grpclimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
@@ -113,11 +114,11 @@ func serveProxy(t *testing.T, limiter *core.Limiter) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	go func() { _ = proxy.Serve(listener) }()
-	t.Cleanup(proxy.Stop)
+	bounded.Cleanup(t, proxy.Stop)
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	bounded.Cleanup(t, func() { _ = conn.Close() })
 	return conn
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { leakcheck.Main(m) }
 func serve(t *testing.T, answer func(call int64, w http.ResponseWriter)) (url string, calls *atomic.Int64) {
 	calls = new(atomic.Int64)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(calls.Add(1), w) }))
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	return server.URL, calls
 }
 

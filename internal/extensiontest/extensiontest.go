@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // Patient is a Timeout that a healthy Redis never needs, however busy the machine.
@@ -26,6 +27,6 @@ func NewLimiter(t testing.TB, options core.Options) *core.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(limiter.Close)
+	bounded.Cleanup(t, limiter.Close)
 	return limiter
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -42,7 +43,7 @@ func newDrill(t *testing.T, server *redistest.Server, w *wire) *drill {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(own.limiter.Close)
+	bounded.Cleanup(t, own.limiter.Close)
 	return &drill{
 		operator: newOperator(t, own.limiter), service: &service{t: t, server: server, client: client, limiter: own.limiter},
 		repairer: server.Client(t, func(o *redis.Options) { o.Username, o.PoolSize = "operator", 1 }),

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -125,7 +126,7 @@ func startExample(t *testing.T, server *redistest.Server) *example {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		defer time.AfterFunc(patience, func() { _ = c.Process.Kill() }).Stop()
 		if err := c.Wait(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // fleet is processes of a service that share a Redis.
@@ -60,7 +62,7 @@ func (f *fleet) start(addr string, within time.Duration) *process {
 		p.hear(stdout)
 		_ = p.command.Wait()
 	}()
-	f.t.Cleanup(func() {
+	bounded.Cleanup(f.t, func() {
 		p.kill()
 		<-ended
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -76,7 +77,7 @@ func listenAndServe(t *testing.T, f framework, app adaptertest.App) adaptertest.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(f.Serve(t, l, app))
+	bounded.Cleanup(t, f.Serve(t, l, app))
 	return func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
 	}

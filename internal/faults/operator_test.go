@@ -16,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -123,7 +124,7 @@ func newOperator(t *testing.T, limiter *core.Limiter) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(o.page.Close)
+	bounded.Cleanup(t, o.page.Close)
 	return o
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -83,7 +84,7 @@ func newOversizedService(t *testing.T, f framework, server *redistest.Server) *o
 	}
 	dial := listenAndServe(t, f, app)
 	s.client = f.connect(t, dial)
-	t.Cleanup(s.client.Close)
+	bounded.Cleanup(t, s.client.Close)
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rs/zerolog"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -33,7 +34,7 @@ func newWire(t *testing.T, server *redistest.Server) *wire {
 	if err := w.proxy.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.proxy.Stop)
+	bounded.Cleanup(t, w.proxy.Stop)
 	return w
 }
 

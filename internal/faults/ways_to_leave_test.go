@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/accesslimit/accesslimit/core/adaptertest"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/frameworks"
 )
 
@@ -83,7 +84,7 @@ func grpcCancelled(t *testing.T, dial adaptertest.Dial) func() {
 
 func grpcCall(t *testing.T, dial adaptertest.Dial, until func(call int64) (context.Context, context.CancelFunc)) func() {
 	client := frameworks.GRPC(grpc.StreamDesc{}).Connect(t, dial)
-	t.Cleanup(client.Close)
+	bounded.Cleanup(t, client.Close)
 	client.Do(t, adaptertest.Call{Path: "/no/such"}) // so that the connection is up
 	var calls atomic.Int64
 	return func() {

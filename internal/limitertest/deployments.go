@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -48,7 +49,7 @@ func lend(t *testing.T, name string) redis.UniversalClient {
 	if d == nil {
 		d = start(name)
 	}
-	t.Cleanup(func() { // after the limiters and the client are closed
+	bounded.Cleanup(t, func() { // after the limiters and the client are closed
 		if err := d.clear(); err != nil {
 			t.Errorf("a test that harms its server must start one of its own: %v", err)
 			return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/extensiontest"
 )
 
@@ -43,7 +44,7 @@ func New(t testing.TB, options core.Options) *core.Limiter {
 // is, a call ends with that refusal and not with its Timeout, which would be a different failure.
 func DeadRedis(t testing.TB) core.Options {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return core.Options{Redis: client, Timeout: Patient}
 }
 

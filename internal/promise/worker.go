@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // workerEnv names an environment variable that turns any test binary which imports this package
@@ -178,7 +179,7 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 		if err := firstOf(err, err2, process.Start()); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
+		bounded.Cleanup(t, func() {
 			_ = in.Close() // the end of its input ends the worker
 			if err := process.Wait(); err != nil {
 				t.Errorf("a worker ended with %v", err)

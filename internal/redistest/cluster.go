@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 const (
@@ -110,7 +112,7 @@ func (c *Cluster) Client(t testing.TB, change ...func(*redis.ClusterOptions)) *r
 		apply(options)
 	}
 	client := redis.NewClusterClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // Ring is several servers for one test that know nothing of each other. The client divides the keys
@@ -37,6 +39,6 @@ func (r *Ring) Client(t testing.TB, change ...func(*redis.RingOptions)) *redis.R
 		apply(options)
 	}
 	client := redis.NewRing(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }

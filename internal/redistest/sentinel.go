@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // masterName is the Sentinels' name for the master.
@@ -119,6 +121,6 @@ func (s *Sentinel) Client(t testing.TB, change ...func(*redis.FailoverOptions)) 
 		apply(options)
 	}
 	client := redis.NewFailoverClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 const (
@@ -66,7 +68,7 @@ func Start(t testing.TB, args ...string) *Server {
 func newServer(t testing.TB, args []string) *Server {
 	own := []string{"--bind", loopback, "--save", "", "--appendonly", "no", "--dir", t.TempDir()}
 	r := &Server{t: t, args: append(own, args...)}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		if r.process != nil {
 			r.Kill()
 		}
@@ -138,7 +140,7 @@ func (r *Server) Client(t testing.TB, change ...func(*redis.Options)) *redis.Cli
 		apply(options)
 	}
 	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }
 

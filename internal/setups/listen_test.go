@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -147,7 +148,7 @@ func listen(t *testing.T, answer func(net.Conn)) string {
 		t.Fatal(err)
 	}
 	var conns sync.WaitGroup
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = listener.Close()
 		conns.Wait()
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -27,7 +28,7 @@ func TestNoConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopped.Stop()
-	t.Cleanup(stopped.Continue)
+	bounded.Cleanup(t, stopped.Continue)
 	p := newAuthority(t)
 	open, demanding := p.start(t, "no"), p.start(t, "yes")
 	trusting := func() *tls.Config { return &tls.Config{RootCAs: p.roots} }

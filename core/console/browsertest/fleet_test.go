@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -48,7 +49,7 @@ func startService(t testing.TB, args ...string) (addr string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	bounded.Cleanup(t, func() {
 		_ = stdin.Close()
 		if err := command.Wait(); err != nil {
 			t.Errorf("the service: %v", err)
@@ -119,7 +120,7 @@ func (f *fleet) load(path, user string, pause time.Duration) (stop func()) {
 		close(stopped)
 		<-done
 	})
-	f.t.Cleanup(stop)
+	bounded.Cleanup(f.t, stop)
 	return stop
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 const banJSON = `{"rule": "orders", "subject": "user:alice", "for": "1h", "note": "because"}`
@@ -40,7 +42,7 @@ func newElsewhere(t testing.TB, name, home string) string {
 			t.Error(err)
 		}
 	}))
-	t.Cleanup(server.Close)
+	bounded.Cleanup(t, server.Close)
 	return strings.Replace(server.URL, "127.0.0.1", name, 1)
 }
 

@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 const (
@@ -66,7 +68,7 @@ func openTab(t testing.TB, in context.Context, home string, option chromedp.Cont
 		_, err := cdp.Call(ctx, to, audits.Enable, cdp.Empty{})
 		return chromedp.Void{}, err
 	})
-	t.Cleanup(b.check)
+	bounded.Cleanup(t, b.check)
 	return b
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -37,7 +38,7 @@ var (
 func newIndex(t *testing.T, client redis.UniversalClient, most int) *banlist.Index {
 	t.Helper()
 	shared := redisstore.New(client, patient)
-	t.Cleanup(shared.Close)
+	bounded.Cleanup(t, shared.Close)
 	return banlist.NewIndex(shared, head, most)
 }
 

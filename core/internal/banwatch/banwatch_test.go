@@ -16,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -52,9 +53,9 @@ func newWorld(t *testing.T, rules banwatch.Rules) *world {
 	c.Start()
 	w := &world{T: t, clock: c, start: start, server: server, client: server.Client(t, func(o *redis.Options) { o.DialerRetries = 1 }), table: knownbans.New(c, 10_000)}
 	w.redis = redisstore.New(w.client, patient)
-	t.Cleanup(w.redis.Close)
+	bounded.Cleanup(t, w.redis.Close)
 	w.watch = banwatch.New(w.table, w.redis, head, banlist.NewIndex(w.redis, head, banlist.Most), rules, failing{t})
-	t.Cleanup(w.watch.Close)
+	bounded.Cleanup(t, w.watch.Close)
 	return w
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 const (
@@ -34,7 +35,7 @@ type world struct {
 
 func newWorld(t testing.TB) *world {
 	s := &store{Store: memstore.New(100_000, func() int64 { return 20_000 * day })}
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	w := &world{store: s}
 	w.Engine = engine.Engine{Store: s, KeyHead: head, Slots: w, Turns: s}
 	return w

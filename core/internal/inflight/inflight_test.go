@@ -15,6 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
@@ -41,11 +42,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{Store: memstore.New(100, nil), brokenBy: errors.New("out of order")}
-	t.Cleanup(w.Store.Close)
+	bounded.Cleanup(t, w.Store.Close)
 	log := operatorlog.New(w.log.Logger())
-	t.Cleanup(log.Close)
+	bounded.Cleanup(t, log.Close)
 	w.Keeper = inflight.New(brokenStore{w}, new(refund.Ledger), &w.failures, log)
-	t.Cleanup(w.Keeper.Close)
+	bounded.Cleanup(t, w.Keeper.Close)
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // newWithWallClock is a store with its own clock. The wall clock is off by wall, in nanoseconds.
@@ -244,7 +245,7 @@ func TestSlotsAreHeldWhileSuspended(t *testing.T) {
 // ownTime is a store with its own clock, and a time of it that is a while off.
 func ownTime(t *testing.T) (s *Store, later int64) {
 	s = New(100, nil)
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	return s, s.arrival() + 1000*second
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -22,7 +23,7 @@ const patient = 20 * time.Second
 func newStore(t *testing.T, server *redistest.Server, timeout time.Duration) *redisstore.Store {
 	t.Helper()
 	store := redisstore.New(server.Client(t), timeout)
-	t.Cleanup(store.Close)
+	bounded.Cleanup(t, store.Close)
 	return store
 }
 
@@ -37,7 +38,7 @@ func post(board Board, key string, span time.Duration) Posted {
 func TestANoticeIsLeftOnce(t *testing.T) {
 	server := redistest.Start(t)
 	memory := Memory{memstore.New(1000, nil)}
-	t.Cleanup(memory.Store.Close)
+	bounded.Cleanup(t, memory.Store.Close)
 	for name, boards := range map[string][]Board{
 		"memory": {memory, memory},
 		"redis":  {Redis{newStore(t, server, patient)}, Redis{newStore(t, server, patient)}},
@@ -72,7 +73,7 @@ func TestANoticeIsLeftOnce(t *testing.T) {
 // A notice is left once for each limit, and has room for 16 of them until the first one ends.
 func TestANoticeOfManyLimits(t *testing.T) {
 	memory := Memory{memstore.New(1000, nil)}
-	t.Cleanup(memory.Store.Close)
+	bounded.Cleanup(t, memory.Store.Close)
 	for name, board := range map[string]Board{"memory": memory, "redis": Redis{newStore(t, redistest.Start(t), patient)}} {
 		ends, left := time.Now().Add(time.Hour).UnixMicro(), 0
 		for n := range 40 {

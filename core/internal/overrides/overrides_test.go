@@ -20,6 +20,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
@@ -43,7 +44,7 @@ func blocked() *algorithm.Override {
 // newStore returns the overrides of a name through a client.
 func newStore(t *testing.T, client redis.UniversalClient, most int) *overrides.Store {
 	shared := redisstore.New(client, patient)
-	t.Cleanup(shared.Close)
+	bounded.Cleanup(t, shared.Close)
 	return overrides.New(shared, head, name, most)
 }
 

@@ -7,15 +7,16 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // A table does the same in Redis and in a process. In a process, the bound is that of all names.
 func TestTables(t *testing.T) {
 	shared := redisstore.New(redistest.Start(t).Client(t), patient)
-	t.Cleanup(shared.Close)
+	bounded.Cleanup(t, shared.Close)
 	memory := memstore.New(100, nil)
-	t.Cleanup(memory.Close)
+	bounded.Cleanup(t, memory.Close)
 	for engine, tables := range map[string]overrides.Tables{
 		"redis":   {Redis: shared, KeyHead: head, Most: 3},
 		"process": {Memory: memory, Most: 3},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -63,7 +64,7 @@ type store struct{ *redisstore.Store }
 func newStore(t testing.TB, client redis.UniversalClient, timeout time.Duration) store {
 	s := redisstore.New(client, timeout)
 	s.JoinKeys("test:{")
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	return store{s}
 }
 

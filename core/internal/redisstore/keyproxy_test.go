@@ -134,7 +134,7 @@ func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.C
 		}
 	}
 	client := redis.NewClient(options)
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	return client
 }
 

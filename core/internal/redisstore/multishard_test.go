@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -139,7 +140,7 @@ func (d deployment) askedFirstIsUnhealthy(t *testing.T) {
 func TestGiveBackBy(t *testing.T) {
 	_, client := startOne(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": client.Options().Addr}})
-	t.Cleanup(func() { _ = ring.Close() })
+	bounded.Cleanup(t, func() { _ = ring.Close() })
 	s := newStore(t, ring, patient)
 	var given []algorithm.Charge
 	s.GiveBackBy(func(charges []algorithm.Charge) { given = charges })

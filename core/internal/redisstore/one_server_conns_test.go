@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -124,7 +125,7 @@ func newOwner(t *testing.T, server *redistest.Server, keepsOneIdle bool) *owner 
 	})
 	o.get(t, o.client)
 	o.store = newStore(t, o.client, patient)
-	t.Cleanup(o.letGo)
+	bounded.Cleanup(t, o.letGo)
 	return o
 }
 

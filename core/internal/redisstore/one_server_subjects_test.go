@@ -8,6 +8,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ func TestCallsOnSeveralSubjects(t *testing.T) {
 			if !test.off {
 				s.JoinKeys("test:{")
 			}
-			t.Cleanup(s.Close)
+			bounded.Cleanup(t, s.Close)
 			crossSubjects(t, s, newStore(t, p.client(t), patient))
 			if got := p.scripts(); (got.joined > 0) != test.joins || got.unproved > 0 {
 				t.Errorf("%+v", got)

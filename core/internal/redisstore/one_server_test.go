@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -229,7 +230,7 @@ func TestProofsOfARing(t *testing.T) {
 		return toAll(other, third)(keys)
 	})
 	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"single": single.addr(), "both": both.addr()}})
-	t.Cleanup(func() { _ = client.Close() })
+	bounded.Cleanup(t, func() { _ = client.Close() })
 	s, reports := newReportingStore(t, client)
 	m := mixOf(t, t.Name(), 256, 1000)
 	wantSoon(t, "it is known for both whether one server holds all keys", func() bool {

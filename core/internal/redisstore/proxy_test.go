@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // proxy forwards connections to any servers, and on demand loses the reply to one script call.
@@ -53,7 +55,7 @@ func (p *proxy) front(addr string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p.t.Cleanup(func() { _ = listener.Close() })
+	bounded.Cleanup(p.t, func() { _ = listener.Close() })
 	go func() {
 		for {
 			client, err := listener.Accept()

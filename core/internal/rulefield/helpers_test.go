@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/console"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/rulefile"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
@@ -72,7 +73,7 @@ func attach(t *testing.T, rule string) (*core.Limiter, *core.Guard) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(set.Close)
+	bounded.Cleanup(t, set.Close)
 	return limiter, set.MustGuard(set.Names()...)
 }
 
@@ -110,7 +111,7 @@ func load(t *testing.T, rule string) *rulefile.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(set.Close)
+	bounded.Cleanup(t, set.Close)
 	return set
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/optional"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -44,7 +45,7 @@ func newScripted(t *testing.T) (*Table, *scripted, *[]error) {
 	slots, failed := &scripted{Memory: NewMemory(), only: "*"}, new([]error)
 	table := New(slots, func(func()) {}, logFunc(func(err error) { *failed = append(*failed, err) }))
 	table.now = func() time.Duration { return 0 }
-	t.Cleanup(table.Close)
+	bounded.Cleanup(t, table.Close)
 	return table, slots, failed
 }
 

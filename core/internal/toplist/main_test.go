@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
@@ -28,7 +29,7 @@ var background = context.Background()
 // newRedis returns slots in Redis.
 func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	store := redisstore.New(client, patient)
-	t.Cleanup(store.Close)
+	bounded.Cleanup(t, store.Close)
 	return NewRedis(store, head)
 }
 
@@ -37,7 +38,7 @@ func newRedis(t testing.TB, client redis.UniversalClient) *Redis {
 func newTable(t testing.TB, slots Slots, clock *time.Duration) *Table {
 	table := New(unhurried{slots}, func(func()) {}, logFunc(func(err error) { t.Error(err) }))
 	table.now = func() time.Duration { return *clock }
-	t.Cleanup(table.Close)
+	bounded.Cleanup(t, table.Close)
 	return table
 }
 

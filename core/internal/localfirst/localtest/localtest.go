@@ -14,6 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // Patient is a timeout that is never reached, however busy the machine.
@@ -43,7 +44,7 @@ type Shared struct {
 // NewShared returns a shared store of at most maxKeys keys.
 func NewShared(t testing.TB, maxKeys int) *Shared {
 	s := &Shared{Store: memstore.New(maxKeys, nil)}
-	t.Cleanup(s.Store.Close)
+	bounded.Cleanup(t, s.Store.Close)
 	return s
 }
 
@@ -184,7 +185,7 @@ type Process struct{ *localfirst.Store }
 // NewProcess returns a process that uses a shared store.
 func NewProcess(t testing.TB, shared localfirst.Shared) Process {
 	s := localfirst.New(shared, Patient, 1000)
-	t.Cleanup(s.Close)
+	bounded.Cleanup(t, s.Close)
 	return Process{s}
 }
 

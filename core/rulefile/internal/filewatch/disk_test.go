@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // disk is a folder with files, which a Watcher watches.
@@ -47,7 +49,7 @@ func (d *disk) watch(c Config, paths ...string) {
 		d.changed <- digest
 	}
 	d.watcher = Start(c)
-	d.t.Cleanup(d.watcher.Close)
+	bounded.Cleanup(d.t, d.watcher.Close)
 }
 
 func look(paths []string) (files []string, digest string) {
