@@ -67,6 +67,6 @@ func (l *late) Reserve(ctx context.Context, c *algorithm.Counter, patience int64
 // until answer is called. granted is closed when the store has decided.
 func AnswerLate(t *Turns, reservation bool) (granted <-chan struct{}, answer func()) {
 	l := &late{Store: t.parts.Store, reservation: reservation, granted: make(chan struct{}), answer: make(chan struct{})}
-	t.parts.Store, t.parts.Unused = l, abandoned.New(l, time.Minute, t.parts.Log.Panicked)
+	t.parts.Store, t.parts.Unused = l, abandoned.New(l, t.parts.Log.Panicked)
 	return l.granted, func() { close(l.answer) }
 }
