@@ -2,11 +2,11 @@ package operate
 
 import (
 	"context"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/doctor"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/fleetrules"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
@@ -29,15 +29,14 @@ type Finding struct {
 
 // Doctor examines the Redis of the Limiter, each of its servers: whether it loses counters, bans or
 // rules or has lost some in the last day, exactly which right the user lacks, whether it is reached as it
-// should be, and how fast it is.
-// A server that does not answer is a finding, and so is what cannot be examined. Without Redis, that is
-// the only finding.
+// should be, and how fast it is. A server that does not answer is a finding, and so is what cannot be
+// examined. Without Redis, that is the only finding.
 //
 // Doctor takes some seconds. It decides up to 4,096 calls on 32 counters of the name "doctor", writes a
 // probe, and deletes all of these. It writes nothing if nine tenths of maxmemory are used. It reads the
-// names of up to 100,000 keys of each server. Each command is bounded by Options.Timeout. For everything, the Redis user also needs +info,
-// +config|get, +scan, +acl|whoami and in a cluster +cluster|info; without them, a note says what is not
-// known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
+// names of up to 100,000 keys of each server. Each command is bounded by Options.Timeout. For
+// everything, the Redis user also needs +info, +config|get, +scan, +acl|whoami and in a cluster
+// +cluster|info; without them, a note says what is not known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
 // real calls, so use a Limiter of its own in a service.
 //
 // The error is that of ctx if it ends before; the findings are those until then. It is a
@@ -49,12 +48,12 @@ func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	if o.parts.Client == nil {
 		return []Finding{{Level: string(doctor.Note), Code: "connection", Text: "there is no Redis: counts stay in this process", Do: "set Options.Redis"}}, nil
 	}
-	const name, most = "doctor", 1_000_000
-	counter, err := o.limiter.Counter(name, core.PerSecond(most))
+	const name = "doctor"
+	limit := algorithm.Probing()
+	counter, err := o.limiter.Counter(name, core.PerSecond(1_000_000).Fixed())
 	if err != nil {
 		return nil, err
 	}
-	limit := algorithm.Windowed(algorithm.SlidingWindow, most, time.Second.Microseconds())
 	tail := rediskey.LimitTail(name, false, &limit)
 	rules := fleetrules.NewStore(o.parts.Client, o.parts.Prefix, o.parts.Timeout)
 	defer rules.Close()
@@ -78,5 +77,5 @@ func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	for i, f := range found {
 		all[i] = Finding{string(f.Level), f.Code, f.Server, f.Text, f.Do}
 	}
-	return all, ctx.Err()
+	return all, failure.CallersEnd(ctx)
 }

@@ -108,7 +108,7 @@ func TestExplainForeignValues(t *testing.T) {
 	)
 	const head = "accesslimit:{ip:192.0.2.1}:"
 	for _, err := range []error{
-		client.HSet(background, head+"counter:sw1:3600000000", "a", "b").Err(),
+		client.HSet(background, head+"counter:sw2:3600000000", "a", "b").Err(),
 		client.Set(background, head+"ban:bn1:0", "somebody's", 0).Err(),
 		client.RPush(background, head+"override:ov1", "a").Err(), client.Set(background, head+"text:ov1", "somebody's", 0).Err(),
 	} {

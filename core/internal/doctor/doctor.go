@@ -70,12 +70,12 @@ func Examine(ctx context.Context, p Patient) []Finding {
 			(*exam).version, (*exam).kind, (*exam).eviction, (*exam).memory, (*exam).persistence, (*exam).replication,
 			(*exam).rights, (*exam).encryption, (*exam).user,
 		} {
-			if ctx.Err() == nil {
+			if failure.CallersEnd(ctx) == nil {
 				examine(e, ctx, s)
 			}
 		}
 	}
-	if len(e.servers) > 0 && ctx.Err() == nil {
+	if len(e.servers) > 0 && failure.CallersEnd(ctx) == nil {
 		e.clocks()
 		e.cluster(ctx)
 		e.proxy(ctx)
@@ -118,7 +118,7 @@ func ask[T any](ctx context.Context, e *exam, do func(context.Context) (T, error
 	}, func(err error) { answers <- answer{err: err} })()
 	select {
 	case a := <-answers:
-		if a.err == nil || bounded.Err() == nil {
+		if a.err == nil || failure.CallersEnd(bounded) == nil {
 			return a.value, a.err
 		}
 	case <-bounded.Done():

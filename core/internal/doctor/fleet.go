@@ -75,7 +75,8 @@ func (e *exam) proxy(ctx context.Context) {
 	}
 	runs := map[string]bool{s.info["run_id"]: true}
 	for range dials {
-		options := *client.Options() // those of the service's client stay as they are
+		options := *client.Options()            // those of the service's client stay as they are
+		options.PushNotificationProcessor = nil // a client has its own
 		again := redis.NewClient(&options)
 		text, err := e.askText(ctx, e.bind(again), "info", "server")
 		again.Close()

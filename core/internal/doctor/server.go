@@ -62,7 +62,7 @@ func (e *exam) connect(ctx context.Context) {
 func (e *exam) unreachable(ctx context.Context, s *server, err error) {
 	text, do := e.adviceOn(err)
 	if do == "" && s.options != nil && (s.options.TLSConfig != nil || errors.Is(err, io.EOF) || strings.Contains(text, "connection reset")) {
-		if cause := redisstore.Cause(ctx, s.options, e.Timeout); cause != nil && ctx.Err() == nil {
+		if cause := redisstore.Cause(ctx, s.options, e.Timeout); cause != nil && failure.CallersEnd(ctx) == nil {
 			text, do = e.adviceOn(cause)
 		}
 	}

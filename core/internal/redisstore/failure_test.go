@@ -160,7 +160,7 @@ func TestAbandonedCallsMayHaveBeenCharged(t *testing.T) {
 	s := newShard(n, 10, newCommon(time.Minute))
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	ctx, end := context.WithCancel(context.Background())
-	counters := []algorithm.Counter{{Key: []byte("test:{k}:name:sw1:1000000"), Limit: &limit, Cost: 1}}
+	counters := []algorithm.Counter{{Key: []byte("test:{k}:name:sw2:1000000"), Limit: &limit, Cost: 1}}
 	call := s.enqueue(ctx, request{counters: counters, charge: true, calls: 1, hash: 1})
 	<-n.asked
 	end()

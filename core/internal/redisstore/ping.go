@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
@@ -17,7 +16,7 @@ const pingKeys = 1024
 // counters, whose keys begin with keyHead, last a second. The error is the context's own if that has
 // ended, and otherwise the *failure.Error of a server that did not charge.
 func (s *Store) Ping(ctx context.Context, keyHead string) error {
-	limit := algorithm.Windowed(algorithm.FixedWindow, algorithm.MaxPermits, time.Second.Microseconds())
+	limit := algorithm.Probing()
 	return s.withTimeout(ctx, func(deadline context.Context) error {
 		counters, shards, err := s.eachShard(deadline, func(i int) algorithm.Counter {
 			return algorithm.Counter{Key: fmt.Appendf(nil, "%s%%ping%d}:%s", keyHead, i, limit.Span()), Limit: &limit, Cost: 1}
