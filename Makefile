@@ -68,12 +68,12 @@ staticcheck: compiler ## run staticcheck in every module
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(RACE) \
 	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
 
-# govulncheck ends with 3 if it has found something, and with 1 if it could not look.
-vulnerabilities: ## look for known weaknesses in the packages that are used, unless the database of them cannot be reached
+# govulncheck exits with 3 if it has found something, and with 1 if it could not look.
+vulnerabilities: ## look for known vulnerabilities in the packages that are used, unless their database cannot be reached
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(GOVULNCHECK) && \
 	for module in $(MODULES); do (echo "$$module" && cd "$$module" && "$$bin/govulncheck" -scan package ./... 2>"$$bin/errors") || { \
 		cat "$$bin/errors" >&2; grep -q 'fetching vulnerabilities' "$$bin/errors" || exit 1; \
-		echo "the database of weaknesses could not be reached: nothing was checked"; break; }; done
+		echo "the vulnerability database could not be reached: nothing was checked"; break; }; done
 
 # With nothing cached, this takes 80 s of CPU time: 180 s with optimizations and gin's codec (see NEWEST). The runtime does not work without
 # optimizations. What overflows an int on arm does so on 386, and only the latter can be run here. Only what is published is compiled.

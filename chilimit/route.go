@@ -77,9 +77,10 @@ func (t *tree) find(now *chi.Context, r *http.Request, method string) *chi.Conte
 	return found
 }
 
-// stopAtRoute cuts what Find found in a router, from these numbers of patterns and params on, behind the
-// first route that has the pattern of a mounted router, as Get("/*", h) after Mount("/", below) has.
-// Find goes on into that router, where chi serves only other methods. It reports whether there is one.
+// stopAtRoute reports whether Find came past a route with the pattern of a mounted router, such as
+// Get("/*", h) after Mount("/", below). If so, it cuts what Find found behind the first such route:
+// Find goes on into the mounted router, where chi serves only other methods. patterns and params
+// are the numbers of those that were found before.
 func (t *tree) stopAtRoute(router chi.Routes, found *chi.Context, patterns, params int, method string) bool {
 	for n := patterns; n < len(found.RoutePatterns); n++ {
 		here := t.list(router)[found.RoutePatterns[n]]

@@ -51,7 +51,8 @@ func (b *Bill) Add(ctx context.Context, n int) error {
 // [ErrStore]. Later it is [ErrBillUnknown].
 //
 // The charge of [Counter.Open] is given back first, then those of Add, the newest first. Of more than
-// 32 of these, only the newest 32 can be given back. After a Reset of the same counters, nothing is.
+// 32 of these, only the newest 32 can be given back. After a Reset of the same counters, nothing
+// comes back.
 func (b *Bill) Settle(ctx context.Context, used int) error { return b.change(ctx, "used", used, true) }
 
 // Cancel settles the bill at 0: nothing was used, because the work was not begun.
@@ -67,7 +68,7 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 		return nil
 	}
 	change := algorithm.BillChange{Settle: settles, Permits: largestCharge(n)}
-	if settles { // what was charged in several windows may be more than one of them holds
+	if settles { // several windows together may have been charged more than one holds
 		change.Permits = min(int64(n), algorithm.MaxBilled)
 	}
 	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)

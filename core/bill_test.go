@@ -217,7 +217,7 @@ func TestADisconnectDoesNotRefund(t *testing.T) {
 	})
 }
 
-// A cluster that is moving a slot runs no script with a key that is new, as that of a bill is.
+// While a cluster moves a slot, it runs no script with a new key, such as a bill's.
 func TestOpenWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	subject := cluster.Moving(t)
@@ -254,8 +254,8 @@ func TestABillWithManyAdditions(t *testing.T) {
 	})
 }
 
-// A bill that was charged in several windows is settled at its sum, which may exceed what one window
-// holds. Resets stand for the ends of windows.
+// A bill that was charged in several windows is settled at its sum, which may exceed what one
+// window holds. Resets stand for the ends of windows.
 func TestABillAboveWhatOneWindowHolds(t *testing.T) {
 	const n = min(1_000_000_000_000, math.MaxInt/4)
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {

@@ -236,7 +236,8 @@ func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
 	}
 }
 
-// COSTS.md says by which limits callers wait less than a minute, because common SDKs obey no longer waits.
+// COSTS.md says with which limits callers wait less than a minute, because common SDKs ignore
+// longer waits.
 func TestWaitsThatSDKsObey(t *testing.T) {
 	for _, c := range []struct {
 		limit      core.Limit

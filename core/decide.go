@@ -144,7 +144,7 @@ func (c *call) noteLogin(by *appliedRule, user string) {
 // manyWithoutLogin is the number of calls without a login at which the log warns.
 const manyWithoutLogin = 300
 
-// logins is what is known of the logins that a limiter's calls needed.
+// logins records whether the calls that needed a login had one.
 type logins struct {
 	seen    atomic.Bool // a call had one
 	missing atomic.Int64

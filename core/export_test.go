@@ -58,8 +58,8 @@ func GiveBackAtOnce(l *Limiter) {
 	})
 }
 
-// AnswerLate lets a reservation wait for its answer until answer is called. granted is closed when the
-// store has decided.
+// AnswerLate makes a reservation wait for its answer until answer is called. granted is closed when
+// the store has decided.
 func AnswerLate(l *Limiter) (granted <-chan struct{}, answer func()) {
 	f := l.front()
 	store := late{f.Store, make(chan struct{}), make(chan struct{})}

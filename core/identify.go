@@ -48,8 +48,8 @@ func Cookie(name string, verify func(ctx context.Context, session string) (user 
 
 // ContextValue returns a function that identifies callers by the value that an authentication
 // middleware before this one left under a key: a string in the framework's own store (gin's Set,
-// echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in, and the
-// log warns of that once.
+// echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in,
+// and the log warns of that once.
 func ContextValue(key any) IdentifyFunc {
 	must(usableAsKey(key), "ContextValue needs a key that can be compared")
 	return func(r Request) (string, error) {
@@ -62,7 +62,7 @@ func ContextValue(key any) IdentifyFunc {
 	}
 }
 
-// warnOfValue logs that a value is no string, if r is the limiter's own Request.
+// warnOfValue logs that a value is not a string, if r is the limiter's own Request.
 func warnOfValue(r Request, key, value any) {
 	own, ok := r.(*call)
 	if !ok {

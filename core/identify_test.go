@@ -292,8 +292,8 @@ func TestLimitForAllComesBeforeIdentify(t *testing.T) {
 	})
 }
 
-// An authentication that leaves something else than the user's name under the key is found by one line of
-// the log.
+// If a middleware leaves something other than the user's name under the key, one line of the log
+// says so.
 func TestWarnsOfAValueThatIsNoString(t *testing.T) {
 	type userID int
 	var log logtest.Log
@@ -307,8 +307,8 @@ func TestWarnsOfAValueThatIsNoString(t *testing.T) {
 	warned(t, &log, 1, "level=WARN", "ContextValue ignores a value that is not a string", "key=user", "type=core_test.userID")
 }
 
-// A limiter in front of the authentication refuses everybody, and the log says so once. A service where
-// anybody was logged in has no such mistake.
+// A limiter in front of the authentication refuses everybody, and the log says so once. If anybody
+// was logged in, there is no such mistake.
 func TestWarnsOfCallsWithoutLogin(t *testing.T) {
 	for first, mode := range map[string]core.Mode{"": core.Enforce, "nobody, but lenient": core.DryRun, "alice": core.Enforce} {
 		t.Run(first, func(t *testing.T) {

@@ -81,7 +81,7 @@ func (f *front) logStore() {
 	if f.source == FromMemory {
 		f.Logger.Info("accesslimit: no Redis here: counts stay in this process")
 	} else {
-		f.Logger.Info("accesslimit: counts go to Redis, which was not asked yet: Limiter.Ping asks it", slog.String("prefix", f.Prefix))
+		f.Logger.Info("accesslimit: counts go to Redis, which has not been tried yet: Limiter.Ping tries it", slog.String("prefix", f.Prefix))
 	}
 }
 

@@ -170,8 +170,8 @@ func TestWarnsOfARuleThatLimitsNobody(t *testing.T) {
 	}
 }
 
-// A call that passes two middlewares with the same rule is charged twice, and the log warns of that once.
-// Rules of one name that count other subjects are no mistake.
+// A call that passes two middlewares with the same rule is charged twice, and the log warns of that
+// once. Rules of one name that count other subjects are no mistake.
 func TestWarnsOfARuleAroundAHandlerTwice(t *testing.T) {
 	attached := func(t *testing.T, limiter *core.Limiter, rules ...core.Rule) (guards []*core.Guard) {
 		for _, rule := range rules {

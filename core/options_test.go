@@ -100,8 +100,8 @@ func TestNewConnectsToNothing(t *testing.T) {
 
 func TestNewLogsTheEngineOnce(t *testing.T) {
 	for line, options := range map[string]core.Options{
-		"no Redis here: counts stay in this process":                        {},
-		`which was not asked yet: Limiter.Ping asks it" prefix=accesslimit`: deadRedis(t),
+		"no Redis here: counts stay in this process":                              {},
+		`which has not been tried yet: Limiter.Ping tries it" prefix=accesslimit`: deadRedis(t),
 	} {
 		var log logtest.Log
 		options.Logger = log.Logger()

@@ -60,12 +60,13 @@ const longestWait = time.Minute
 // if it has none. If the turn would come later, Acquire returns at once without an error: the
 // Decision is refused, nothing is charged, and RetryAfter is the wait that was too long.
 //
-// If the context ends during the wait, the error is the context's, and the turn is given back in the
-// background: at once if nobody waits behind it, otherwise when the last one behind it has left, too
-// (if that one waits in another process, within seconds). Nobody who waits already moves up.
+// If the context ends during the wait, the error is the context's, and the turn is given back in
+// the background: at once if nobody waits behind it, otherwise once everybody behind it has left
+// too (within seconds of that if the last of them waited in another process). Callers who already
+// wait do not move up.
 //
-// Danger: a process that is killed gives back nothing. The turns of its callers come and pass unused,
-// and delay everybody until then: at most for as long as these callers would have waited.
+// Danger: a process that is killed gives back nothing. The turns of its callers come and pass
+// unused, and delay everybody for at most as long as these callers would have waited.
 func (p Pacer) Acquire(ctx context.Context, subject string, n int) (Decision, error) {
 	patience := longestWait
 	if deadline, ok := ctx.Deadline(); ok {
@@ -98,7 +99,8 @@ func (p Pacer) TryAcquire(ctx context.Context, subject string, n int, patience t
 
 // Reserve takes n permits for a later turn and returns without waiting. The Decision's Wait is the
 // time until the turn, up to 366 days. The context is only for the reservation. Give back unneeded
-// permits with [Limiter.Refund]. If the error is [ErrStore], the permits may be reserved all the same.
+// permits with [Limiter.Refund]. If the error is [ErrStore], the permits may be reserved all the
+// same.
 func (p Pacer) Reserve(ctx context.Context, subject string, n int) (Decision, error) {
 	const anyTime = algorithm.MaxWindow * time.Microsecond
 	return p.reserve(ctx, subject, n, anyTime)
@@ -126,8 +128,8 @@ func (p Pacer) reserve(ctx context.Context, subject string, n int, patience time
 	return d, err
 }
 
-// leaveTurn gives back, in the background, what a turn charged. If it was counted locally, that may be
-// less than was asked for.
+// leaveTurn gives back, in the background, what a turn charged. If it was counted locally, that may
+// be less than was asked for.
 func (h *handle) leaveTurn(d Decision) {
 	if d.receipt.Cost == 0 {
 		return

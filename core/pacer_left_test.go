@@ -14,7 +14,7 @@ import (
 // slowBucket is a bucket whose next permit comes long after a test.
 var slowBucket = core.PerHour(1).Bucket(50)
 
-// waitInLine uses up the burst, and lets callers wait for a turn, until leave lets them leave. It
+// waitInLine uses up the burst, and makes callers wait for a turn until leave makes them leave. It
 // returns when all of them wait.
 func waitInLine(t *testing.T, waiters int, pacers ...core.Pacer) (leave func()) {
 	t.Helper()
@@ -75,8 +75,8 @@ func TestCallersWhoHaveLeftKeepNobodyWaiting(t *testing.T) {
 	})
 }
 
-// A caller who leaves while Redis is asked for a turn gets its error at once, and the turn that Redis
-// grants comes back.
+// A caller who leaves while Redis is asked for a turn gets its error at once, and the turn that
+// Redis grants comes back.
 func TestACallerWhoLeavesDuringTheReservation(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t), Timeout: patient})
 	pacer := limiter.MustPacer("n", slowBucket)
@@ -99,8 +99,8 @@ func TestACallerWhoLeavesDuringTheReservation(t *testing.T) {
 	wantUsed(t, pacer, slowBucket.Burst)
 }
 
-// Callers of several processes stand in one line. Each process gives back its turns when those of the
-// others are back.
+// Callers of several processes stand in one line. Each process gives back its turns when those of
+// the others are back.
 func TestCallersOfSeveralProcessesLeave(t *testing.T) {
 	server := redistest.Start(t)
 	var pacers []core.Pacer

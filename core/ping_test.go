@@ -29,8 +29,8 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// Ping says why calls are not counted, and what to change, also if only one of several servers has no room,
-// or it answers everything but charges.
+// Ping says why calls are not counted, and what to change, also if only one of several servers has
+// no room, or it answers everything but charges.
 func TestPingFails(t *testing.T) {
 	fill := func(server *redistest.Server) {
 		if err := server.Client(t).ConfigSet(background, "maxmemory", "1").Err(); err != nil {

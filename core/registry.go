@@ -167,8 +167,8 @@ func (g *registry) watchRoutes(rule *boundRule) {
 	}
 }
 
-// warnOfRepetition logs that a call passes two middlewares with a rule of this name, unless a rule of the
-// name counts other subjects.
+// warnOfRepetition logs that a call passes two middlewares with a rule of this name, unless a rule
+// of the name counts other subjects.
 func (g *registry) warnOfRepetition(rule *boundRule, name string) {
 	guards, _ := g.attached.All()
 	for _, guard := range guards {
@@ -181,7 +181,7 @@ func (g *registry) warnOfRepetition(rule *boundRule, name string) {
 	g.log.ChargedTwice(name)
 }
 
-// countsAs reports whether two rules of one name count the same subjects, as far as that can be seen.
+// countsAs reports whether two rules of one name count the same subjects, as far as is known.
 func (b *boundRule) countsAs(other *boundRule) bool {
 	return b.NeedLogin == other.NeedLogin && reflect.ValueOf(b.Key).Pointer() == reflect.ValueOf(other.Key).Pointer()
 }

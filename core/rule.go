@@ -36,7 +36,7 @@ type Rule struct {
 	// rules have different limits: two muxes behind http.StripPrefix or for different hosts, or two
 	// gRPC servers. Give their rules a Name. The log warns of different rules that share a counter. A
 	// rule with a Name that is attached twice around one handler charges each call twice, too. The log
-	// warns of that if callers get RateLimit headers, not in gRPC.
+	// warns of that if callers get RateLimit headers, but not in gRPC.
 	Name string
 	// Limit takes the place of Seconds and MaxCount, for every other kind of limit:
 	// core.PerSecond(10).Bucket(20), core.PerCalendarDay(1000, "Europe/Berlin"), core.InFlight(3).
@@ -164,8 +164,8 @@ type Rule struct {
 	// Write * for a parameter of a route: /users/* matches /users/{id} and /users/:id, as frameworks
 	// spell it. A pattern that matches no request, has a slash behind ** or other characters beside it
 	// in a segment, or whose braces have too many combinations, is an error. A rule that limits nobody
-	// for another reason, such as Except of /**, is logged as a warning, and so is a Method that nobody
-	// registered, such as GETT.
+	// for another reason, such as Except of /**, is logged as a warning, and so is a Method that
+	// nobody registered, such as GETT.
 	Paths []string
 	// Except are patterns of calls that the rule does not apply to. An exception holds only if
 	// every reading of the call matches, so that no spelling of a path avoids the rule. It must

@@ -64,8 +64,8 @@ func TestNamesOfRulesWithPaths(t *testing.T) {
 	}
 }
 
-// Callers of some proxies make up routes. Each counts by itself, but the number of those that are kept
-// is bounded.
+// Callers of some proxies make up routes. Each counts by itself, but the number of those that are
+// kept is bounded.
 func TestMadeUpRoutesStayBounded(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	guard := newGuard(t, limiter, core.Rule{Seconds: 3600, MaxCount: 1})

@@ -34,8 +34,8 @@ import (
 //
 // The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
-// a *[StoreError]. After that one, Settle can be repeated for half a minute, with the same number, and is
-// carried out once.
+// a *[StoreError]. After a *[StoreError], Settle can be repeated with the same number for half a
+// minute, and is carried out only once.
 func Settle(ctx context.Context, rule string, used int) error {
 	if used < 0 {
 		return wrongArgument(rule, "used", used, "must not be negative")

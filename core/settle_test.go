@@ -280,8 +280,8 @@ func TestSettleInAContextThatIsUsedAgain(t *testing.T) {
 	wantLeft(t, limiter, "outer", me, hour, 90)
 }
 
-// A settlement whose reply is lost can be repeated, whether Redis has carried it out or not, and is carried
-// out once. Another number comes too late.
+// A settlement whose reply is lost can be repeated, whether Redis has carried it out or not, and is
+// carried out once. Another number comes too late.
 func TestASettlementWhoseReplyIsLost(t *testing.T) {
 	server, n := redistest.Start(t), new(network)
 	n.loses.Store("nothing")

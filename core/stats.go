@@ -200,7 +200,7 @@ type RuleSetStats struct {
 	LastErrorAt time.Time
 }
 
-// OtherNames is the Rule under which Stats counts all names together that it does not keep. Otherwise
+// OtherNames is the Rule under which Stats counts all names that it does not keep. If it kept all,
 // callers who choose names could fill the memory, or a metrics server.
 const OtherNames = tally.OtherNames
 

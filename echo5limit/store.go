@@ -15,16 +15,17 @@ import (
 //
 //	e.Use(middleware.RateLimiter(echo5limit.NewStore(limiter, rule)))
 //
-// The identifier that the RateLimiter extracts is the subject, as identifier:DIGEST: it may be an API
-// key, or an address that the caller made up. [core.Digest] returns the same hash. "" stands for each
-// rule's own Key, and so does echo's idea of the caller's address, which is the RateLimiter's default.
-// So these callers are counted by the address that Options.ClientIP finds, unless a rule has a Key.
-// Replies have the headers of the rules, refusals Retry-After. A Store is safe for concurrent use.
+// The identifier that the RateLimiter extracts is the subject, as identifier:DIGEST: it may be an
+// API key, or an address that the caller made up. [core.Digest] returns the same hash. "" stands
+// for each rule's own Key, and so does the address that echo finds, which is the RateLimiter's
+// default. So these callers are counted by the address that Options.ClientIP finds, unless a rule
+// has a Key. Replies have the headers of the rules, refusals Retry-After. A Store is safe for
+// concurrent use.
 //
-// By default, the RateLimiter's DenyHandler replies to every refusal with 429 and a body of its own. Its
-// error is nil if the rules refused the call. If they could not be asked, because a rule fails closed,
-// the caller could not be identified, or the context ended, it has the status and the message of the
-// refusal, 503 unless Options.Reply says otherwise.
+// By default, the RateLimiter's DenyHandler replies to every refusal with 429 and a body of its
+// own. The error that it receives is nil if the rules refused the call. If they could not be asked,
+// because a rule fails closed, the caller could not be identified, or the context ended, the error
+// has the status and the message of the refusal: 503 unless Options.Reply says otherwise.
 type Store struct{ check *core.Check }
 
 // NewStore returns a Store that decides by these rules together. Give them a Name, because rules

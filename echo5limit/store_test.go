@@ -132,8 +132,8 @@ func TestStoreIdentifier(t *testing.T) {
 	}
 }
 
-// Whoever replaces echo's own store by this one gets the same results, replies and headers. The steps
-// of the clock are such that no call comes when a permit does.
+// Replacing echo's own store by this one leaves results, replies and headers the same. The steps of
+// the clock are such that no call comes at the moment when a permit does.
 func TestStoreAnswersAsEchosOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := extensiontest.NewLimiter(t, core.Options{Headers: core.HeadersXRateLimit})

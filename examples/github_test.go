@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The workflow runs the project's own checks, with the Go of go.mod, the tests also with the newest,
-// and actions that nobody can replace.
+// The workflow runs the project's own checks with the Go of go.mod, and the tests also with the
+// newest. Nobody can replace its actions.
 func TestWorkflow(t *testing.T) {
 	var workflow struct {
 		On   map[string]any

@@ -14,18 +14,18 @@
 // while the handler still runs. No context of fiber ends because the caller leaves. Handlers find the
 // decision and the user in c.Context(), not in c.
 //
-// Fiber answers 501 to unknown methods before any middleware, and with SkipUnmatchedRoutes 404 or 405
-// to requests without a route. To a request that it cannot read, it answers 400, 413 or 431 after the
-// handlers of Use, but not those behind a limiter. No rule counts any of these.
+// Fiber answers 501 to unknown methods before any middleware, and with SkipUnmatchedRoutes 404 or
+// 405 to requests without a route. To a request that it cannot read, it answers 400, 413 or 431
+// after the handlers of Use, but not those behind a limiter. No rule counts any of these.
 //
 // Settings of proxies do not change whom Options.ClientIP finds. Fasthttp keeps trailers among the
-// headers, so if a body comes in chunks, rules do not see a header that only a middleware has added.
-// With DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first line of
-// any spelling, and a handler must read it the same way.
+// headers, so if a body comes in chunks, rules do not see a header that only a middleware has
+// added. With DisableHeaderNormalizing, a key of core.ByHeader or core.BearerToken counts the first
+// line of any spelling, and a handler must read it the same way.
 //
 // Behind fiber's adaptor, a middleware of net/http ends before the handler begins: with nethttplimit,
-// Count would receive 200, and slots would be free by then. Of several lines of a header it sees one,
-// and callers choose which: see examples/PROXIES.md.
+// Count would receive 200, and slots would be free by then. Of several lines of a header it sees
+// one, and callers choose which: see examples/PROXIES.md.
 package fiber3limit
 
 import (
@@ -48,7 +48,7 @@ func New(limiter *core.Limiter, rules ...core.Rule) fiber.Handler {
 func With(guard *core.Guard) fiber.Handler {
 	return func(c fiber.Ctx) (err error) {
 		if unread(c) {
-			return nil // fiber answers; what is behind, which may be a handler, must not run unlimited
+			return nil // fiber answers; the handlers behind this one must not run unlimited
 		}
 		answer := guard.Check(view{c})
 		if !carryOut(c, answer) {

@@ -213,9 +213,9 @@ func TestTrailersOfAnyCase(t *testing.T) {
 	}
 }
 
-// Rules see what a middleware has set in place of a header that was sent. The last line that was sent is
-// last, although fasthttp moves it to the place of one that a middleware deletes, and what the getter
-// of handlers returns is first.
+// Rules see what a middleware has set in place of a header that was sent. The last line that was
+// sent is last, although fasthttp moves it to the place of one that a middleware deletes, and what
+// the getter of handlers returns is first.
 func TestHeadersOfAMiddleware(t *testing.T) {
 	var seen []string
 	app := fiber.New()

@@ -9,9 +9,10 @@ import (
 )
 
 // unread reports whether fiber could not read the request, and will answer with an error when the
-// middlewares of Use have returned. Its header may be empty or cut short, so its caller is not known.
+// middlewares of Use have returned. Its header may be empty or cut short, so its caller is not
+// known.
 //
-// Only a field that is not exported says so, which has had two names. If a version of fiber or a
+// Only an unexported field says so, and it has had two names. If a version of fiber or a
 // service's own context has no such field, unread requests are counted, by what is left of them.
 func unread(c fiber.Ctx) bool {
 	if c.Matched() {

@@ -9,11 +9,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Header returns the values of the header's lines in the order in which they were sent, and none of a
-// trailer. fasthttp's own order says nothing about proxies: it deletes a line, such as
+// Header returns the values of the header's lines in the order in which they were sent, and none of
+// a trailer. fasthttp's own order says nothing about proxies: it deletes a line, such as
 // Transfer-Encoding before an empty body, by moving the last one into its place, and it appends the
-// trailers of a body in chunks. If c.Get returns another value than the first, it comes before them: a
-// rule that counts by the first value counts what a handler reads.
+// trailers of a body in chunks. If c.Get returns another value than the first, it comes before
+// them: a rule that counts by the first value counts what a handler reads.
 func (v view) Header(name string) []string {
 	header := &v.c.Request().Header
 	values := valuesOf(header, name, v.c.App().Config().DisableHeaderNormalizing)
@@ -34,8 +34,8 @@ func (v view) Header(name string) []string {
 }
 
 // inOrder returns the values in the order of the lines that were sent. A value that was not sent is
-// from a middleware, and takes the place of a line that it has replaced. If there is no such line, it
-// comes last, or is left out if it may be a trailer.
+// from a middleware, and takes the place of a line that it has replaced. If there is no such line,
+// it comes last, or is left out if it may be a trailer.
 func inOrder(values, sent []string, trailers bool) (ordered []string) {
 	left := make(map[string]int)
 	for _, value := range values {
@@ -80,8 +80,8 @@ func valuesOf(header *fasthttp.RequestHeader, name string, asSent bool) (values 
 	return values
 }
 
-// linesOf returns the values of a header's lines in the block of headers as it was sent. A line that
-// begins with white space continues the one before it.
+// linesOf returns the values of a header's lines in the block of headers as it was sent. A line
+// that begins with white space continues the one before it.
 func linesOf(raw []byte, name string) (values []string) {
 	var ours bool // the line before is the header's
 	for line := range bytes.Lines(raw) {

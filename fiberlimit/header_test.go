@@ -40,8 +40,8 @@ func TestHeaderOfAMiddleware(t *testing.T) {
 	}
 }
 
-// A middleware that deletes a header makes fasthttp move another line. Rules still see the last line
-// that was sent last, and what the getter of handlers returns first.
+// A middleware that deletes a header makes fasthttp move another line. Rules still see the last
+// line that was sent last, and what the getter of handlers returns first.
 func TestOrderAfterADeletedHeader(t *testing.T) {
 	var seen []string
 	app := fiber.New()

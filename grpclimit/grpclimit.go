@@ -6,10 +6,10 @@
 //	)
 //
 // The method is the route: a rule without a Name counts each method by itself, also over several
-// servers, and Paths and Except match the full method, such as /grpc.health.v1.Health/*. Methods that
-// only grpc.UnknownServiceHandler serves share one counter. A stream is charged when it opens. Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with
-// RetryInfo and QuotaFailure details. It never sends headers, which would keep clients from
-// retrying.
+// servers, and Paths and Except match the full method, such as /grpc.health.v1.Health/*. Methods
+// that only grpc.UnknownServiceHandler serves share one counter. A stream is charged when it opens.
+// Limits are sent in trailers. A refusal is RESOURCE_EXHAUSTED with RetryInfo and QuotaFailure
+// details. It never sends headers, which would keep clients from retrying.
 //
 // A rule with Count receives codes as they are sent: 0 (OK), 16 (UNAUTHENTICATED) and so on. For a
 // wrapped status it receives its code, for a context's error 1 or 4, for any other error 2
@@ -51,8 +51,9 @@ func With(guard *core.Guard) (grpc.UnaryServerInterceptor, grpc.StreamServerInte
 
 // Allow decides by a check inside a handler, for a subject that only the handler knows. An empty
 // subject keeps each rule's own key. The context is the handler's. If the call may not go on, Allow
-// returns the status that the handler must return. Danger: in a handler of grpc.UnknownServiceHandler
-// without an interceptor of this package, callers choose the routes of rules without a Name.
+// returns the status that the handler must return. Danger: in a handler of
+// grpc.UnknownServiceHandler without an interceptor of this package, callers choose the routes of
+// rules without a Name.
 func Allow(ctx context.Context, decide *core.Check, subject string) error {
 	method, _ := grpc.Method(ctx)
 	answer, last := check(ctx, method, func(v adapter.View) core.Answer { return decide.Allow(v, subject) })
@@ -215,8 +216,8 @@ func (v *view) ResponseHeader() adapter.HeaderWriter { return &v.trailer }
 func (v *view) Query(string) string { return "" }
 func (v *view) Param(string) string { return "" }
 
-// Route returns the method, or "" if the server does not know it, because callers could make up as many
-// as they like.
+// Route returns the method, or "" if the server does not know it, because callers could make up
+// any number of methods.
 func (v *view) Route() string {
 	if v.Value(unknownKey{}) != nil {
 		return ""

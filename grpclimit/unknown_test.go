@@ -22,8 +22,8 @@ import (
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
-// Methods that the server does not know share one counter, in an interceptor and in a handler, so that
-// made-up names are no way around a limit. A rule may still match them by its Paths.
+// Methods that the server does not know share one counter, in an interceptor and in a handler, so
+// that made-up names are no way around a limit. A rule may still match them by its Paths.
 func TestMethodsOfAnyName(t *testing.T) {
 	limiter := limitertest.New(t, core.Options{})
 	limit := grpclimit.StreamServerInterceptor(limiter,

@@ -11,9 +11,9 @@ import (
 	"github.com/accesslimit/accesslimit/mcplimit"
 )
 
-// Each client may call each tool twice a minute, and the whole server ten times. A rule without a Name
-// and Paths counts each tool by itself; with Paths, all that they match share a counter. Over HTTP, put
-// mcplimit.HTTP around the SDK's handler.
+// Each client may call each tool twice a minute, and the whole server ten times. A rule without a
+// Name and Paths counts each tool by itself; with Paths, all that they match share a counter. Over
+// HTTP, put mcplimit.HTTP around the SDK's handler.
 func Example() {
 	limiter, err := core.New(core.Options{}) // with Redis, all processes of the server share the counters
 	if err != nil {

@@ -8,21 +8,22 @@
 //	http.ListenAndServe(":8080", mcplimit.HTTP(mcp.NewStreamableHTTPHandler(getServer, nil)))
 //
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
-// rule without a Name counts each path by itself. Callers can make up names, so until a tool or a prompt
-// has answered without an error in this process, it is among the core.OtherNames in Stats, and Reset
-// and Inspect do not know it.
+// rule without a Name counts each path by itself. Callers can make up names, so until a tool or a
+// prompt has answered without an error in this process, it is among the core.OtherNames in Stats,
+// and Reset and Inspect do not know it.
 //
-// A call is counted for the [Caller], never for the session, which any client can open anew. Over stdio,
-// serve in a [Local] context. Each call of a batch counts. Malformed messages and unknown methods are
-// not counted, because the SDK answers them before any middleware. Nor are notifications, which have no
-// reply, and, unless [Options].All is set, initialize, server/discover, ping, the lists and
-// subscriptions/listen. From revision 2026-07-28 on, each round of a call that asks for input counts:
-// any client can send inputResponses, so they are no proof of an earlier round.
+// A call is counted for the [Caller], never for the session, which any client can open anew. Over
+// stdio, serve in a [Local] context. Each call of a batch counts. Malformed messages and unknown
+// methods are not counted, because the SDK answers them before any middleware. Nor are
+// notifications, which have no reply, and, unless [Options].All is set, initialize,
+// server/discover, ping, the lists and subscriptions/listen. From revision 2026-07-28 on, each
+// round of a call that asks for input counts: any client can send inputResponses, so they are no
+// proof of an earlier round.
 //
 // A refusal is a JSON-RPC error whose data has retryAfter, in seconds, if waiting helps. Inside of
 // [HTTP] it has the status 429 and Retry-After, too. The SDK's own client, up to v1.8.0, replaces the
-// body of a 429 by the words Too Many Requests, unless [Options].StatusOK is set. In a batch, and with an EventStore, whose streams begin
-// before the decision, the status stays 200.
+// body of a 429 by the words Too Many Requests, unless [Options].StatusOK is set. In a batch, and
+// with an EventStore, whose streams begin before the decision, the status stays 200.
 //
 // A rule with Count receives the code of the JSON-RPC error, 0 for a result, -32603 for an error
 // without a code and a tool's result with IsError, and 13 for a panic, which ends the process unless a
@@ -51,8 +52,8 @@ type Options struct {
 	// -32000 are reserved for the protocols.
 	Code int64
 	// All also limits initialize, server/discover, ping, the lists and subscriptions/listen. Danger: a
-	// client that cannot initialize or list the tools has no tools, and one that listens holds a slot of
-	// Concurrency until it leaves.
+	// client that cannot initialize or list the tools has no tools, and one that listens holds a slot
+	// of Concurrency until it leaves.
 	All bool
 	// StatusOK makes HTTP answer 200 in place of 429 and 503, so that clients read the JSON-RPC error.
 	// The SDK's own client, up to v1.8.0, takes both for failures of the transport, and hides the

@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// names are the paths of tools and prompts that have answered without an error. The SDK does not show
-// which tools a server has, and callers can call any. The zero value is empty.
+// names are the paths of tools and prompts that have answered without an error. The SDK does not
+// show which tools a server has, and callers can call any. The zero value is empty.
 type names struct {
 	paths sync.Map
 	count atomic.Int64
@@ -31,7 +31,8 @@ func (n *names) add(path string) {
 	}
 }
 
-// hasName reports whether the path of a call with these parameters has a name that the caller chose.
+// hasName reports whether the path of a call with these parameters has a name that the caller
+// chose.
 func hasName(params mcp.Params) bool {
 	switch params.(type) {
 	case *mcp.CallToolParamsRaw, *mcp.GetPromptParams:

@@ -32,9 +32,10 @@ func User(r core.Request) (string, error) {
 // principal is the key of a call's user in its view.
 type principal struct{}
 
-// Local returns a context for Server.Run or Server.Connect whose clients are the process itself, and
-// need no login: those over stdio and in memory. The SDK does not show how a call came, so without
-// Local they are nobody. Danger: clients on a network are nobody's process.
+// Local returns a context for Server.Run or Server.Connect. Its clients have the process itself as
+// their user, and need no login. Use it over stdio and in memory: the SDK does not show how a call
+// came, so without Local nobody is logged in there. Danger: do not use it for clients on a network
+// connection, which would all be logged in as the process.
 //
 //	server.Run(mcplimit.Local(ctx), new(mcp.StdioTransport))
 func Local(ctx context.Context) context.Context { return context.WithValue(ctx, local{}, process) }
@@ -110,9 +111,9 @@ func (v *view) user() string {
 	return ""
 }
 
-// isHTTP reports whether a call in a Local context came by HTTP all the same, as it may if a server has
-// one context for all. A call over SSE has no extra, but behind net/http its session has the context of
-// the request that began it.
+// isHTTP reports whether a call in a Local context came by HTTP all the same, as it may if a server
+// has one context for all. A call over SSE has no extra, but behind net/http its session has the
+// context of the request that began it.
 func (v *view) isHTTP() bool { return v.extra != nil || v.ctx.Value(http.ServerContextKey) != nil }
 
 func (v *view) Context() context.Context             { return v.ctx }

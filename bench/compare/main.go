@@ -65,8 +65,8 @@ func (b *bench) run() error {
 	return b.measureAll(parts)
 }
 
-// measureAll measures parts, and writes the figures after each of them, so that they are kept whatever
-// happens later. A part that fails does not stop the others.
+// measureAll measures parts, and writes the figures after each of them, so that they are kept
+// whatever happens later. A part that fails does not stop the others.
 func (b *bench) measureAll(parts []part) (failed error) {
 	for _, part := range parts {
 		began := time.Now()

@@ -11,14 +11,14 @@ import (
 	"github.com/accesslimit/accesslimit/bench/rivals"
 )
 
-// tiny measures everything once, for moments, so its figures say nothing.
+// tiny measures everything once and very briefly, so its figures mean nothing.
 var tiny = settings{
 	quick: true, rounds: 1, keys: 100, warm: time.Millisecond, measure: 2 * time.Millisecond, aloneCalls: 100,
 	inProcess: time.Millisecond, localRounds: 1, heapKeys: 100, costTimes: 1, costRounds: 1,
 	busyWindow: time.Hour, busyCalls: 3, busyFor: time.Millisecond,
 }
 
-// A whole run has figures of all parts, and writes them.
+// A whole run measures all parts and writes their figures.
 func TestARun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	b := &bench{settings: tiny, report: newReport()}
@@ -41,7 +41,8 @@ func TestARun(t *testing.T) {
 	}
 }
 
-// The figures of a part are written before the next one begins, and a part that fails stops no other.
+// The figures of a part are written before the next part begins, and a part that fails does not
+// stop the others.
 func TestFiguresAreWrittenAsTheyCome(t *testing.T) {
 	t.Chdir(t.TempDir())
 	server, err := harness.StartServer()

@@ -10,13 +10,12 @@ import (
 
 func TestMain(m *testing.M) {
 	leakcheck.Main(m,
-		// The goroutines that clean the stores of ulule and of fiber's limiter never end:
-		// nothing ends them.
+		// Nothing ends the goroutines that clean the stores of ulule and of fiber's limiter.
 		goleak.IgnoreTopFunction("github.com/ulule/limiter/v3/drivers/store/memory.(*cleaner).Run"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.(*Storage).gc"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v3/internal/memory.(*Storage).gc"),
 		goleak.IgnoreTopFunction("github.com/accesslimit/accesslimit/bench/compare.stopOnSignal.func1"), // until the program ends
-		// fiber looks at the clock once a second, for all who ask it.
+		// fiber reads the clock once a second for the whole process.
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/utils.StartTimeStampUpdater.func1.1"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.New.StartTimeStampUpdater.func1.1"), // the same, inlined
 		goleak.IgnoreTopFunction("github.com/gofiber/utils/v2.StartTimeStampUpdater.func1.1"),

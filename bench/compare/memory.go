@@ -19,7 +19,7 @@ const (
 )
 
 // weight is the memory of a subject's keys in Redis, with their names and everything that Redis
-// keeps for them. Only a rival with bills has more than one: each bill has a record.
+// keeps for them. Only rivals with bills keep several keys for a subject: each bill has a record.
 type weight struct{ cold, busy float64 }
 
 func (b *bench) memory() error {
@@ -90,7 +90,7 @@ func (b *bench) weighEach(subjects harness.Keys) (mean float64, err error) {
 	return float64(sum) / float64(subjects.Len()), nil
 }
 
-// weighKeys returns the memory of the keys whose names contain a subject. There must be one.
+// weighKeys returns the memory of the keys whose names contain a subject. There must be some.
 func (b *bench) weighKeys(subject string) (sum int64, err error) {
 	ctx, client := background, b.server.Client
 	names, err := client.Keys(ctx, "*"+subject+"*").Result()

@@ -11,7 +11,7 @@ type settings struct {
 	quick       bool
 	only        string // measure only the parts whose names contain this
 	rounds      int    // of everything on Redis
-	keys        int    // of workloads with many, at most
+	keys        int    // the most keys of a workload
 	warm        time.Duration
 	measure     time.Duration // of each run on Redis
 	aloneCalls  int           // of the script without a limiter, in each run

@@ -81,8 +81,9 @@ func check(_ context.Context, c *cli.Command) error {
 	return nil
 }
 
-// checkRules checks files with rules. A single path may be -, which stands for standard input, or a pipe, as
-// a shell makes for <(...): a service, which loads its files again and again, refuses both.
+// checkRules checks files with rules. If there is only one path, it may be - for standard input, or
+// a pipe, such as a shell makes for <(...). A service refuses both, because it loads its files
+// repeatedly.
 func checkRules(c *cli.Command, service rulefile.Service, paths ...string) (*rulefile.Checked, error) {
 	name := paths[0]
 	info, err := os.Stat(name)

@@ -11,7 +11,7 @@ import (
 )
 
 // printHelp prints the help of a command, which fits on a screen. It is a cli.HelpPrinterFunc. The
-// Description of a command is an example of it, and its UsageText is what else to know.
+// Description of a command is an example of it, and its UsageText says what else to know.
 func printHelp(to io.Writer, _ string, data any) {
 	c := data.(*cli.Command)
 	fmt.Fprintf(to, "%s: %s\n\n", c.FullName(), c.Usage)

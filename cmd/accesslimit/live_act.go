@@ -53,8 +53,8 @@ func login() string {
 type act struct {
 	name string // in the audit
 	do   func(ctx context.Context, s *session, rule, subject string) (changed bool, err error)
-	// done and unchanged say what has become of the subject, %[1]s, and the rule, %[2]q. If details is set,
-	// what it returns follows done.
+	// done and unchanged say what has become of the subject, %[1]s, and the rule, %[2]q.
+	// If details is set, its result follows done.
 	done, unchanged string
 	details         func(ctx context.Context, s *session, rule, subject string) string
 }

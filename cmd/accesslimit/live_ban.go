@@ -63,8 +63,8 @@ func ban(ctx context.Context, c *cli.Command) error {
 	}.run(ctx, c)
 }
 
-// untilWhen returns what says when a ban ends, by the clock of Redis, as the lists do: that of this machine
-// may be another.
+// untilWhen returns a function that says when a ban ends. It uses the clock of Redis, as the lists
+// do, because this machine's clock may differ.
 func untilWhen(span time.Duration) func(context.Context, *session, string, string) string {
 	return func(ctx context.Context, s *session, rule, subject string) string {
 		ban, ok, err := s.BanOf(ctx, rule, subject)

@@ -15,7 +15,7 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name: "doctor", Category: aboutRedis, Usage: "examine Redis: what is lost, missing or slow, and what to do",
 		Description: "accesslimit doctor -prefix shop",
-		UsageText:   "It decides 4,096 calls on 32 counters of its own, which it deletes.\nIt writes nothing if Redis is nearly full.",
+		UsageText:   "It decides up to 4,096 calls on 32 counters of its own, which it deletes.\nIt writes nothing if Redis is nearly full.",
 		Flags:       append(redisFlags(), asJSON()), Action: doctor,
 	}
 }

@@ -58,7 +58,7 @@ func untilInterrupted(ctx context.Context, run func() error) error {
 // checkDash returns an error if arguments follow "-", because the parser of arguments drops them.
 func checkDash(args []string) error {
 	if at := slices.Index(args, "-"); at >= 0 && at < len(args)-1 {
-		return &usageError{"accesslimit", "write - as the last argument, or /dev/stdin in its place: it stands for standard input"}
+		return &usageError{"accesslimit", "write - as the last argument, or /dev/stdin instead: both stand for standard input"}
 	}
 	return nil
 }

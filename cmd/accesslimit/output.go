@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// output is standard output. It remembers that something could not be written, so that no command has to
-// look at each line that it prints.
+// output is standard output. It remembers the first error, so that commands need not check each
+// line that they print.
 type output struct {
 	to  io.Writer
 	err atomic.Pointer[error] // the first one
@@ -49,8 +49,8 @@ func show(c *cli.Command, result any, text func() error) error {
 	return encoder.Encode(result)
 }
 
-// terminal is where people read. It has escapes in place of what a terminal obeys, which names of files and
-// arguments can contain.
+// terminal is an output that people read. It escapes control characters, which names of files and
+// arguments can contain, so that a terminal does not obey them.
 type terminal struct{ to io.Writer }
 
 // Write implements io.Writer, for whole lines.
@@ -61,7 +61,7 @@ func (t terminal) Write(p []byte) (n int, err error) {
 	return len(p), nil
 }
 
-// escaped returns a text with escapes in place of what does not print, other than ends of lines.
+// escaped returns a text in which all characters that do not print are escaped, except line ends.
 func escaped(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

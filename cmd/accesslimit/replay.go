@@ -89,8 +89,8 @@ func replayFailure(err error) error {
 			"say what is known of a call; any other name stands for a text that is skipped."
 	}
 	if errors.Is(err, replay.ErrOrder) {
-		text += ".\nThe figures would be wrong. Sort the lines by time (if the newest is the first, with tac), name the files\n" +
-			"of several days one by one, and log how long calls took if you log when they began; or use it with -lax."
+		text += ".\nThe figures would be wrong. Sort the lines by time (with tac if the newest comes first), name the files\n" +
+			"of several days one by one, and log how long calls took if you log when they began; or accept this with -lax."
 	}
 	return errors.New(text)
 }

@@ -45,7 +45,7 @@ func open(ctx context.Context, c *cli.Command) (*session, error) {
 	return s, nil
 }
 
-// newSession begins a session with changed options, and asks nothing yet.
+// newSession begins a session with changed options. It does not ask Redis yet.
 func newSession(c *cli.Command, change ...func(*core.Options)) (*session, error) {
 	client, err := connect(c)
 	if err != nil {
@@ -72,8 +72,8 @@ func (s *session) warnOfPrefix(ctx context.Context) {
 	}
 }
 
-// warnOfRule warns if a rule that nobody is in a list of has no known name. In place of files, the document
-// and the subjects of the last hour tell names.
+// warnOfRule warns if no rule of this name is known, which may be why a list is empty. Without
+// files, the known names are those in the document, and those with subjects in the last hour.
 func (s *session) warnOfRule(ctx context.Context, rule string) {
 	var known []string
 	if s.rules != nil {

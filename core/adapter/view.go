@@ -51,8 +51,8 @@ type View interface {
 	// if there is none.
 	Host() string
 	// Header returns every value of a request header, one for each line, in the order in which they
-	// were sent. If the framework's own getter returns another value than the first, that comes
-	// before them. The name is in canonical form, and never Host.
+	// were sent. If the framework's own getter returns a value other than the first, that value
+	// comes before them. The name is in canonical form, and never Host.
 	Header(name string) []string
 	// Query returns the first value of a parameter of the URL's query, or "".
 	Query(name string) string
@@ -90,8 +90,8 @@ type RoutedView interface {
 // UnsureRouteView is a View of a framework whose callers name the route, and may make up names.
 type UnsureRouteView interface {
 	View
-	// RouteUnsure reports that the route is not known to exist. An unnamed rule counts it by itself all
-	// the same. It keeps nothing about it, and Stats shows all such routes under one name.
+	// RouteUnsure reports whether the caller may have made up the route. An unnamed rule still counts
+	// such a route by itself, but keeps nothing about it. Stats shows all of them under one name.
 	RouteUnsure() bool
 }
 

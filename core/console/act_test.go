@@ -15,7 +15,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// steered is a rule that all acts are about. Its key is one of the service's own, which may return any subject.
+// steered is a rule that all acts are about. Its key function may return any subject.
 var steered = core.Rule{
 	Name: "api", Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true,
 	Key: func(r core.Request) (string, error) { return core.ByIP(r) },

@@ -14,9 +14,9 @@ func (h *Handler) isUnknown(where location, a *action) bool {
 	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
 }
 
-// meetsNobody returns why a ban or an override would apply to nobody, or "": rules of this process have the
-// name, and none of them counts such subjects. What undoes something is done nevertheless: the rule may have
-// counted otherwise before.
+// meetsNobody returns why a ban or an override would apply to nobody, or "". It would if rules of
+// this process have the name, but none of them counts such subjects. Acts that undo something are
+// carried out all the same: the rule may have counted other subjects before.
 func (h *Handler) meetsNobody(act act, a *action) string {
 	if act.name != "ban" && act.name != "override" || !slices.Contains(h.attachedNames(anyRule), show(a.rule)) {
 		return ""

@@ -37,8 +37,8 @@ func TestHintsAfterActs(t *testing.T) {
 	}
 }
 
-// A ban or an override of a subject that the rule never counts is refused, and the form offers only rules that
-// count such subjects. What undoes something is done.
+// A ban or an override of a subject that the rule never counts is refused, and the form offers only
+// rules that count such subjects. Acts that undo something are carried out.
 func TestActsThatMeetNobody(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
 	hold := core.Rule{Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}

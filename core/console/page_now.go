@@ -145,7 +145,7 @@ func ruleSets(stats core.Stats, at time.Time) (sets []ruleSet) {
 	return sets
 }
 
-// probe is whether the store counts.
+// probe holds whether the store counts.
 type probe struct {
 	redis bool // whether there is Redis
 	took  time.Duration

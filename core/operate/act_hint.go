@@ -51,8 +51,8 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Counts reports whether a rule can count by a subject under one of its names, as far as its key tells: it is
-// false if acts on that subject never meet anybody.
+// Counts reports whether a rule can count by a subject under one of its names, as far as its key
+// tells. If it cannot, acts on that subject affect nobody.
 func (o *Operator) Counts(rule *AttachedRule, name, subject string) bool {
 	return o.made() == nil && rule.counts(name, subject, o.isAddress(subject))
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// KnownBans returns the bans that this process knows, of a rule, or of all rules of this Limiter that
-// obey bans if rule is "": those that it imposed, met in an answer, or read from the lists. They hold here
-// while Redis does not answer, when [Operator.Bans] fails. They are in the order of the names of the rules,
-// and then of the subjects. Authors, notes and how often a subject was banned are not known, and very long
-// subjects are left out. A process knows up to 100,000. Without Redis, Bans has all, and KnownBans none.
+// KnownBans returns the bans that this process knows, of a rule, or of all rules of this Limiter
+// that obey bans if rule is "": those that it imposed, met in an answer, or read from the lists.
+// They hold here while Redis does not answer, when [Operator.Bans] fails. They are in the order of
+// the names of the rules, and then of the subjects. Authors, notes and how often a subject was
+// banned are not known, and very long subjects are left out. A process knows up to 100,000. Without
+// Redis, Bans returns all, and KnownBans none.
 //
 // The error is a *[core.RuleError] for a Limiter that was never made.
 func (o *Operator) KnownBans(rule string) (all []BanEntry, err error) {

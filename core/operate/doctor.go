@@ -28,19 +28,20 @@ type Finding struct {
 }
 
 // Doctor examines the Redis of the Limiter, each of its servers: whether it loses counters, bans or
-// rules or has lost some in the last day, exactly which right the user lacks, whether it is reached as it
-// should be, and how fast it is. A server that does not answer is a finding, and so is what cannot be
-// examined. Without Redis, that is the only finding.
+// rules or has lost some in the last day, exactly which right the user lacks, whether it is reached
+// as it should be, and how fast it is. A server that does not answer is a finding, and so is what
+// cannot be examined. Without Redis, that is the only finding.
 //
-// Doctor takes some seconds. It decides up to 4,096 calls on 32 counters of the name "doctor", writes a
-// probe, and deletes all of these. It writes nothing if nine tenths of maxmemory are used. It reads the
-// names of up to 100,000 keys of each server. Each command is bounded by Options.Timeout. For
-// everything, the Redis user also needs +info, +config|get, +scan, +acl|whoami and in a cluster
-// +cluster|info; without them, a note says what is not known. Danger: on a slow Redis its calls time out, which counts in Stats and may open the breaker for
-// real calls, so use a Limiter of its own in a service.
+// Doctor takes some seconds. It decides up to 4,096 calls on 32 counters of the name "doctor",
+// writes a probe, and deletes all of these. It writes nothing if nine tenths of maxmemory are used.
+// It reads the names of up to 100,000 keys of each server. Each command is bounded by
+// Options.Timeout. For everything, the Redis user also needs +info, +config|get, +scan, +acl|whoami
+// and in a cluster +cluster|info; without them, a note says what is not known. Danger: on a slow
+// Redis its calls time out, which counts in Stats and may open the breaker for real calls, so use a
+// Limiter of its own in a service.
 //
-// The error is that of ctx if it ends before; the findings are those until then. It is a
-// *[core.RuleError] for a Limiter that was never made.
+// If ctx ends, Doctor returns its error and the findings so far. For a Limiter that was never made,
+// the error is a *[core.RuleError].
 func (o *Operator) Doctor(ctx context.Context) ([]Finding, error) {
 	if err := o.made(); err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func TestDoctorDoesNotEvict(t *testing.T) {
 	}
 }
 
-// What was lost in the last day is a problem, and so is a document that cannot be read.
+// A loss of data in the last day is a problem, and so is a document that cannot be read.
 func TestDoctorOfLosses(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	if err := client.Set(background, "accesslimit:{%rules}:rd1", "garbage", 0).Err(); err != nil {
@@ -219,7 +219,7 @@ func TestDoctorOfASilentServer(t *testing.T) {
 	}
 }
 
-// A ring's client no longer asks servers that it knows to be down. They are found all the same.
+// A ring's client no longer asks servers that it knows to be down. Doctor finds them all the same.
 func TestDoctorOfARingThatIsDown(t *testing.T) {
 	servers := redistest.StartRing(t, 2)
 	ring := servers.Client(t, func(o *redis.RingOptions) { o.HeartbeatFrequency = 10 * time.Millisecond })

@@ -17,10 +17,10 @@ type Loss struct {
 	How string `json:"how"`
 }
 
-// Losses returns what the Redis servers have lost in the last day, newest first, as the processes with
-// this Prefix noticed it: after a restart, a failover or FLUSHALL. At most 100 losses are kept, in Redis,
-// so a further loss may end this list too. A loss while no process ran is not noticed. Without Redis,
-// there are none.
+// Losses returns what the Redis servers have lost in the last day, newest first, as the processes
+// with this Prefix noticed it: after a restart, a failover or FLUSHALL. At most 100 losses are
+// kept, in Redis, so a further loss may erase this list too. A loss while no process runs is not
+// noticed. Without Redis, there are none.
 //
 // Errors are those of [core.Counter].
 func (o *Operator) Losses(ctx context.Context) ([]Loss, error) {

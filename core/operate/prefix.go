@@ -9,16 +9,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// scans is how many pages of keys PrefixUnused looks at on each server, with about perScan keys each.
+// PrefixUnused looks at so many pages of keys on each server, with about perScan keys each.
 const scans, perScan = 20, 1000
 
 // errUsed ends a search that has found a key.
 var errUsed = errors.New("a key lies under the prefix")
 
-// PrefixUnused reports whether nothing was found under Options.Prefix in the Limiter's Redis. Then no
-// service counts there: the prefix or the database is probably wrong. It asks for a key that each process
-// keeps in Redis while it decides calls, and looks for others among the first 20,000 keys of each server,
-// which takes the right +scan. Without Redis, it returns false. The error is that of the Redis client.
+// PrefixUnused reports whether nothing was found under Options.Prefix in the Limiter's Redis. Then
+// no service counts there: the prefix or the database is probably wrong. It asks for a key that
+// each process keeps in Redis while it decides calls, and looks for others among the first 20,000
+// keys of each server, which needs the right +scan. Without Redis, it returns false. The error is
+// that of the Redis client.
 func (o *Operator) PrefixUnused(ctx context.Context) (bool, error) {
 	if err := o.made(); err != nil || o.parts.Client == nil {
 		return false, err

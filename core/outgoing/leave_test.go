@@ -44,8 +44,8 @@ func TestNothingIsLostWhenCallersLeave(t *testing.T) {
 	})
 }
 
-// When all calls that wait for their turns are cancelled together, the next one is as early as if they
-// had never come.
+// When all calls that wait for their turns are cancelled together, the next one is as early as if
+// they had never come.
 func TestTurnsOfAllWhoHaveLeftComeBack(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		const waiting = 80

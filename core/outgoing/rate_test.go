@@ -127,8 +127,8 @@ func TestMostOfAnUnknownRateIsUsed(t *testing.T) {
 }
 
 // A rule that leaves room for its burst and for the calls that catch up with those before them, as
-// OUTGOING.md advises, is never refused, whatever the server counts. One exactly at the limit of a strict
-// server is refused, and the pauses cost more than the room.
+// OUTGOING.md advises, is never refused, however the server counts. One exactly at the limit of a
+// strict server is refused, and the pauses cost more than the room.
 func TestRoomBelowTheLimitOfAServer(t *testing.T) {
 	for kind, s := range map[string]*limiting{
 		"any second": {rate: 50, strict: true}, "windows": {rate: 50, left: 50},

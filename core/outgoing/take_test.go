@@ -65,7 +65,7 @@ func TestADeadlineThatEndsInLine(t *testing.T) {
 	})
 }
 
-// A caller who leaves while it waits loses no turn for others, if nobody waits behind it.
+// A caller who leaves while waiting costs others no turn if nobody waits behind it.
 func TestACancelledCallerLosesNoTurnForOthers(t *testing.T) {
 	virtually(t, outgoing.Rule{Limit: onePerSecond}, func(t *testing.T, turns *outgoing.Turns) {
 		call(t, turns, alice, outgoing.Answer{})

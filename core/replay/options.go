@@ -34,8 +34,8 @@ type Options struct {
 	// Suggest, if set, is the percentage of subjects that a suggested limit never refuses, up to 100,
 	// such as 99.9. By default, no limits are suggested.
 	Suggest float64
-	// AllowBadLines accepts logs of which more than one line in a hundred cannot be read, those that are
-	// cut off, and those that are not in order of time, whose figures are wrong.
+	// AllowBadLines accepts logs of which more than one line in a hundred cannot be read, those that
+	// are cut off, and those that are not in order of time, whose figures are wrong.
 	AllowBadLines bool
 	// OnProgress, if set, receives the number of lines read so far, now and then.
 	OnProgress func(lines int)

@@ -25,9 +25,9 @@ var (
 	// ErrBadLines means that more than one line in a hundred could not be read, or that a compressed log
 	// is cut off. The Report is complete, and counts the other lines.
 	ErrBadLines = errors.New("replay: too much could not be read")
-	// ErrOrder means that a log is not in order of time, as if it began with its newest line, or were in the
-	// order in which calls began without telling how long they took. Up to three times its clock may go back
-	// for good, and one call in a hundred may be written over a minute behind others.
+	// ErrOrder means that a log is not in order of time. It may begin with its newest line, or say
+	// when calls began but not how long they took. Its clock may go back for good up to three times,
+	// and one call in a hundred may be written over a minute behind others.
 	ErrOrder = accesslog.ErrOrder
 	// ErrFormat means that Options.Format is not set, and the lines of a log have none of the known forms.
 	ErrFormat = accesslog.ErrFormat

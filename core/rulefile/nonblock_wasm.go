@@ -1,4 +1,4 @@
 package rulefile
 
-// nonBlock has no name in WebAssembly, and no meaning where there are no FIFOs.
+// nonBlock is 0, because WebAssembly has neither such a flag nor FIFOs.
 const nonBlock = 0

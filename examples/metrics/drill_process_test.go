@@ -41,8 +41,8 @@ func drillRules(limit int) string {
 	return text
 }
 
-// runProcess is a service that follows a document, bans somebody, calls itself, and shows its metrics and
-// the operators' page.
+// runProcess is a service that follows a document, bans somebody, calls itself, and shows its
+// metrics and the operators' page.
 func runProcess() error {
 	redis.SetLogger(silent{})
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv(drillRedis), DialerRetries: 1})

@@ -26,9 +26,9 @@ import (
 )
 
 // Three processes follow a document, one of them a canary's, while Redis is stopped, killed,
-// restarted with its data, full, and restarted empty, and they start anew after that. In each case, exactly the alerts that are true
-// fire in a real Prometheus, the logs have exactly the lines that are true, and the operators' page and
-// doctor say the same.
+// restarted with its data, full, and restarted empty. After that the processes start anew. In each
+// case, exactly the alerts that are true fire in a real Prometheus, the logs have exactly the lines
+// that are true, and the operators' page and doctor say the same.
 func TestDrill(t *testing.T) {
 	d := startDrill(t)
 	d.wantAlerts("all is well, and the canary has another text")

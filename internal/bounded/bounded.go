@@ -12,8 +12,8 @@ import (
 const limit = time.Minute
 
 // Cleanup runs a function when the test ends, as t.Cleanup does. If it has not returned within a
-// minute, the test fails with the stacks of all goroutines, and ends without it: what failed before is
-// printed, too.
+// minute, the test fails with the stacks of all goroutines, and does not wait for it any longer, so
+// that earlier failures are printed too.
 func Cleanup(t testing.TB, f func()) {
 	t.Helper()
 	t.Cleanup(func() { run(t, f, limit) })

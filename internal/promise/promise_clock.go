@@ -7,8 +7,8 @@ import (
 
 // OneClock: only the servers' clock counts. If it steps back, no permits are created, and no caller
 // waits longer than for a counter that was used up just now. If it steps forward, it is as if the
-// time had passed. Charges made at that time still count when it steps back again. Refunds give back
-// nothing that others were charged.
+// time had passed. Charges made at that time still count when it steps back again. Refunds give
+// back nothing that others were charged.
 //
 // In this process there is nothing to test, because its clock never steps.
 func OneClock(t *testing.T, e Engine) {

@@ -12,8 +12,9 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// refundsAfterSteps charges windows, and gives back, while the clock jumps back and forth. Nothing that
-// others were charged comes back, and Stats.RefundsLost has what was not given back because of that.
+// refundsAfterSteps charges windows, and gives back, while the clock jumps back and forth. Nothing
+// that others were charged comes back, and Stats.RefundsLost has what was not given back because of
+// that.
 func (l *lab) refundsAfterSteps(t *testing.T) {
 	for kind, owned := range map[core.Algorithm]func() *owners{
 		core.SlidingWindow: func() *owners { return &owners{place: subWindow, lasts: 33, longest: 2 * time.Second} },
@@ -119,20 +120,20 @@ func (p *steppedPlayer) charged(now int64, n int, h holder) {
 
 // owners is a window that knows who was charged what.
 type owners struct {
-	// place returns the number of the sub-window or window that contains a time, and a charge counts in so many
-	// of them. nil: a window begins with its first call.
+	// place returns the number of the sub-window or window that contains a time. A charge counts in
+	// lasts of them. If place is nil, a window begins with its first call.
 	place func(now int64, l core.Limit) int64
 	lasts int64
 
-	// longest is how long the key lives at most after a refund. If the clock stepped back before and forth
-	// after it, it is as if the time had passed.
+	// longest is how long the key lives at most after a refund. If the clock stepped back before and
+	// forth after it, it is as if the time had passed.
 	longest time.Duration
 
 	charges []*owned
 	moves   int   // how often the charges were moved because the clock stepped back
 	dies    int64 // when the key dies, if that is before the charges no longer count; or 0
 	forgot  int64 // when it died last, at the earliest; it may live a little longer
-	unsure  bool  // the clock was before that afterwards, so the model no longer knows what counts
+	unsure  bool  // the clock was before forgot afterwards, so the model no longer knows what counts
 	late    int   // permits that were given back after they would have come back by themselves
 }
 
@@ -151,7 +152,8 @@ func (o *owners) ends(place, now int64, l core.Limit) (ends, at int64) {
 	return place + o.lasts, o.place(now, l)
 }
 
-// forget forgets all charges if the key may have died. They do not count again when the clock steps back.
+// forget forgets all charges if the key may have died. They do not count again when the clock steps
+// back.
 func (o *owners) forget(now int64, l core.Limit) {
 	if o.unsure = o.unsure || now < o.forgot; o.used(now, l) == 0 || o.dies > 0 && now >= o.dies {
 		o.charges, o.dies, o.forgot = nil, 0, now
@@ -167,7 +169,8 @@ func (o *owners) used(now int64, l core.Limit) (sum int) {
 	return sum
 }
 
-// ask notes a call that was charged, or refused. If the clock stepped back, all charges move to this time.
+// ask notes a call that was charged, or refused. If the clock stepped back, all charges move to
+// this time.
 func (o *owners) ask(now int64, l core.Limit, n int, charge bool) (c *owned) {
 	_, at := o.ends(0, now, l)
 	if slices.ContainsFunc(o.charges, func(c *owned) bool { return c.place > at }) {

@@ -1,9 +1,9 @@
 // Package abandoned gives back the turns of callers who have left.
 //
-// A turn comes back only while nobody waits behind it, because that wait was announced. Callers leave
-// in any order, and often all at once. So a turn that has to stay is kept, and tried again when a newer
-// one has come back, from the newest to the oldest, and from time to time, because those who wait
-// behind it may be callers of other processes.
+// A turn comes back only while nobody waits behind it, because the waits of those behind it were
+// announced. Callers leave in any order, and often all at once. So a turn that has to stay is kept.
+// It is tried again when a newer one has come back, the newest turn first. It is also tried from
+// time to time, because callers of other processes may wait behind it.
 package abandoned
 
 import (
@@ -19,8 +19,8 @@ import (
 type Store interface {
 	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
-	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if the
-	// context has ended. It returns how many of its permits stay.
+	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if
+	// the context has ended. It returns how many of its permits stay.
 	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
 	// InBackground runs a task that nobody waits for, except Close.
 	InBackground(do func())
@@ -36,9 +36,9 @@ type Turn struct {
 const (
 	// maxKept bounds how many turns of a process are kept. Further ones are tried once.
 	maxKept = 65_536
-	// shortestWait is the time after which a turn that had to stay is tried again. It doubles up to
-	// longestWait, until a turn comes back: where callers of several processes stood in turn, that lets
-	// the next process continue.
+	// shortestWait is the time after which a turn that had to stay is tried again. The time doubles up
+	// to longestWait, and starts afresh when a turn comes back: if callers of several processes stand
+	// in one line alternately, each process soon follows the one before.
 	shortestWait = 20 * time.Millisecond
 	longestWait  = 2 * time.Second
 )
@@ -54,7 +54,7 @@ type Turns struct {
 	closed   bool
 }
 
-// name is the name of a bucket: its key, and whether it is one of this process alone.
+// name is the name of a bucket: its key, and whether it belongs to this process alone.
 type name struct {
 	key   string
 	local bool
@@ -114,7 +114,8 @@ func (t *Turns) tryOnce(turn Turn) (done <-chan struct{}) {
 	return tried
 }
 
-// Refund gives back permits of a turn, and returns the store's error. What has to stay is kept.
+// Refund gives back permits of a turn, and returns the store's error. Permits that have to stay are
+// kept.
 func (t *Turns) Refund(ctx context.Context, turn Turn) error {
 	stays, err := t.store.GiveBackTurn(ctx, turn.Charge)
 	if err != nil {
@@ -132,7 +133,7 @@ func (t *Turns) Refund(ctx context.Context, turn Turn) error {
 	return nil
 }
 
-// Close ends the passes that begin by themselves.
+// Close stops the passes that timers begin.
 func (t *Turns) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// bucket has the abandoned turns of a bucket.
+// bucket holds the abandoned turns of a bucket.
 type bucket struct {
 	name
 	turns byPosition
@@ -59,8 +59,8 @@ func (t *Turns) begin(b *bucket) bool {
 	return true
 }
 
-// run gives back turns, the newest first, until one has to stay. A turn that the store did not answer
-// for may have come back, so it is not tried again.
+// run gives back turns, the newest first, until one has to stay. If the store does not answer, the
+// turn may have come back, so it is not tried again.
 func (t *Turns) run(b *bucket) {
 	ended := false
 	defer func() {
@@ -97,14 +97,14 @@ func (t *Turns) cameBack(b *bucket) {
 	b.wait = shortestWait
 }
 
-// next returns the turn to be given back after one that stayed, or nil. If there is none, it ends the
-// pass.
+// next returns the turn to give back next. stayed is the turn before it if that had to stay,
+// otherwise nil. If there is no next turn, next ends the pass and returns false.
 func (t *Turns) next(b *bucket, stayed *Turn) (turn Turn, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	more := len(b.turns) > 0
 	if stayed != nil {
-		more = more && b.turns[0].Position > stayed.Position // left meanwhile
+		more = more && b.turns[0].Position > stayed.Position // its caller left meanwhile
 		heap.Push(&b.turns, *stayed)
 		t.kept++
 	}
@@ -127,7 +127,7 @@ func (t *Turns) end(b *bucket) {
 	}
 }
 
-// tryLater lets a pass begin later. t must be locked.
+// tryLater schedules the next pass. t must be locked.
 func (t *Turns) tryLater(b *bucket) {
 	if t.closed {
 		return

@@ -14,8 +14,8 @@ func TurnOf(c *algorithm.Counter, v *algorithm.Verdict) Turn {
 	return Turn{Charge: c.Charged(v), Counts: time.Duration(v.ResetAfter) * time.Microsecond}
 }
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. If the context ends,
-// Reserve returns at once, and gives back what the store grants.
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. If the context
+// ends, Reserve returns at once, and gives back what the store grants.
 func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	if ctx.Done() == nil {
 		return t.store.Reserve(ctx, c, patience)

@@ -8,10 +8,10 @@ const maxAdditions = 32
 const SettledLife = 5 * 60 * 1_000_000
 
 // MaxBilled is the largest sum of a bill, so that both engines add exactly. A bill that was charged
-// more is taken for one of this sum.
+// more counts as one of this sum.
 const MaxBilled = maxUnits
 
-// RecordLife is for how long a store knows the record of a change that is made once, in microseconds.
+// RecordLife is how long a store keeps the record of a change that is made once, in microseconds.
 const RecordLife = 60 * 1_000_000
 
 // RecordTag is the short name of such records and the version of their form, as in keys.

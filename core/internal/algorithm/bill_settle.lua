@@ -13,11 +13,11 @@
 -- reply     now (microseconds since the epoch); 0: there is no such bill, 1: it is done, 2: the bill was
 --           settled before, and nothing was done; permits used of a bill that was settled before; how
 --           many permits exceed, or exceeded then, the bound of the debt of some counter; how many
---           permits may have counted still, but were not given back. Now alone: as in decide.lua
+--           permits may still have counted, but were not given back. Now alone: as in decide.lua
 -- state     bill_open.lua has the form of a bill
--- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written before all
---           states are found sound. Of more than 32 additions, only the newest 32 can be given back. The
---           sum of a bill is at most 2^52
+-- keeps     a bill is settled once, and then forgotten after five minutes. Nothing is written
+--           before all states are found sound. Of more than 32 additions, only the newest 32 can be
+--           given back. The sum of a bill is at most 2^52
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local max_additions, settled_life = 32, 5 * 60 * 1000000

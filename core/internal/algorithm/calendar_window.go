@@ -52,8 +52,8 @@ func (l *Limit) endOf(began, now int64) int64 {
 // anchor counts everything that was used as used in the current window.
 func (*calendarWindow) anchor(s *State, t moment, _ *Limit) { s.At, s.Born = t.place, s.rebirth(t.now) }
 
-// rebirth returns the birth of a window that is moved back. No charge so far is of that birth, nor made
-// before it.
+// rebirth returns the birth of a window that is moved back. No charge so far has that birth or was
+// made before it.
 func (s *State) rebirth(now int64) int64 { return min(now, s.Born-1) }
 
 func (*calendarWindow) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {

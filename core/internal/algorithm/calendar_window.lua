@@ -4,9 +4,9 @@
 --
 -- args      max; then window (microseconds), 0, 0; or the start of a day or month, its end, and the
 --           end of the next
--- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it, I7
---           birth (microseconds): when the first of them was used. If the clock steps back, the birth is
---           renewed, to a time that is before all of them
+-- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it,
+--           I7 birth (microseconds): when the first of them was used. If the clock steps back, the
+--           birth moves to a time before all of them
 -- position  of a charge: the birth of its window
 algorithms.cw2 = function(key, now, cost, max, start, middle, ends, debt)
   local state = redis.call('GET', key)

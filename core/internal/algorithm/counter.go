@@ -118,8 +118,8 @@ type Charge struct {
 	Cost  int64 // permits to give back
 	At    int64 // when they were charged: Verdict.At
 	// Position distinguishes the charge from other charges of its counter, even those of the same
-	// microsecond: it increases with every charge. In a window, it distinguishes only the charges before the
-	// clock stepped back from those after. It is 0 for algorithms that do not need it.
+	// microsecond: it increases with every charge. In a window, it distinguishes only the charges
+	// before the clock stepped back from those after. It is 0 for algorithms that do not need it.
 	Position int64
 	Given    int64  // permits that were given back before
 	Mark     string // Counter.Mark
@@ -129,8 +129,9 @@ type Charge struct {
 	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
 	// charges of bills, because nobody waits for a turn there.
 	InDebt bool
-	// Record is the key of a record by which the charge is given back once, however often the store is
-	// asked within RecordLife. All charges that are given back together have the same. nil: there is none.
+	// Record is the key of a record by which the charge is given back only once, however often the
+	// store is asked within RecordLife. All charges that are given back together have the same Record.
+	// It is nil if there is none.
 	Record []byte
 }
 

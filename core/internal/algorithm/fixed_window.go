@@ -54,7 +54,7 @@ func (*fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	return l.Max + debt - used
 }
 
-// giveBack knows the window of the charge by its start.
+// giveBack recognizes the window of the charge by its start.
 func (*fixedWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	switch {
 	case s.At == c.Position:

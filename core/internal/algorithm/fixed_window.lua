@@ -3,7 +3,7 @@
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 start of the window (microseconds), I6 permits used in it
--- position  of a charge: the start of its window, which is another one if the clock steps back
+-- position  of a charge: the start of its window, which moves if the clock steps back
 algorithms.fw1 = function(key, now, cost, max, window, _, _, debt)
   local state = redis.call('GET', key)
   local start, used, anchored = now, 0, nil

@@ -1,7 +1,7 @@
 -- FixedWindow gives back within the window that the charge was made in.
 --
--- lost      in the table: how many permits may have counted still, but were not given back, because the
---           clock stepped back, and they are no longer told apart from those of others
+-- lost      in the table: how many permits may still have counted, but were not given back, because
+--           they can no longer be told apart from those of others after the clock stepped back
 algorithms.fw1 = function(key, now, charge, _, window)
   local state = redis.call('GET', key)
   if not state then return end

@@ -6,7 +6,7 @@
 --           (microseconds: the first number of that reply), the position of the charge (of that
 --           reply), how many of its permits were given back before, 1 if they come back even if a
 --           bucket is overdrawn, otherwise 0, and the algorithm's args, padded to four
--- reply     how many counters were changed, and how many permits may have counted still,
+-- reply     how many counters were changed, and how many permits may still have counted,
 --           but were not given back
 --
 -- An algorithm's function takes key, now, the charge (cost, at, position, given and in_debt: see

@@ -72,8 +72,8 @@ func Windowed(kind Kind, maxPermits, window int64) Limit {
 // Any returns a limit that lets every call pass.
 func Any() Limit { return Windowed(FixedWindow, MaxPermits, MaxWindow) }
 
-// Probing returns a limit that nobody reaches, whose counters last a second: for calls that only find out
-// whether a store charges.
+// Probing returns a limit that nobody reaches, whose counters last a second. It is for calls that
+// only test whether a store charges.
 func Probing() Limit { return Windowed(FixedWindow, MaxPermits, 1_000_000) }
 
 // InCalendar makes a limit of maxPermits in each day or month of a calendar.

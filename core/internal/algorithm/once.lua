@@ -1,18 +1,18 @@
--- Runs a script, once for each record. If it is run again, it changes nothing and replies the same.
+-- Runs a script once for each record. If it is run again, it changes nothing and replies the same.
 --
 -- The code before this defines now, and run, a function of KEYS and ARGV that is the script.
 --
 -- KEYS      those of run; behind them the record
 -- ARGV[1]   for how long the record is kept (microseconds)
 -- ARGV      then those of run
--- reply     run's, of integers from 0
+-- reply     run's, which consists of integers from 0 on
 -- state     of a record: a string, little-endian: I7 for each number of the reply
 -- keeps     a reply of one number asks to be called again, and is not recorded. Nor is an error
 local record = KEYS[#KEYS]
 local replied = redis.call('GET', record)
 if replied then
   local reply = {struct.unpack('<' .. string.rep('I7', #replied / 7), replied)}
-  reply[#reply] = nil -- where it ends in the string
+  reply[#reply] = nil -- struct.unpack also returns where it ended
   return reply
 end
 local reply = run({unpack(KEYS, 1, #KEYS - 1)}, {unpack(ARGV, 2)})

@@ -90,8 +90,8 @@ func UpToScript(counters []Counter) *Script {
 }
 
 // ChargeScript returns the script that charges these counters whether the costs fit or not:
-// charge.lua, within override.lua if any of them may have an override. With once, it is within once.lua,
-// and none of them may have an override.
+// charge.lua, within override.lua if any of them may have an override. If once is set, it is within
+// once.lua, and none of them may have an override.
 func ChargeScript(counters []Counter, once bool) *Script {
 	if once {
 		return onceChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
@@ -129,8 +129,8 @@ func ReserveScript(c *Counter) *Script {
 // decide_many.lua.
 func ManyScript(kinds KindSet) *Script { return manys.of(kinds, "decide_many.lua") }
 
-// GiveBackScript returns the script that gives these charges back: give_back.lua, within once.lua if they
-// have a Record.
+// GiveBackScript returns the script that gives these charges back: give_back.lua, within once.lua
+// if they have a Record.
 func GiveBackScript(charges []Charge) *Script {
 	var of KindSet
 	for i := range charges {

@@ -6,10 +6,10 @@
 --
 -- args      max, window (microseconds)
 -- state     a string, little-endian: I7 number of the sub-window charged last, I6 permits used in
---           the window, I6 permits used in that sub-window, I7 birth (microseconds): when the first of
---           them was used since none was; then, oldest first, every older sub-window that still counts:
---           I1 number modulo 64, I5 permits. If the clock steps back, the birth is renewed, to a time
---           that is before all of them
+--           the window, I6 permits used in that sub-window, I7 birth (microseconds): when permits
+--           were first used since none was in use; then, oldest first, every older sub-window that
+--           still counts: I1 number modulo 64, I5 permits. If the clock steps back, the birth moves
+--           to a time before all of them
 -- position  of a charge: the birth of its state
 -- keeps     the second number is the sum of the third and of all that follow it
 --

@@ -2,8 +2,8 @@
 --
 -- args      cost of all calls together, cost of one call, max, window (microseconds)
 -- reply     a string that begins with I1 1 if all are charged, otherwise 0, and I7 now
---           (microseconds). If all are charged: then I6 permits used before, and I7 birth. Otherwise:
---           then the state as found
+--           (microseconds). If all are charged: then I6 permits used before, and I7 birth.
+--           Otherwise: then the state as found
 -- uncommon  the clock stepped back, or the value is no state of ours
 -- state     as in sliding_window.lua
 fast.sw2 = function(state, now, asked, cost, max, window)

@@ -10,8 +10,8 @@ type State struct {
 	More *More // nil if there is nothing more
 
 	Charged int64 // TokenBucket: the position of the last charge
-	// Born is when the state was first used since it was last unused, in microseconds: of a TokenBucket, a
-	// SlidingWindow and a CalendarWindow. If the clock steps back, it is renewed.
+	// Born is when the state of a TokenBucket, a SlidingWindow or a CalendarWindow was first used
+	// since it was last unused, in microseconds. If the clock steps back, it is renewed.
 	Born int64
 }
 

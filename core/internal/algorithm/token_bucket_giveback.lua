@@ -4,13 +4,14 @@
 -- of the charge, so the state needs no list of reservations. When a charge is given back in several
 -- steps, its newest permits go first.
 --
--- lost      in the table: how many permits may have counted still, but were not given back, because
+-- lost      in the table: how many permits may still have counted, but were not given back, because
 --           the places of the permits around them are not known (see kept in
 --           token_bucket_state.lua), or because they come before what may be debt. For a turn these
 --           are the permits that others wait behind
 
 -- Gives permits back to a part. The last of their positions is newest. overdrawn says that others
--- wait for permits of the part; own says that the charge was made at the part's rate. Returns whether the part changes, and how many permits were lost.
+-- wait for permits of the part; own says that the charge was made at the part's rate. Returns
+-- whether the part changes, and how many permits were lost.
 local function give_back_to_part(bucket, part, cost, newest, charged, overdrawn, own)
   local held, behind, unsure, known, inside = cost, charged - newest, 0, true, false
   for i = 1, #part.gaps, 2 do

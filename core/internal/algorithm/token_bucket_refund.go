@@ -70,7 +70,8 @@ func (c *Charge) spotIn(p *part, charged int64) spot {
 // not come back. It reports whether the part changes, and how many permits may still have counted
 // but were not given back. If the part is overdrawn, it does not give back permits that come before
 // the reservations of others, because those callers were already told how long to wait. The state
-// cannot tell reservations from debt, so these permits are lost, unless the charge was a turn.
+// cannot tell reservations from debt, so these permits are lost. For a turn, they are those that
+// stay.
 func (c *Charge) giveBackTo(p *part, charged int64, overdrawn bool) (changed bool, lost int64) {
 	at := c.spotIn(p, charged)
 	held, back := at.held, int64(0)

@@ -13,7 +13,7 @@ type Word struct {
 	// since the epoch. With refill, a tick begins at from.
 	from, until int64
 	reset       int64 // without refill: when everything used comes back
-	first       int64 // with refill: the position of the last charge if nothing is used; otherwise that of every charge
+	first       int64 // with refill: the position of the last charge if nothing is used; without: that of every charge
 }
 
 // AsWord makes a word from a state that was charged just now. It reports false if the state cannot

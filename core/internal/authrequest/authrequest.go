@@ -11,7 +11,7 @@ import (
 )
 
 // The headers in which the proxy describes the call. A proxy that does not set one of them passes on
-// what its client sends, which ordinary clients do not, so a request without the first two is refused.
+// the client's own. Ordinary clients send none, so a request without the first two is refused.
 const (
 	methodHeader = "X-Forwarded-Method"
 	uriHeader    = "X-Forwarded-Uri"
@@ -74,7 +74,8 @@ func targetIn(request adapter.View) (target *url.URL, why string) {
 	return target, ""
 }
 
-// hostIn returns the host of the call. It may be empty, as in HTTP/1.0, where nginx leaves the header out.
+// hostIn returns the host of the call. It may be empty, as in HTTP/1.0, where nginx leaves the
+// header out.
 func hostIn(request adapter.View) (host, why string) {
 	if len(request.Header(hostHeader)) == 0 {
 		return "", ""

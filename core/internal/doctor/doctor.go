@@ -1,8 +1,8 @@
 // Package doctor examines a Redis that holds limits: whether it keeps what it is given, who may do what
-// there, and how fast it answers. It sends ordinary commands on connections of the service's own client,
-// each bounded in time whatever that client's options are, so that a server which hangs is a finding too.
-// The only keys that it writes are a probe and a few counters, which it deletes. It writes none to a
-// server whose memory is nearly full, because that would evict others.
+// there, and how fast it answers. It sends ordinary commands on connections of the service's own
+// client, each bounded in time whatever that client's options are, so that a server which hangs is
+// a finding too. The only keys that it writes are a probe and a few counters, which it deletes. It
+// writes none to a server whose memory is nearly full, because that could evict others.
 package doctor
 
 import (
@@ -49,7 +49,8 @@ type Patient struct {
 	Forget func(ctx context.Context, subject string) error
 	// Losses returns what servers have lost in the last day.
 	Losses func(ctx context.Context) ([]losses.Loss, error)
-	// Document returns why the document with the rules cannot be read, or nil, also if there is none.
+	// Document returns why the document with the rules cannot be read, or nil if it can be
+	// read or there is none.
 	Document func(ctx context.Context) error
 }
 
@@ -61,7 +62,7 @@ type exam struct {
 }
 
 // Examine examines a patient. It returns at least one finding. If a server does not answer, there are
-// no others about it. If the context ends, it returns what it has found until then.
+// no others about it. If the context ends, it returns what it has found so far.
 func Examine(ctx context.Context, p Patient) []Finding {
 	e := &exam{Patient: &p}
 	e.connect(ctx)
@@ -102,8 +103,8 @@ func (e *exam) unseen(code string, s *server, what string, err error) {
 	e.add(Note, code, s, fmt.Sprintf("%s is not known: %v", what, err), "")
 }
 
-// ask calls do with a context that ends after the patient's Timeout, and does not wait longer even if do
-// ignores its end, as dialers and hooks of the client's owner may.
+// ask calls do with a context that ends after the patient's Timeout, and does not wait longer even
+// if do ignores that, as the dialers and hooks of the client's owner may.
 func ask[T any](ctx context.Context, e *exam, do func(context.Context) (T, error)) (value T, err error) {
 	bounded, cancel := context.WithTimeout(ctx, e.Timeout)
 	defer cancel()
@@ -123,7 +124,7 @@ func ask[T any](ctx context.Context, e *exam, do func(context.Context) (T, error
 		}
 	case <-bounded.Done():
 	}
-	return value, cmp.Or(failure.CallersEnd(ctx), fmt.Errorf("nothing came within %v", e.Timeout))
+	return value, cmp.Or(failure.CallersEnd(ctx), fmt.Errorf("nothing came back within %v", e.Timeout))
 }
 
 // askText runs a command whose reply is a text on a server.

@@ -68,7 +68,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// What is not known because INFO cannot be read has Redis's reason: a server may have no INFO.
+// If INFO cannot be read, the findings give Redis's reason: a server may have no INFO.
 func TestWithoutInfo(t *testing.T) {
 	const why = "ERR unknown command 'info'"
 	want(t, found(func(e *exam) {

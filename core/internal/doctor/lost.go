@@ -9,7 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/losses"
 )
 
-// lost looks at what servers have lost in the last day, as the services noticed it.
+// lost adds what servers have lost in the last day, as the services noticed it.
 func (e *exam) lost(ctx context.Context) {
 	found, err := ask(ctx, e, e.Losses)
 	if err != nil {
@@ -17,7 +17,7 @@ func (e *exam) lost(ctx context.Context) {
 		return
 	}
 	for _, l := range found {
-		e.add(Problem, "losses", &server{addr: l.Server}, "at "+l.Time.Format(time.RFC3339)+" a service noticed that it had lost "+l.Lost+": "+l.How, losses.Repeat)
+		e.add(Problem, "losses", &server{addr: l.Server}, "at "+l.Time.Format(time.RFC3339)+" a service noticed that the server had lost "+l.Lost+": "+l.How, losses.Repeat)
 	}
 	if len(found) == 0 {
 		e.add(OK, "losses", nil, "no service has noticed a loss of data in the last day", "")

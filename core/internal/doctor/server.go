@@ -57,8 +57,8 @@ func (e *exam) connect(ctx context.Context) {
 }
 
 // unreachable adds that a server does not answer. The class of the error and what to do are those that
-// the log of a service would name. What does not say what to do may come of TLS on one side only: a client
-// with it waits for an answer, and one without it is hung up on.
+// the log of a service would name. If they do not say what to do, perhaps only one side uses TLS:
+// then a client with TLS gets no answer, and one without it is disconnected.
 func (e *exam) unreachable(ctx context.Context, s *server, err error) {
 	text, do := e.adviceOn(err)
 	if do == "" && s.options != nil && (s.options.TLSConfig != nil || errors.Is(err, io.EOF) || strings.Contains(text, "connection reset")) {
@@ -170,7 +170,7 @@ func infoOf(text string) map[string]string {
 	return info
 }
 
-// whySilent returns why INFO does not say something.
+// whySilent returns why INFO lacks a field.
 func (s *server) whySilent() error { return cmp.Or(s.noInfo, errors.New("INFO does not say it")) }
 
 // number returns a field of INFO that is a whole number, or 0.

@@ -12,8 +12,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
-// decisions is how many calls are decided to find out how many a second to expect, of how many
-// subjects, by how many goroutines, and longest is when that ends if they are slow.
+// This many decisions about this many subjects by this many callers at once show how many decisions
+// a second to expect. If they are slow, the measurement ends after longest.
 const (
 	decisions = 4096
 	subjects  = 32
@@ -81,7 +81,7 @@ func (e *exam) decide(ctx context.Context, began time.Time) (done int64, err err
 
 func subject(n int64) string { return fmt.Sprint("doctor:", n) }
 
-// forget deletes the counters of the calls that were decided. If that fails, they end within seconds.
+// forget deletes the counters of the calls that were decided. If that fails, they expire.
 func (e *exam) forget(ctx context.Context) {
 	for n := range int64(subjects) {
 		if _, err := ask(ctx, e, func(ctx context.Context) (struct{}, error) { return struct{}{}, e.Forget(ctx, subject(n)) }); err != nil {

@@ -134,8 +134,8 @@ func Advice(class Class, text string) (change string, lasts bool) {
 	return c.change, class.Lasting() || c.class.Lasting() || c.marks&lasting != 0
 }
 
-// Change returns what an operator should change about a failure: what Advice returns or, where that knows
-// nothing, what may help with the class; "" if the error itself gives advice.
+// Change returns what an operator should change about a failure: what Advice returns or, if it
+// returns nothing, what may help with the class. It returns "" if the error itself gives advice.
 func Change(class Class, text string) string {
 	if change, _ := Advice(class, text); change != "" {
 		return change

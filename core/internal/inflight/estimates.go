@@ -44,8 +44,8 @@ type estimate struct {
 	used    int64 // if it is settled, or tried
 	above   int64 // if it is settled, how many permits exceed the bound of the debt
 
-	// A step of the settlement whose reply was lost is tried again as it was, with the same record, by
-	// which the store carries it out once.
+	// A step of the settlement whose reply was lost is tried again unchanged, with the same record, so
+	// that the store carries it out only once.
 	lost   error // the error of its first attempt; nil: no step may have been carried out
 	record []byte
 	began  time.Time // when it was first tried
@@ -53,8 +53,8 @@ type estimate struct {
 	uncounted bool // the outcome of the call is that it does not count
 }
 
-// repeatable is for how long a step is tried again after it was first tried. The store knows its record
-// for longer, in case its clock is set.
+// repeatable is how long after its first attempt a step is tried again. The store keeps its record
+// for longer, in case its clock is adjusted.
 const repeatable = algorithm.RecordLife / 2 * time.Microsecond
 
 // NewEstimates returns Estimates of no rules.
@@ -88,8 +88,9 @@ func (e *Estimates) Rules() (names []string) {
 }
 
 // Settle makes the counters of a rule hold what was used in place of the estimate, even if the context
-// has ended. It can be repeated after an error, for a while. If something may have been changed, the
-// number of the first attempt stays, and the counters hold the estimate or that number meanwhile.
+// has ended. It can be repeated after an error, for a while. If something may have been changed,
+// the number of the first attempt stays. Until Settle succeeds, the counters hold the estimate or
+// that number.
 func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algorithm.BillAnswer, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

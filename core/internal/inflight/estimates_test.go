@@ -21,8 +21,8 @@ func (n *noted) Settle(estimate, used int64) { n.settled += estimate; n.used += 
 func (n *noted) Miss()                       { n.missed++ }
 func (n *noted) Exceed(uint64)               {}
 
-// A settlement that failed can be repeated until the call ends. If the store may have carried it out, it is
-// the same settlement: see TestASettlementWhoseReplyIsLost in core.
+// A settlement that failed can be repeated until the call ends. If the store may have carried it
+// out, it is the same settlement: see TestASettlementWhoseReplyIsLost in core.
 func TestASettlementThatFails(t *testing.T) {
 	unreachable, lost := &failure.Error{Class: failure.Unreachable}, &failure.Error{Class: failure.Lost}
 	for name, test := range map[string]struct {

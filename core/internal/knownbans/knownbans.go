@@ -187,8 +187,8 @@ func (t *Table) Lasts(key []byte) int64 {
 	}
 }
 
-// Each visits the bans and blocks that still hold, in no order: the key, the end by this process's clock,
-// and whether an operator imposed it.
+// Each visits the bans and blocks that still hold, in no order: the key, the end by this process's
+// clock, and whether an operator imposed it.
 func (t *Table) Each(visit func(key string, ends int64, byOperator bool)) {
 	if t == nil {
 		return

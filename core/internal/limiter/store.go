@@ -15,8 +15,8 @@ type Store interface {
 	inflight.Store
 	// Settle changes a bill.
 	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
-	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns how
-	// many of its permits stay because of those who wait.
+	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns
+	// how many of its permits stay because of those who wait.
 	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
 	// RefundsLost returns how many permits may still have counted but were not given back.
 	RefundsLost() uint64

@@ -85,8 +85,8 @@ type Writer struct {
 // Add adds a limit to the next reply.
 func (w *Writer) Add(l Limit) { w.limits = append(w.limits, l) }
 
-// Has reports whether RateLimit-Policy of a reply already has the entry of a limit, from a middleware
-// further out. It reports false in other styles.
+// Has reports whether RateLimit-Policy of a reply already has the entry of a limit, from a
+// middleware further out. It reports false in other styles.
 func (w *Writer) Has(of adapter.HeaderWriter, p *Policy) bool {
 	if !w.Style.has(Draft10 | Draft11) {
 		return false

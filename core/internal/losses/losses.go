@@ -1,5 +1,5 @@
-// Package losses keeps what Redis servers have lost in the last day, as the processes noticed it, so
-// that an operator learns of it without their logs.
+// Package losses keeps what Redis servers have lost in the last day, as the processes noticed it,
+// so that an operator learns of it without their logs.
 package losses
 
 import (
@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// lifetime is how long a loss is kept, and most how many losses are.
+	// lifetime is how long a loss is kept, and most how many losses are kept.
 	lifetime, most = 24 * time.Hour, 100
-	// recent is how old a loss of the latest writes may be for another process to notice the same one.
+	// recent is how long after a loss of the latest writes another report of one is about the same
+	// loss.
 	recent = 10 * time.Minute
 )
 
@@ -42,15 +43,15 @@ type Loss struct {
 	How    string
 }
 
-// List is the list of a prefix. It is safe for concurrent use. A nil List, of a process without Redis, is
-// empty.
+// List is the list of a prefix. It is safe for concurrent use. A nil List, of a process without
+// Redis, is empty.
 type List struct {
 	redis *redisstore.Store
 	key   string
 }
 
-// New returns the list of a prefix. The hash tag of its key cannot belong to a subject, where two hex
-// digits follow each %.
+// New returns the list of a prefix. The hash tag of its key cannot belong to a subject, where two
+// hex digits follow each %.
 func New(redis *redisstore.Store, prefix string) *List {
 	return &List{redis, prefix + ":{%losses}:ls1"}
 }

@@ -49,8 +49,8 @@ func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
 	return nil
 }
 
-// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns how
-// many of its permits stay because of those who wait.
+// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns
+// how many of its permits stay because of those who wait.
 func (s *Store) GiveBackTurn(_ context.Context, turn algorithm.Charge) (stays int64, err error) {
 	s.change(turn.Key, func(e *entry, t instant) { stays = e.giveBack(&turn, t) })
 	return stays, nil

@@ -13,7 +13,8 @@ import (
 
 // Log writes each message at most once a minute for each rule, server or kind of error, with the
 // number of times that it applied since it was last written. Messages about the setup of a service
-// are written once. A Log is safe for concurrent use, and has the methods of redisstore.Listener but for Lost.
+// are written once. A Log is safe for concurrent use, and has the methods of redisstore.Listener
+// except Lost.
 //
 // A message may be written a minute after its cause. Rules' names and the texts of errors may be
 // lent by a framework for one call only, so the methods copy them.

@@ -28,8 +28,8 @@ func (l *Log) RulesReplaced(before, version string, rules int, changes []string)
 	l.logger.Info("accesslimit: new rules are in force", attrs...)
 }
 
-// ruleProblems has the line of each problem that keeps a set from using the latest rules. %s stands for
-// the rules that it uses instead.
+// ruleProblems has the line of each problem that keeps a set from using the latest rules. %s stands
+// for the rules that it uses instead.
 var ruleProblems = map[ruleorigin.Problem]struct {
 	level           slog.Level
 	message, change string

@@ -98,11 +98,11 @@ func (l *Log) ChargedTwice(rule string) {
 	if l.doubleCharges.first(rule) {
 		l.logger.Warn("accesslimit: a call passes two middlewares with the same rule, and is charged twice",
 			slog.String("rule", strings.Clone(rule)),
-			slog.String("change", "attach the rule once around each handler: to the whole router, or to its routes; nothing if its Key returns another subject in each"))
+			slog.String("change", "attach the rule once around each handler: to the whole router, or to its routes. Change nothing if its Key returns another subject in each"))
 	}
 }
 
-// NotText warns that the value by which callers are identified is no string.
+// NotText warns that the value by which callers are identified is not a string.
 func (l *Log) NotText(key, value string) {
 	if l.wrongIdentities.first(key) {
 		l.logger.Warn("accesslimit: ContextValue ignores a value that is not a string",
@@ -115,7 +115,7 @@ func (l *Log) NotText(key, value string) {
 func (l *Log) NobodyLoggedIn(rule string, calls int) {
 	l.logger.Warn("accesslimit: no call that needed a login had one since the service started",
 		slog.Int("calls", calls), slog.String("rule", strings.Clone(rule)),
-		slog.String("change", "put the limit behind the middleware that authenticates, and let Options.Identify read what that leaves; nothing if only strangers have called"))
+		slog.String("change", "put the limit behind the middleware that authenticates, and let Options.Identify read what that leaves. Change nothing if only strangers have called"))
 }
 
 // RouteCountedTwice warns that two rules without a Name charge one counter: they are on one route, or

@@ -97,9 +97,10 @@ func (l *Log) failedAfterwards(t *throttle, message string, err error) {
 	})
 }
 
-// LossUnrecorded reports that other processes, doctor and the operators' page do not learn of a loss.
+// LossUnrecorded reports that other processes, doctor and the operators' page do not learn of a
+// loss.
 func (l *Log) LossUnrecorded(err error) {
-	l.failedAfterwards(&l.lossErrors, "accesslimit: a loss of data could not be recorded, so that only logs tell of it", err)
+	l.failedAfterwards(&l.lossErrors, "accesslimit: a loss of data could not be recorded, so only logs report it", err)
 }
 
 // Unreachable implements redisstore.Listener.

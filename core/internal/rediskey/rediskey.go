@@ -133,8 +133,8 @@ func TopList(head, name, tag string, minute int64) string {
 	return string(strconv.AppendInt(append(append(append(key, ':'), tag...), ':'), minute, 10))
 }
 
-// Mark returns a key of a server's mark: see redisstore. Its hash tag cannot belong to a subject, where two
-// hex digits follow each %.
+// Mark returns a key of a server's mark: see redisstore. Its hash tag cannot belong to a subject,
+// where two hex digits follow each %.
 func Mark(head string, i int) string { return head + "%mark" + strconv.Itoa(i) + "}:mk1" }
 
 // TopIndex returns the key under which the rules with such lists are listed.
@@ -159,7 +159,7 @@ func BillTail(name string) string {
 	return string(append(append(appendName(nil, name, false), ':'), algorithm.BillTag...))
 }
 
-// Record returns the key of a new record of a change that is made once, beside the counter with a key.
+// Record returns the key of a new record of a change that is made once, beside a counter's key.
 func Record(counter []byte) []byte {
 	var id [12]byte
 	rand.Read(id[:])                         // it never fails
@@ -181,8 +181,8 @@ func Append[T string | []byte](room []byte, head string, subject T, tail string)
 	return shorten(append(key, tail...))
 }
 
-// Subject returns the subject of a key that Append made from a head and a tail. ok is false for other
-// keys, and for a subject that is too long to be in its key.
+// Subject returns the subject of a key that Append made from a head and a tail. ok is false for
+// other keys, and for a subject that is too long to be in its key.
 func Subject(key, head, tail string) (subject string, ok bool) {
 	escaped, ok := strings.CutPrefix(key, head)
 	if !ok || strings.HasPrefix(escaped, "#") {

@@ -42,8 +42,8 @@ var (
 // failoverClient is the address that go-redis uses for the master that Sentinels name.
 const failoverClient = "FailoverClient"
 
-// Cause returns why a client with these options gets no connection, or nil if it can get one. It makes at
-// most two connections, for about a second each.
+// Cause returns why a client with these options gets no connection, or nil if it can get one. It
+// makes at most two connections, for about a second each.
 func Cause(ctx context.Context, options *redis.Options, timeout time.Duration) error {
 	c := newCommon(timeout)
 	defer c.stop()

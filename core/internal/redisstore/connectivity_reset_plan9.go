@@ -1,4 +1,4 @@
 package redisstore
 
-// isReset reports false, because Plan 9 has no numbers for these errors.
+// isReset returns false, because Plan 9 has no numbers for these errors.
 func isReset(error) bool { return false }

@@ -46,8 +46,8 @@ type route func(keys []string) (server, refusal string)
 // key.
 const hangUp = "hang up"
 
-// tlsHandshake begins what the store sends to learn whether a silent server speaks TLS. Redis takes it
-// for the beginning of a command, and waits for the rest.
+// tlsHandshake begins what the store sends to learn whether a silent server speaks TLS. Redis takes
+// it for the beginning of a command, and waits for the rest.
 const tlsHandshake = 0x16
 
 // toOne sends everything to one server.

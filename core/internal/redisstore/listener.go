@@ -4,7 +4,7 @@ import "time"
 
 // Loss is what a server has lost.
 type Loss struct {
-	ID        string // the same in all processes that notice the loss; of two losses of the latest writes it may be the same
+	ID        string // the same in all processes that notice the loss; two losses of the latest writes may share it
 	Addr      string
 	Lost, How string
 }

@@ -44,8 +44,8 @@ type markState struct {
 	number, at int64 // at is the time of the last renewal, in seconds
 }
 
-// renew renews the mark, and returns what the server has lost since the last time, or "", and the ID of
-// the mark, which is a new one if everything was lost.
+// renew renews the mark, and returns what the server has lost since the last time, or "", and the
+// ID of the mark, which is a new one if everything was lost.
 func (m *memoryMark) renew(ctx context.Context) (lost, id string, err error) {
 	if m == nil || m.common.markHead == "" {
 		return "", "", nil
@@ -91,9 +91,9 @@ func parseMark(text string) (s markState) {
 	return s
 }
 
-// compare returns what the server has lost, and since when if that is known, by comparing was, its mark
-// before this renewal, with the mark that this process saw last. It remembers is, the mark after the
-// renewal.
+// compare returns what the server has lost, and since when if that is known, by comparing was, its
+// mark before this renewal, with the mark that this process saw last. It remembers is, the mark
+// after the renewal.
 func (m *memoryMark) compare(key string, was, is markState) (lost string) {
 	if m.cluster == nil {
 		key = m.client.Options().Addr // each server of a ring has the same key

@@ -8,13 +8,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// pingKeys is how many keys Ping tries to find one on each server. It misses a master that has a hundredth
-// of a cluster's slots once in 20,000 times.
+// pingKeys is how many keys Ping tries to find one on each server. They miss a master that has a
+// hundredth of a cluster's slots in about one of 30,000 cases.
 const pingKeys = 1024
 
 // Ping charges a call on each server, because a server that is full answers everything else. The
-// counters, whose keys begin with keyHead, last a second. The error is the context's own if that has
-// ended, and otherwise the *failure.Error of a server that did not charge.
+// counters, whose keys begin with keyHead, last a second. The error is the context's own if that
+// has ended, and otherwise the *failure.Error of a server that did not charge.
 func (s *Store) Ping(ctx context.Context, keyHead string) error {
 	limit := algorithm.Probing()
 	return s.withTimeout(ctx, func(deadline context.Context) error {

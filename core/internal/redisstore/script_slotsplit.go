@@ -19,9 +19,10 @@ type backoff struct {
 // A slot is moved in milliseconds, or in seconds if it holds many keys.
 const firstPause, longestPause = time.Millisecond, 16 * time.Millisecond
 
-// retrySplit reports, after a pause, whether to run a script again because its keys were split. The last
-// quarter of the call's time is for the answer to the last attempt, so that the call fails because of the
-// slot, and was not charged, rather than with a timeout, after which it may have been.
+// retrySplit reports, after a pause, whether to run a script again because its keys were split. The
+// last quarter of the call's time is for the answer to the last attempt, so that the call fails
+// because of the slot, and was not charged, rather than with a timeout, after which it may have
+// been.
 func (b *backoff) retrySplit(ctx context.Context, err error) bool {
 	if !isSlotSplit(err) {
 		return false

@@ -30,8 +30,8 @@ func (t *Table[T]) Of(key Key, meet, form func(name string) T) T {
 	return of
 }
 
-// Peek returns the rule for a route, but keeps nothing. If the route is new, form makes the rule under
-// its name.
+// Peek returns the rule for a route, but keeps nothing. If the route is new, form makes the rule
+// under its name.
 func (t *Table[T]) Peek(key Key, form func(name string) T) T {
 	if of, ok := t.known.Get(key); ok {
 		return of

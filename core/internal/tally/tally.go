@@ -42,7 +42,7 @@ type Table struct {
 	tops                     *toplist.Table
 }
 
-// OtherNames is the name under which those are counted that are not kept.
+// OtherNames is the name under which all names that are not kept are counted.
 const OtherNames = "(other names)"
 
 // New returns an empty table. Decisions with the usual reason and source can be counted by

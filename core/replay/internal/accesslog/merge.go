@@ -7,8 +7,8 @@ type Merged struct {
 	last *ordered // yielded last, and to be moved
 }
 
-// Merge merges logs. Unless it is lax, a log ends with ErrOrder as soon as it is certain that it is not in
-// order of time.
+// Merge merges logs. Unless lax is set, a log ends with ErrOrder as soon as it is certain that it
+// is not in order of time.
 func Merge(logs []*Log, lax bool) *Merged {
 	m := new(Merged)
 	for _, l := range logs {
@@ -67,7 +67,8 @@ func (m *Merged) Steps() (steps []Step) {
 	return steps
 }
 
-// Errs returns for each log why it ended early or that it is not in order of time, or nil.
+// Errs returns an error for each log that ended early or is not in order of time, and nil for the
+// others.
 func (m *Merged) Errs() []error {
 	errs := make([]error, len(m.all))
 	for i, o := range m.all {

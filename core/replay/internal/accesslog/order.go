@@ -21,8 +21,8 @@ type Step struct {
 	Back int64 // by how much the clock went back, in microseconds
 }
 
-// maxSteps is how often the clock of a log may go back: for summer time, and when it is corrected. A log
-// in which it does so more often is not in order of time.
+// maxSteps is how often the clock of a log may go back: when summer time ends, and when it is
+// corrected. A log in which it goes back more often is not in order of time.
 const maxSteps = 3
 
 // ErrOrder is the error of a log that is not in order of time.
@@ -171,8 +171,9 @@ func (o *ordered) err() error {
 	return o.ends
 }
 
-// disorder returns an error that matches ErrOrder, or nil for a log in order of time. One that begins with
-// its newest call, and is too short for many steps, ends before it begins.
+// disorder returns an error that matches ErrOrder, or nil for a log in order of time. A log that
+// begins with its newest call may be too short for many steps, but its last call is before its
+// first.
 func (o *ordered) disorder() error {
 	switch {
 	case len(o.steps) > maxSteps:
