@@ -111,7 +111,7 @@ func StreamServerInterceptor(limiter *core.Limiter, rules ...core.Rule) grpc.Str
 
 func stream(guard *core.Guard) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
-		if srv == nil { // the handler is that of grpc.UnknownServiceHandler
+		if srv == nil && info.IsClientStream && info.IsServerStream { // the handler is that of grpc.UnknownServiceHandler
 			stream = inContext{stream, context.WithValue(stream.Context(), unknownKey{}, true)}
 		}
 		answer, last := check(stream.Context(), info.FullMethod, guard.Check)

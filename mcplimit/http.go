@@ -102,6 +102,16 @@ func (r *reply) Add(name, value string) {
 	r.header[name] = append(r.header[name], value)
 }
 
+// Values returns the lines of a header, set by this middleware or one around it.
+func (r *reply) Values(name string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if lines := r.header.Values(name); lines != nil {
+		return slices.Clone(lines)
+	}
+	return r.outer.Values(name)
+}
+
 // Get returns what Set was given, by this middleware or one around it.
 func (r *reply) Get(name string) string {
 	r.mu.Lock()

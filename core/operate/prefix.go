@@ -26,11 +26,11 @@ func (o *Operator) PrefixUnused(ctx context.Context) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.parts.Timeout)
 	defer cancel()
-	err := o.parts.Client.Get(ctx, rediskey.Mark(o.parts.KeyHead, 0)).Err()
-	if !errors.Is(err, redis.Nil) {
+	mark, err := o.parts.Redis.Command(ctx, "get", rediskey.Mark(o.parts.KeyHead, 0))
+	if err != nil || mark != nil {
 		return false, err
 	}
-	err = eachMaster(ctx, o.parts.Client, func(ctx context.Context, node redis.Cmdable) error {
+	err = o.eachMaster(ctx, func(ctx context.Context, node redis.Cmdable) error {
 		return findKey(ctx, node, o.parts.KeyHead+"*")
 	})
 	if errors.Is(err, errUsed) {
@@ -39,14 +39,21 @@ func (o *Operator) PrefixUnused(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// eachMaster calls do for each server that takes writes.
-func eachMaster(ctx context.Context, client redis.UniversalClient, do func(context.Context, redis.Cmdable) error) error {
-	each := func(ctx context.Context, node *redis.Client) error { return do(ctx, node) }
-	switch client := client.(type) {
+// eachMaster calls do for each server that takes writes, with a client whose commands end with the
+// context, whatever the options of the service's client are.
+func (o *Operator) eachMaster(ctx context.Context, do func(context.Context, redis.Cmdable) error) error {
+	each := func(ctx context.Context, node *redis.Client) error {
+		bound := node.WithTimeout(o.parts.Timeout)
+		bound.Options().ContextTimeoutEnabled = true
+		return do(ctx, bound)
+	}
+	switch client := o.parts.Client.(type) {
 	case *redis.ClusterClient:
 		return client.ForEachMaster(ctx, each)
 	case *redis.Ring:
 		return client.ForEachShard(ctx, each)
+	case *redis.Client:
+		return each(ctx, client)
 	default:
 		return do(ctx, client)
 	}

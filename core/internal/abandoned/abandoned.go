@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
 // Store holds the buckets.
@@ -82,7 +83,7 @@ func (t *Turns) Leave(turn Turn) (done <-chan struct{}) {
 	done = b.pass
 	t.mu.Unlock()
 	if begins {
-		t.store.InBackground(func() { t.run(b) })
+		t.background(func() { t.run(b) })
 	}
 	return done
 }
@@ -107,7 +108,7 @@ func (t *Turns) keep(turn Turn) *bucket {
 // tryOnce is Leave for a turn that is not kept.
 func (t *Turns) tryOnce(turn Turn) (done <-chan struct{}) {
 	tried := make(chan struct{})
-	t.store.InBackground(func() {
+	t.background(func() {
 		defer close(tried)
 		_, _ = t.store.GiveBackTurn(context.Background(), turn.Charge)
 	})
@@ -122,7 +123,7 @@ func (t *Turns) Refund(ctx context.Context, turn Turn) error {
 		return err
 	}
 	if stays == 0 {
-		t.tryAgain(turn.name())
+		t.background(func() { t.tryAgain(turn.name()) })
 		return nil
 	}
 	t.mu.Lock()
@@ -143,6 +144,18 @@ func (t *Turns) Close() {
 			b.retry.Stop()
 		}
 	}
+}
+
+// background runs a task for which no caller waits, also when the store is closed.
+func (t *Turns) background(task func()) {
+	t.mu.Lock()
+	closed := t.closed
+	t.mu.Unlock()
+	if closed {
+		go panics.Guard(task, t.panicked)()
+		return
+	}
+	t.store.InBackground(task)
 }
 
 func (t *Turn) name() name { return name{string(t.Key), t.LocalShare > 0} }

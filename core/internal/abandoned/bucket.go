@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -21,11 +22,14 @@ type bucket struct {
 // byPosition is a heap. The newest turn is the first.
 type byPosition []Turn
 
+// end is the position of the newest permit that has not come back.
+func (t *Turn) end() int64 { return t.Position - t.Given }
+
 // Len implements heap.Interface.
 func (p byPosition) Len() int { return len(p) }
 
 // Less implements heap.Interface.
-func (p byPosition) Less(i, j int) bool { return p[i].Position > p[j].Position }
+func (p byPosition) Less(i, j int) bool { return p[i].end() > p[j].end() }
 
 // Swap implements heap.Interface.
 func (p byPosition) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
@@ -79,6 +83,9 @@ func (t *Turns) run(b *bucket) {
 		}
 		stays, err := t.store.GiveBackTurn(context.Background(), turn.Charge)
 		if err != nil {
+			if !failure.MayHaveActed(err) {
+				t.putBack(b, turn)
+			}
 			return
 		}
 		if stays > 0 {
@@ -89,6 +96,14 @@ func (t *Turns) run(b *bucket) {
 			t.cameBack(b)
 		}
 	}
+}
+
+// putBack keeps a turn that the store was not asked for.
+func (t *Turns) putBack(b *bucket, turn Turn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	heap.Push(&b.turns, turn)
+	t.kept++
 }
 
 func (t *Turns) cameBack(b *bucket) {
@@ -104,7 +119,7 @@ func (t *Turns) next(b *bucket, stayed *Turn) (turn Turn, ok bool) {
 	defer t.mu.Unlock()
 	more := len(b.turns) > 0
 	if stayed != nil {
-		more = more && b.turns[0].Position > stayed.Position // its caller left meanwhile
+		more = more && b.turns[0].end() > stayed.end() // its caller left meanwhile
 		heap.Push(&b.turns, *stayed)
 		t.kept++
 	}

@@ -25,16 +25,16 @@ func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	}
 	own, done := clone(c), make(chan struct{}) // the caller may leave, and use c again
 	var v algorithm.Verdict
-	t.store.InBackground(func() {
+	t.background(func() {
 		defer close(done)
-		v = t.store.Reserve(context.WithoutCancel(ctx), &own, patience)
+		v = t.store.Reserve(ctx, &own, patience)
 	})
 	select {
 	case <-done:
 		apply(c, &own)
 		return v
 	case <-ctx.Done():
-		t.store.InBackground(func() {
+		t.background(func() {
 			<-done
 			t.Leave(TurnOf(&own, &v))
 		})

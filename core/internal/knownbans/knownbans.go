@@ -12,6 +12,7 @@
 package knownbans
 
 import (
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -188,17 +189,17 @@ func (t *Table) Lasts(key []byte) int64 {
 }
 
 // Each visits the bans and blocks that still hold, in no order: the key, the end by this process's
-// clock, and whether an operator imposed it.
+// clock, and whether an operator imposed it. Calls do not wait for the visits.
 func (t *Table) Each(visit func(key string, ends int64, byOperator bool)) {
 	if t == nil {
 		return
 	}
-	now := t.now()
 	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for i, entries := range [...]map[string]entry{t.byRules, t.byOperators} {
+	tables := [...]map[string]entry{maps.Clone(t.byRules), maps.Clone(t.byOperators)}
+	t.mu.RUnlock()
+	for i, entries := range tables {
 		for key, e := range entries {
-			if e.ends > now {
+			if e.ends > t.now() {
 				visit(key, e.ends, i == 1)
 			}
 		}

@@ -34,6 +34,8 @@ func allValues(from adapter.HeaderWriter, name string) (lines []string) {
 	switch from := from.(type) {
 	case http.Header:
 		return from[name]
+	case interface{ Values(name string) []string }:
+		return from.Values(name)
 	case interface{ PeekAll(name string) [][]byte }: // fasthttp's ResponseHeader
 		for _, line := range from.PeekAll(name) {
 			lines = append(lines, string(line))

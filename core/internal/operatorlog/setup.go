@@ -98,7 +98,7 @@ func (l *Log) ChargedTwice(rule string) {
 	if l.doubleCharges.first(rule) {
 		l.logger.Warn("accesslimit: a call passes two middlewares with the same rule, and is charged twice",
 			slog.String("rule", strings.Clone(rule)),
-			slog.String("change", "attach the rule once around each handler: to the whole router, or to its routes. Change nothing if its Key returns another subject in each"))
+			slog.String("change", "attach the rule once around each handler: to the whole router, or to its routes. Change nothing if its Key returns another subject in each, or if they are of two Limiters"))
 	}
 }
 

@@ -1,6 +1,9 @@
 package redisstore
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // departure is the moment at which a lane's pipeline is written to a connection. A call whose time
 // ends before may be told that it was not sent. The pipeline is then recalled: commands that decide
@@ -9,9 +12,10 @@ import "sync/atomic"
 // A pipeline is recalled at most once, so that calls which keep ending do not hold up the others. The
 // pipeline and the timer cannot miss each other: each sets its own flag before it reads the other's.
 type departure struct {
-	unsent   atomic.Bool // the last pipeline got no connection, or has none yet
-	ended    atomic.Bool // a call of it has been told so
-	recalled bool        // only the goroutine that serves the lane uses it
+	unsent   atomic.Bool     // the last pipeline got no connection, or has none yet
+	ended    atomic.Bool     // a call of it has been told so
+	recalled bool            // only the goroutine that serves the lane uses it
+	caller   context.Context // of a command that is sent by itself; nil in a lane
 }
 
 // reset prepares for a pipeline that has no connection yet. The shard must be locked, as it is for the
@@ -25,7 +29,7 @@ func (d *departure) reset() {
 // leave is called as each command is written, in the pipeline's order.
 func (d *departure) leave() {
 	if d.unsent.Swap(false) {
-		d.recalled = d.ended.Load()
+		d.recalled = d.ended.Load() || d.caller != nil && d.caller.Err() != nil
 	}
 }
 
