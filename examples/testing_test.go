@@ -18,7 +18,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/limittest"
 	"github.com/accesslimit/accesslimit/core/rulefile"
 	"github.com/accesslimit/accesslimit/ginlimit"
-	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // The code on the page core/limittest/TESTING.md:
@@ -44,7 +43,7 @@ func newLimiter(t *testing.T, options core.Options) *core.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded.Cleanup(t, limiter.Close)
+	t.Cleanup(limiter.Close)
 	return limiter
 }
 
