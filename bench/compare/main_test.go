@@ -18,7 +18,6 @@ func TestMain(m *testing.M) {
 		// fiber reads the clock once a second for the whole process.
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/utils.StartTimeStampUpdater.func1.1"),
 		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v2/internal/memory.New.StartTimeStampUpdater.func1.1"), // the same, inlined
-		goleak.IgnoreTopFunction("github.com/gofiber/utils/v2.StartTimeStampUpdater.func1.1"),
-		goleak.IgnoreTopFunction("github.com/gofiber/fiber/v3/internal/memory.New.StartTimeStampUpdater.func1.1"),
+		goleak.IgnoreTopFunction("github.com/gofiber/utils/v2.StartTimeStampUpdater.func1"),
 	)
 }

@@ -62,14 +62,14 @@ func TestCommandOnDeployments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.url = url
 			for _, step := range []struct{ args, says string }{
-				{"ban api 203.0.113.7 -for 1h -note scraper", `^ip:203.0.113.7 is banned from "api" until`},
+				{"ban api 203.0.113.7 -for 1h -note scraper", `(?m)^ip:203.0.113.7 is banned from "api" until`},
 				{"bans", `^api  ip:203.0.113.7  until .*, by hand \(.*: scraper\)`},
 				{"override api 203.0.113.7 -max 7 -note more", "7, until it is removed"},
 				{"inspect 203.0.113.7", `7/m \(override\): 0 used`},
 				{"unban api 203.0.113.7 -note over", "is not banned"},
 				{"publish limits.yaml -note first", "^Published version 1 "},
 				{"history", "^version 1 "},
-				{"top", "^refused most since"},
+				{"top", "(?m)^refused most since"},
 				{"audit", "unban  +api ip:203.0.113.7"},
 				{"doctor", `(?m)^ok +rights`},
 				{"doctor", `(?m)^0 problems`},
