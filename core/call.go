@@ -194,6 +194,9 @@ func (c *call) Header(name string) []string {
 // Host implements Request.
 func (c *call) Host() string { return route.Host(c.View.Host()) }
 
+// warnOfValue logs that ContextValue found a value of another type than string.
+func (c *call) warnOfValue(key, value string) { c.log.NotText(key, value) }
+
 // User implements Request. It calls Identify once.
 func (c *call) User() (string, error) {
 	if c.deciding != nil && !c.deciding.readsUser.Load() {

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"sync/atomic"
-
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-)
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
 // decide decides the call by these rules, and answers it.
 func (c *call) decide(rules []*boundRule) Answer {
@@ -132,22 +128,9 @@ func (c *call) addRules() (needsLogin, stopped *appliedRule, err error) {
 
 // noteLogin warns if many calls needed a login, and none has had one.
 func (c *call) noteLogin(by *appliedRule, user string) {
-	switch logins := c.parts.logins; {
-	case logins.seen.Load():
-	case user != "":
-		logins.seen.Store(true)
-	case logins.missing.Add(1) == manyWithoutLogin:
-		c.log.NobodyLoggedIn(by.named.name, manyWithoutLogin)
+	if missing := c.parts.logins.note(user != ""); missing > 0 {
+		c.log.NobodyLoggedIn(by.named.name, missing)
 	}
-}
-
-// manyWithoutLogin is the number of calls without a login at which the log warns.
-const manyWithoutLogin = 300
-
-// logins records whether the calls that needed a login had one.
-type logins struct {
-	seen    atomic.Bool // a call had one
-	missing atomic.Int64
 }
 
 // needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody

@@ -64,7 +64,7 @@ func ContextValue(key any) IdentifyFunc {
 
 // warnOfValue logs that a value is not a string, if r is the limiter's own Request.
 func warnOfValue(r Request, key, value any) {
-	own, ok := r.(*call)
+	own, ok := r.(interface{ warnOfValue(key, value string) })
 	if !ok {
 		return
 	}
@@ -72,7 +72,7 @@ func warnOfValue(r Request, key, value any) {
 	if !isText {
 		name = fmt.Sprintf("%T", key)
 	}
-	own.log.NotText(name, fmt.Sprintf("%T", value))
+	own.warnOfValue(name, fmt.Sprintf("%T", value))
 }
 
 // FirstOf returns a function that calls the given ones in order, until one returns a user or an

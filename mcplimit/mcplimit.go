@@ -10,8 +10,8 @@
 // A path is the method, and for a tool or a prompt its name: /tools/call/search, /resources/read. A
 // rule without a Name counts each path by itself. Callers can make up names, so until a tool or a
 // prompt has answered without an error in this process, it is among the core.OtherNames in Stats,
-// and Reset and Inspect do not know it. Danger: a rule without a Name refuses no flood of made-up names,
-// so add one with a Name.
+// and Reset and Inspect do not know it. Danger: a rule without a Name refuses no flood of made-up
+// names, so add one with a Name.
 //
 // A call is counted for the [Caller], never for the session, which any client can open anew. Over
 // stdio, serve in a [Local] context. Each call of a batch counts. Malformed messages and unknown

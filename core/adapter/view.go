@@ -4,7 +4,7 @@
 //
 // An adapter shows each call as a [View]. [LooseView], [RoutedView], [UnsureRouteView] and
 // [HiddenPeerView] have one more method, for some frameworks. [HeaderWriter] is the headers of the
-// reply. [PeerOf] and [PeerAddr] read addresses.
+// reply. [PeerOf] and [PeerAddr] read addresses, and [SentOrder] headers of fasthttp.
 //
 // An adapter passes the View to core.Guard.Check in a middleware, and to core.Check.Allow in its
 // function for handlers. Both return a core.Answer, which it carries out:

@@ -22,7 +22,7 @@
 //	transport.send         transport.go  finds the key (key.go), and takes a turn:
 //	  Turns.Take           take.go       all steps, in order:
 //	    attempt.try        try.go        asks for turn and slot, and whether there is a pause (question.go),
-//	                                     and gives them back if the caller leaves meanwhile (trip.go)
+//	                                     and gives them back if the caller leaves meanwhile
 //	    attempt.probe      try.go        asks for the place of the probe after a pause
 //	    attempt.reserve    reserve.go    reserves a later turn, and waits for it
 //	    attempt.holdUp     wait.go       waits for the end of a pause, or for a slot in line (line.go)

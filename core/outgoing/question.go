@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 
+	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
@@ -45,8 +46,8 @@ func (a *attempt) pause() algorithm.Counter {
 // ask takes all or nothing. It returns what holds the call up, if anything does.
 func (q *question) ask(a *attempt) (*obstacle, error) {
 	q.verdicts = make([]algorithm.Verdict, len(q.counters))
-	take := func(ctx context.Context) { a.parts.Store.Decide(ctx, q.counters, true, q.verdicts) }
-	if err := a.trip(take, func() { q.undo(a) }); err != nil {
+	decide := func() { a.parts.Store.Decide(context.WithoutCancel(a.ctx), q.counters, true, q.verdicts) }
+	if err := a.parts.Unused.Ask(a.ctx, decide, func() { q.undo(a) }); err != nil {
 		return nil, err
 	}
 	for i := range q.verdicts {
@@ -93,3 +94,13 @@ func (q *question) isAfterPause() bool {
 }
 
 func (q *question) charge(i int) algorithm.Charge { return q.counters[i].Charged(&q.verdicts[i]) }
+
+// undo gives back what was taken for a caller who has left.
+func (q *question) undo(a *attempt) {
+	if q.slot >= 0 {
+		a.hold(q.charge(q.slot)).release()
+	}
+	if q.turn >= 0 {
+		a.parts.Unused.Leave(abandoned.TurnOf(&q.counters[q.turn], &q.verdicts[q.turn]))
+	}
+}

@@ -131,11 +131,3 @@ func ask[T any](ctx context.Context, e *exam, do func(context.Context) (T, error
 func (e *exam) askText(ctx context.Context, on commander, args ...any) (string, error) {
 	return ask(ctx, e, func(ctx context.Context) (string, error) { return on.Do(ctx, args...).Text() })
 }
-
-// bind returns a client on the same connections whose commands end with the context, and within the
-// patient's Timeout.
-func (e *exam) bind(client *redis.Client) *redis.Client {
-	bound := client.WithTimeout(e.Timeout)
-	bound.Options().ContextTimeoutEnabled = true
-	return bound
-}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
 
 // farAhead is how far a server's clock may be from another before that is a finding.
@@ -78,7 +80,7 @@ func (e *exam) proxy(ctx context.Context) {
 		options := *client.Options()            // those of the service's client stay as they are
 		options.PushNotificationProcessor = nil // a client has its own
 		again := redis.NewClient(&options)
-		text, err := e.askText(ctx, e.bind(again), "info", "server")
+		text, err := e.askText(ctx, redisstore.ByContext(again, e.Timeout), "info", "server")
 		again.Close()
 		if err != nil {
 			e.unseen("proxy", s, "whether all connections end at one server", err)

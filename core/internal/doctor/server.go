@@ -88,7 +88,7 @@ func (e *exam) find(ctx context.Context) (all []*server, err error) {
 	add := func(_ context.Context, node *redis.Client) error {
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, &server{node: e.bind(node), addr: node.Options().Addr, options: node.Options()})
+		all = append(all, &server{node: redisstore.ByContext(node, e.Timeout), addr: node.Options().Addr, options: node.Options()})
 		return nil
 	}
 	switch client := e.Client.(type) {

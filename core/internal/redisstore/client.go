@@ -47,15 +47,22 @@ type boundClient struct {
 	connectivity *connectivity
 }
 
-// newBoundClient returns the bound client of a server. WithTimeout gives each client options of its
-// own, so this changes nothing for their owner. Without it, a wait for a connection and the read
-// that follows could take the timeout each.
+// ByContext returns a client on the same connections whose commands end with the context, whatever the
+// owner of the client configured. Each read and each write also ends after the timeout. WithTimeout
+// gives the client options of its own, so this changes nothing for their owner.
+func ByContext(client *redis.Client, timeout time.Duration) *redis.Client {
+	bound := client.WithTimeout(timeout)
+	bound.Options().ContextTimeoutEnabled = true
+	return bound
+}
+
+// newBoundClient returns the bound client of a server. Without it, a wait for a connection and the
+// read that follows could take the timeout each.
 func newBoundClient(client *redis.Client, b *breaker, c *common) boundClient {
 	bound := boundClient{
-		common: c, byContext: client.WithTimeout(c.timeout), byTimeout: client.WithTimeout(c.timeout), breaker: b,
+		common: c, byContext: ByContext(client, c.timeout), byTimeout: client.WithTimeout(c.timeout), breaker: b,
 		connectivity: &connectivity{client: client, common: c},
 	}
-	bound.byContext.Options().ContextTimeoutEnabled = true
 	bound.byTimeout.Options().ContextTimeoutEnabled = false
 	return bound
 }

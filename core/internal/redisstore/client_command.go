@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/redis/go-redis/v9"
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // command is a command that is sent once, and records whether it was.
 //
@@ -21,17 +25,19 @@ type command interface {
 // sendState records how far a command has come.
 type sendState struct {
 	written   bool
-	departure *departure // of the lane; nil for a direct call
+	departure *departure      // of the lane; nil for a direct call
+	caller    context.Context // a direct call is not sent once this has ended; may be nil
 }
 
 // write returns the arguments to write. The fourth argument must be a key.
 func (s *sendState) write(args []any) []any {
 	s.written = true
-	if s.departure == nil {
-		return args
+	recalled := s.caller != nil && s.caller.Err() != nil
+	if s.departure != nil {
+		s.departure.leave()
+		recalled = s.departure.recalled
 	}
-	s.departure.leave()
-	if s.departure.recalled {
+	if recalled {
 		return []any{"eval", recallScript, 1, args[3]}
 	}
 	return args

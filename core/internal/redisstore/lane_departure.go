@@ -1,9 +1,6 @@
 package redisstore
 
-import (
-	"context"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // departure is the moment at which a lane's pipeline is written to a connection. A call whose time
 // ends before may be told that it was not sent. The pipeline is then recalled: commands that decide
@@ -12,10 +9,9 @@ import (
 // A pipeline is recalled at most once, so that calls which keep ending do not hold up the others. The
 // pipeline and the timer cannot miss each other: each sets its own flag before it reads the other's.
 type departure struct {
-	unsent   atomic.Bool     // the last pipeline got no connection, or has none yet
-	ended    atomic.Bool     // a call of it has been told so
-	recalled bool            // only the goroutine that serves the lane uses it
-	caller   context.Context // of a command that is sent by itself; nil in a lane
+	unsent   atomic.Bool // the last pipeline got no connection, or has none yet
+	ended    atomic.Bool // a call of it has been told so
+	recalled bool        // only the goroutine that serves the lane uses it
 }
 
 // reset prepares for a pipeline that has no connection yet. The shard must be locked, as it is for the
@@ -29,7 +25,7 @@ func (d *departure) reset() {
 // leave is called as each command is written, in the pipeline's order.
 func (d *departure) leave() {
 	if d.unsent.Swap(false) {
-		d.recalled = d.ended.Load() || d.caller != nil && d.caller.Err() != nil
+		d.recalled = d.ended.Load()
 	}
 }
 
@@ -46,6 +42,6 @@ func (d *departure) takeRecall() bool {
 	return recalled
 }
 
-// recallScript replaces a command of a recalled pipeline. Its reply is an error, because the commands
-// have different types of replies.
+// recallScript replaces a command of a recalled pipeline, or one whose caller has left. Its reply is
+// an error, because the commands have different types of replies.
 const recallScript = "return redis.error_reply('RECALLED')"

@@ -11,16 +11,15 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. It sends nothing for
-// a caller who has left. If the caller leaves afterwards, Reserve still returns the answer, so that the
-// turn can be given back.
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. It sends nothing
+// for a caller who has left. If the caller leaves afterwards, Reserve still returns the answer, so
+// that the turn can be given back.
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	script := algorithm.ReserveScript(c)
 	call := newOperation(script, algorithm.AppendReserve(onCounters(script, []algorithm.Counter{*c}), c, patience))
-	call.departure = &departure{caller: ctx}
-	call.departure.reset()
+	call.caller = ctx
 	reply, err := s.runScript(deadline, call)
 	if err == nil {
 		v, err = algorithm.ReadReserved(reply, c)

@@ -28,8 +28,9 @@ type scriptCall struct {
 	now          int64 // the time that the arguments assume, in microseconds, if they depend on a calendar
 	script       *algorithm.Script
 	fast         fastCommand
-	cmd          valueCommand // of the other kinds
-	departure    *departure   // of the lane; may be nil
+	cmd          valueCommand    // of the other kinds
+	departure    *departure      // of the lane; may be nil
+	caller       context.Context // see sendState
 }
 
 // scriptKind is the script that a scriptCall runs.
@@ -141,7 +142,7 @@ func (c *scriptCall) command(ctx context.Context) command {
 	if c.sendText {
 		args = asEval(args, c.script)
 	}
-	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{departure: c.departure}, guard{c.proof, args[3]}}
+	c.cmd = valueCommand{redis.NewCmd(ctx, args...), sendState{departure: c.departure, caller: c.caller}, guard{c.proof, args[3]}}
 	return &c.cmd
 }
 
