@@ -126,8 +126,8 @@ func (p *cellPair) change(step *cellStep, c algorithm.Counter) error {
 		_, _ = p.table.Reset(ctx, c.Key)
 		time.Sleep(time.Microsecond) // two lives of a counter in one microsecond cannot be distinguished
 	case "sweep":
-		p.hot.sweep()
-		p.table.sweep()
+		p.hot.Sweep()
+		p.table.Sweep()
 	}
 	if p.hot.Len() != p.table.Len() || p.hot.RefundsLost() != p.table.RefundsLost() {
 		return fmt.Errorf("%d keys, %d permits lost; without cells %d and %d", p.hot.Len(), p.hot.RefundsLost(), p.table.Len(), p.table.RefundsLost())

@@ -77,7 +77,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		for i := range 300 {
 			switch goroutine % 8 {
 			case 0:
-				s.sweep()
+				s.Sweep()
 			case 1:
 				_, _ = s.Reset(context.Background(), fmt.Append(nil, "key", i))
 			case 2:

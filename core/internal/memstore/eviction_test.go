@@ -135,11 +135,11 @@ func TestSweepDropsFreshEntries(t *testing.T) {
 				s.take(fmt.Sprint("short", i), limit)
 				s.take(fmt.Sprint("long", i), minute(1))
 			}
-			if !s.sweep() || s.Len() != 100 {
+			if !s.Sweep() || s.Len() != 100 {
 				t.Errorf("%s: a sweep at once left %d of 100 keys", name, s.Len())
 			}
 			c.now += 2 * second
-			left := s.sweep()
+			left := s.Sweep()
 			if said, there := s.size(); !left || said != 50 || there != 50 {
 				t.Errorf("%s: %d keys left, want the 50 that still count", name, said)
 			}
@@ -149,7 +149,7 @@ func TestSweepDropsFreshEntries(t *testing.T) {
 				}
 			}
 			c.now += 60 * second
-			if s.sweep() || s.Len() != 0 {
+			if s.Sweep() || s.Len() != 0 {
 				t.Errorf("%s: %d keys left of none that count", name, s.Len())
 			}
 			if !s.take("short0", limit) || s.Len() != 1 {

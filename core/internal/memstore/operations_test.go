@@ -60,12 +60,12 @@ func TestABanByHandIsKept(t *testing.T) {
 	s, c := newStore(100)
 	_, _, _ = s.Ban(context.Background(), []byte("ban"), second)
 	c.now += second - 1
-	s.sweep()
+	s.Sweep()
 	if v := s.decide(true, counter("ban", &limit), counter("free", minute(100))); v[0].RetryAfter != 1 || s.Len() != 1 {
 		t.Errorf("banned by hand: %+v, %d keys", v, s.Len())
 	}
 	c.now++
-	if s.sweep(); s.Len() != 0 || !s.take("free", minute(100)) {
+	if s.Sweep(); s.Len() != 0 || !s.take("free", minute(100)) {
 		t.Errorf("%d keys after the ban by hand", s.Len())
 	}
 }

@@ -73,7 +73,7 @@ func New(maxKeys int, clock func() int64) *Store {
 	for i := range s.shards {
 		s.shards[i].seed, s.shards[i].blank = s.seed, new(algorithm.State)
 	}
-	s.sweeper.sweep, s.sweeper.failed = s.sweep, panics.Log
+	s.sweeper.sweep, s.sweeper.failed = s.Sweep, panics.Log
 	return s
 }
 

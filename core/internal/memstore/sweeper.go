@@ -12,9 +12,9 @@ import (
 // sweepEvery is how often a sweep looks for entries that equal fresh ones.
 const sweepEvery = time.Second
 
-// sweep removes every entry that equals a fresh one, a few at a time under one lock, and reports
+// Sweep removes every entry that equals a fresh one, a few at a time under one lock, and reports
 // whether any entries are left.
-func (s *Store) sweep() (left bool) {
+func (s *Store) Sweep() (left bool) {
 	for i := range s.shards {
 		for next := math.MaxInt; next > 0; {
 			next = s.sweepSome(&s.shards[i], next)

@@ -1,0 +1,69 @@
+package scriptclock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client is a client of a real Redis whose scripts get their time from the test. The core takes it
+// for a UniversalClient of an unknown type, of which it uses only Process.
+type Client struct {
+	redis.UniversalClient
+	now    func() int64
+	change func(text string) (string, error)
+	mu     sync.Mutex
+	texts  map[string]string // the scripts as they run here, by the SHA-1 of their own text
+}
+
+// NewClient returns a client that changes scripts by [TakeTime] or [TakeTimeAndExpire]. now returns
+// their time, in microseconds since the epoch. It must be ahead of the server's own: the server drops
+// whatever expires before that.
+func NewClient(client redis.UniversalClient, now func() int64, change func(text string) (string, error)) *Client {
+	return &Client{UniversalClient: client, now: now, change: change, texts: make(map[string]string)}
+}
+
+// Process implements redis.UniversalClient.
+func (c *Client) Process(ctx context.Context, cmd redis.Cmder) error {
+	args := slices.Clone(cmd.Args())
+	text, isScript, err := c.script(args)
+	if err != nil {
+		cmd.SetErr(err)
+		return err
+	}
+	if isScript {
+		args[0], args[1] = "eval", text
+		args = append(args, c.now())
+	}
+	done := redis.NewCmd(ctx, args...)
+	err = c.UniversalClient.Process(ctx, done)
+	cmd.SetErr(err)
+	switch cmd := cmd.(type) {
+	case interface{ SetVal(any) }:
+		cmd.SetVal(done.Val())
+	case interface{ SetVal(string) }:
+		cmd.SetVal(fmt.Sprint(done.Val()))
+	}
+	return err
+}
+
+// script returns the text of a script call in the form in which it is to run. A call by name alone
+// of an unknown script goes to Redis, which does not know it either.
+func (c *Client) script(args []any) (text string, known bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch name := args[0]; name {
+	case "eval":
+		sha := redis.NewScript(args[1].(string)).Hash()
+		if c.texts[sha], err = c.change(args[1].(string)); err != nil {
+			return "", false, err
+		}
+		return c.texts[sha], true, nil
+	case "evalsha":
+		text, known = c.texts[args[1].(string)]
+	}
+	return text, known, nil
+}
