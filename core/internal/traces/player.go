@@ -32,6 +32,8 @@ type Engine struct {
 	// beside has each call charge a further limit, which it never uses up: it is decided by other
 	// code than a call with one limit.
 	beside bool
+	// vary, unless nil, changes a step before it is played.
+	vary func(p *player, s *step)
 }
 
 // names of the counters of all traces.
@@ -40,8 +42,8 @@ const (
 	subject = "subject"
 )
 
-// besides is the further limit of calls that are played beside.
-var besides = core.PerSecond(1_000_000_000_000).Fixed()
+// besides is the further limit of calls that are played beside. No trace has its window.
+var besides = core.Per(limitertest.MostPermits, 999*time.Millisecond).Fixed()
 
 // player plays one trace.
 type player struct {
@@ -56,6 +58,7 @@ type player struct {
 	ban     core.Ban
 
 	last    core.Decision // as OnDecision received it
+	seen    core.Decision // by the last step
 	charges map[string]core.Decision
 	bills   map[string]*core.Bill
 	slots   map[string]slot
@@ -159,7 +162,7 @@ func (p *player) end(t testing.TB) {
 	if !inProcess || !p.forgets || p.opened {
 		return
 	}
-	p.now.Add((10 * 366 * 24 * time.Hour).Microseconds())
+	p.now.Add((100 * 366 * 24 * time.Hour).Microseconds())
 	if memory.Sweep(); memory.Len() > 0 {
 		t.Errorf("%d counters never end", memory.Len())
 	}
@@ -167,6 +170,9 @@ func (p *player) end(t testing.TB) {
 
 // play does a step, and returns what is seen.
 func (p *player) play(t testing.TB, s *step) []string {
+	if p.vary != nil {
+		p.vary(p, s)
+	}
 	p.now.Store(p.start.Add(s.at).UnixMicro())
 	if memory, inProcess := p.store.Store.(interface{ Sweep() bool }); inProcess && p.forgets {
 		memory.Sweep()
@@ -175,6 +181,7 @@ func (p *player) play(t testing.TB, s *step) []string {
 		return append(records, p.keys(t)...)
 	}
 	d, word, err := p.do(s)
+	p.seen = d
 	answer := p.cells(d, word, err)
 	if lost := p.limiter.Stats().RefundsLost; lost > p.lost {
 		answer, p.lost = append(answer, fmt.Sprintf("lost %d", lost-p.lost)), lost
@@ -266,6 +273,9 @@ func (p *player) change(s *step) (word string, err error) {
 }
 
 func (p *player) reset() (changed bool, err error) {
+	if p.ban != (core.Ban{}) {
+		return p.check().Reset(context.Background(), subject)
+	}
 	if p.isSlots() {
 		return p.slotsOf().Reset(context.Background(), subject)
 	}
@@ -298,6 +308,11 @@ func (p *player) look() (core.Decision, error) {
 	return p.counter().Peek(context.Background(), subject)
 }
 
+// check is the rule with a ban.
+func (p *player) check() *core.Check {
+	return p.limiter.MustCheck(core.Rule{Name: rule, Limit: p.limit, Ban: p.ban})
+}
+
 // counterAlone is the counter of a rule, which has no further limit.
 func (p *player) counterAlone() core.Counter {
 	counter, _ := p.limiter.Counter(rule, p.limit)
@@ -308,11 +323,7 @@ func (p *player) take(s *step) (d core.Decision, err error) {
 	ctx := context.Background()
 	switch {
 	case p.ban != core.Ban{}:
-		check, err := p.limiter.Check(core.Rule{Name: rule, Limit: p.limit, Ban: p.ban})
-		if err != nil {
-			return d, err
-		}
-		check.Allow(limitertest.NewView("GET", "/"), subject).Run(func() int { return 200 })
+		p.check().Allow(limitertest.NewView("GET", "/"), subject).Run(func() int { return 200 })
 		return p.last, nil
 	case s.note != "":
 		log, err := p.limiter.Log(rule, p.limit)

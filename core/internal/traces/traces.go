@@ -16,11 +16,11 @@
 //
 // An answer has the permits that are left after the call, the time until the counter equals a fresh
 // one, the time after which a refused call passes, and the time at which the key of the counter
-// expires in Redis; that may be 1/32 of a sliding window later. Of an operation that gives back or forgets, these are what a look shows
-// afterwards.
+// expires in Redis (that of a sliding window may live for 1/32 of it longer). Of an operation that
+// gives back or forgets, it has what a look shows afterwards.
 //
-// The test has a flag -update, which writes the answers of Redis into the files. Check each
-// by arithmetic before you keep it.
+// The test has a flag -update, which writes the answers of Redis into the files. Check each by
+// arithmetic before you keep it.
 package traces
 
 import (
@@ -43,7 +43,6 @@ var files embed.FS
 type Trace struct {
 	Says  string // the fact
 	lines []line
-	first int // number of its first line in the file
 }
 
 // line is a step, a change of the terms, or neither.
@@ -91,27 +90,30 @@ var (
 	latest    = time.Date(2180, time.January, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Parse reads the traces of a file. It returns the text before them, too.
+// large is a number that an int of 32 bits does not hold.
+var large = regexp.MustCompile(`[0-9]{10}`)
+
+// Parse reads the traces of a file. It returns the text before them, too. If an int has 32 bits, it
+// leaves out the traces with larger numbers, which only larger machines can ask for.
 func Parse(text string) (head string, all []*Trace, err error) {
-	var t *Trace
-	number := 0
-	for text := range strings.Lines(text) {
-		number++
-		text = strings.TrimSuffix(text, "\n")
-		if says, begins := strings.CutPrefix(text, "== "); begins {
-			t = &Trace{Says: says, first: number + 1}
-			all = append(all, t)
+	head, traces, _ := strings.Cut(text, "== ")
+	for _, text := range strings.Split(traces, "\n== ") {
+		if strconv.IntSize == 32 && large.MatchString(text) {
 			continue
 		}
-		if t == nil {
-			head += text + "\n"
-			continue
+		t := new(Trace)
+		for i, text := range strings.Split(text, "\n") {
+			if i == 0 {
+				t.Says = text
+				continue
+			}
+			l, err := parseLine(text)
+			if err != nil {
+				return "", nil, fmt.Errorf("%s: %w", t.Says, err)
+			}
+			t.lines = append(t.lines, l)
 		}
-		l, err := parseLine(text)
-		if err != nil {
-			return "", nil, fmt.Errorf("line %d: %w", number, err)
-		}
-		t.lines = append(t.lines, l)
+		all = append(all, t)
 	}
 	return head, all, nil
 }
