@@ -16,11 +16,9 @@ import (
 var faults = []fault{
 	{stoppedFault, backInTime},
 	{killedFault, "at most the limit for each life of the server is let in; no panic, no goroutine left"},
-	{lostReplyFault, "the call is charged once, and answered by the rule's policy"},
 	{scriptFlushFault, "no error to any caller, and every count exact"},
 	{movedSlot, "no error to any caller, and every count exact"},
 	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},
-	{foreignFault, "calls of that key get their rule's policy, all others are decided"},
 	{poolFault, "every call is decided"},
 	{manyKeysFault, "every key is gone after two windows at most"},
 	{exampleFault, "no leak (goroutines, heap, connections), and nobody too many let in"},
@@ -30,7 +28,6 @@ var faults = []fault{
 	{stoppedMaster, "other shards' calls as fast as before; each call back by its deadline, and charged at most once"},
 	{sentinelKilled, failoverHolds},
 	{sentinelPlanned, failoverHolds},
-	{demotedMaster, failoverHolds + "; what was counted before still counts"},
 	{ringServer, "each policy answers meanwhile; keys of the other servers are counted on; at most one Max more for each change"},
 	{oneOfTwoIll, "each rule's policy answers for its part; what a refused call was charged on the other shard is given back"},
 	{callersLeave, "none of them reaches the handler uncounted"},
@@ -39,9 +36,7 @@ var faults = []fault{
 	{hostileNames, "nothing injected, nothing aliased, nothing unlimited"},
 	{addressTricks, "the same client in gin, echo v4, fiber v2, net/http and gRPC"},
 	{pathTricks, "no way round a rule, no second counter for one route, no exception that should not hold"},
-	{operatorFault, "every answer is back by its deadline, and right; calls stay exact; what was acknowledged holds; all recovers without a restart"},
 	{memberFault, "each threshold is reported at most once; Top has the refusals of the others; bans of subjects that still call are listed"},
-	{bansFault, "every process that knows the ban or the block refuses, under every policy, and nobody else; the first answer of the empty Redis ends it"},
 	{triedTokens, "the rule by IP before it stops them; Identify is asked at most once a call"},
 }
 
@@ -54,9 +49,6 @@ const (
 func init() {
 	for _, s := range networkFaults {
 		faults = append(faults, fault{s.fault, s.holds()})
-	}
-	for _, a := range storeFaults {
-		faults = append(faults, fault{a.fault, "the rule's policy answers, and within 2 s of the recovery calls are decided again"})
 	}
 }
 
@@ -158,8 +150,9 @@ func faultsPage() string {
 	text := `# Faults, and what holds during them
 
 Each is tested on real processes: redis-server, clusters, Sentinel, servers of five frameworks,
-and clients that keep to no rule. "make check" runs short forms. "make chaos" runs long ones, and
-writes this page and their figures, which are in [` + figuresFile + "](" + figuresFile + ").\n\n| faults | what holds |\n|---|---|\n"
+and clients that keep to no rule. What each entry point answers during each fault of Redis is in
+[the matrix](` + matrixFile + `). "make chaos" does the following at length, and writes this page and the
+figures, which are in [` + figuresFile + "](" + figuresFile + ").\n\n| faults | what holds |\n|---|---|\n"
 	for _, h := range holds {
 		text += "| " + strings.Join(during[h], "; ") + " | " + h + " |\n"
 	}

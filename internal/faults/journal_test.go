@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,30 @@ func (j *journal) Write(line []byte) (int, error) {
 	j.lines = append(j.lines, string(line))
 	return len(line), nil
 }
+
+// logger returns a logger that writes to the journal.
+func (j *journal) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(j, nil)) }
+
+// warnings returns the lines of level WARN and above.
+func (j *journal) warnings(t *testing.T) (all []warning) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, line := range j.lines {
+		var w warning
+		if err := json.Unmarshal([]byte(line), &w); err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		w.Msg = strings.TrimPrefix(w.Msg, "accesslimit: ")
+		if w.Level != "INFO" {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// warning is a log line for operators.
+type warning struct{ Level, Msg, Class, Change string }
 
 // complaint is a log line about calls that Redis did not answer.
 type complaint struct {

@@ -1,26 +1,25 @@
 package faults_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const (
 	sentinelKilled  = "Sentinel: the master killed, its replica takes over"
 	sentinelPlanned = "Sentinel: a planned failover (SENTINEL FAILOVER)"
-	demotedMaster   = "a master demoted while connections stay open (READONLY), and promoted again"
 )
 
-// TestSentinelFailsOver kills the master. In a long run, once the old master has become a replica,
-// it kills the new master, and so on.
+// TestSentinelFailsOver kills the master. Once the old master has become a replica, it kills the new
+// master, and so on.
 func TestSentinelFailsOver(t *testing.T) {
-	t.Parallel()
+	if !long() { // what it measures depends on the machine
+		return
+	}
 	took, times := failOvers(t, func(_ *redistest.Sentinel, master, replica *redistest.Server, o *outage) {
 		master.Kill()
 		o.wantPolicies()
@@ -32,7 +31,9 @@ func TestSentinelFailsOver(t *testing.T) {
 // TestSentinelFailsOverAsPlanned orders a Sentinel to let the replica take over. Redis may then
 // decide every call.
 func TestSentinelFailsOverAsPlanned(t *testing.T) {
-	t.Parallel()
+	if !long() { // what it measures depends on the machine
+		return
+	}
 	took, times := failOvers(t, func(s *redistest.Sentinel, _, replica *redistest.Server, o *outage) {
 		s.FailOver(t)
 		o.reaches(replica)
@@ -44,11 +45,9 @@ func TestSentinelFailsOverAsPlanned(t *testing.T) {
 // until Redis decided all calls again.
 func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica *redistest.Server, o *outage)) (took *waits, times int) {
 	t.Helper()
-	times, timeout := 1, sturdy
-	if long() {
-		times, timeout = 4, 500*time.Millisecond
-	}
+	const timeout = 500 * time.Millisecond
 	sentinel, took := redistest.StartSentinel(t), new(waits)
+	times = 4
 	var look lookout
 	limiter := limiterOn(t, sentinel.Client(t, func(o *redis.FailoverOptions) { o.Dialer = look.dial }), timeout)
 	master, replica := sentinel.Nodes()[0], sentinel.Nodes()[1]
@@ -68,36 +67,4 @@ func failOvers(t *testing.T, happens func(s *redistest.Sentinel, master, replica
 		}
 	}
 	return took, times
-}
-
-// TestMasterIsDemoted makes a master a replica, which refuses writes from then on, and a master
-// again, while the client's connections stay open and nothing notifies it.
-func TestMasterIsDemoted(t *testing.T) {
-	t.Parallel()
-	const timeout = sturdy
-	server := redistest.Start(t)
-	admin, limiter := server.Client(t), limiterOn(t, server.Client(t), timeout)
-	ctx, limit := context.Background(), core.PerDay(1000)
-	kept := limiter.MustCounter("kept", limit)
-	for range 7 {
-		if _, err := kept.Allow(ctx, "subject"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o := beginOutage(t, limiter, "subject", timeout)
-	if err := admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(); err != nil { // no master is there
-		t.Fatal(err)
-	}
-	o.wantPolicies()
-	o.mark()
-	if err := admin.ReplicaOf(ctx, "no", "one").Err(); err != nil {
-		t.Fatal(err)
-	}
-	o.repaired(server)
-	took := o.over()
-	wantExact(t, limiter, "subject")
-	if n := used(t, limiter, "kept", "subject", limit); n != 7 {
-		t.Errorf("%d are charged, want the 7 from before", n)
-	}
-	report(t, demotedMaster, "right limits again %.2f s after it was promoted", took.Seconds())
 }

@@ -16,10 +16,10 @@ const stoppedMaster = "cluster: one master stopped (SIGSTOP), under 256 callers 
 // TestOneMasterStopped makes 256 callers call over all shards while one master is stopped and
 // continued by turns.
 func TestOneMasterStopped(t *testing.T) {
-	rounds, runs, stands, timeout := 2, 400*time.Millisecond, sturdy+500*time.Millisecond, sturdy
-	if long() {
-		rounds, runs, stands, timeout = 6, 5*time.Second, 5*time.Second, time.Second
+	if !long() { // what it measures depends on the machine
+		return
 	}
+	const rounds, runs, stands, timeout = 6, 5 * time.Second, 5 * time.Second, time.Second
 	cluster := clustered(t, redistest.StartCluster(t))
 	limit := core.PerDay(1_000_000)
 	limiter := cluster.limiter(t, timeout)
@@ -156,23 +156,18 @@ func (c *crowd) wantCounted(t *testing.T, limiter *core.Limiter, limit core.Limi
 
 // wantUnmoved fails when calls on the other shards took longer while the other failed,
 // and returns how many times as long. A call that waits for the failing shard in any way takes most of
-// the Timeout. In a short run one stall of a busy machine is more than a hundredth of the calls, so
-// it looks at their p90.
+// the Timeout.
 func (c *crowd) wantUnmoved(t *testing.T, timeout time.Duration) (ratio float64) {
 	t.Helper()
-	p := 90
-	if long() {
-		p = 99
-	}
-	before, during := c.before.percentile(p), c.during.percentile(p)
+	before, during := c.before.percentile(99), c.during.percentile(99)
 	if before == 0 || during == 0 {
 		t.Fatal("no call was timed")
 	}
 	if during > max(3*before, timeout/4) {
-		t.Errorf("the other shards' p%d is %v while one fails, and %v before", p, during, before)
+		t.Errorf("the other shards' p99 is %v while one fails, and %v before", during, before)
 	}
 	if most := c.failing.percentile(100); most > timeout+mayBeLate {
 		t.Errorf("a call on the failing shard was back after %v, with a Timeout of %v", most, timeout)
 	}
-	return float64(c.during.percentile(99)) / float64(c.before.percentile(99))
+	return float64(during) / float64(before)
 }

@@ -15,12 +15,12 @@ type Ring struct {
 	nodes []*Server
 }
 
-// StartRing starts n servers, each as Start does.
-func StartRing(t testing.TB, n int) *Ring {
+// StartRing starts n servers, each as Start does, with these args.
+func StartRing(t testing.TB, n int, args ...string) *Ring {
 	t.Helper()
 	r := &Ring{}
 	for range n {
-		r.nodes = append(r.nodes, Start(t))
+		r.nodes = append(r.nodes, Start(t, args...))
 	}
 	return r
 }

@@ -24,11 +24,11 @@ type Sentinel struct {
 }
 
 // StartSentinel starts all of them and returns when the Sentinels know each other and the replica.
-// Each is a Server as Start returns.
-func StartSentinel(t testing.TB) *Sentinel {
+// Each is a Server as Start returns, the master and the replica with these args.
+func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
-	atOnce := []string{"--repl-diskless-sync-delay", "0"} // a replica waits that long, five seconds by default
-	s := &Sentinel{nodes: []*Server{Start(t, atOnce...), Start(t, atOnce...)}}
+	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...) // a replica waits that long, five seconds by default
+	s := &Sentinel{nodes: []*Server{Start(t, args...), Start(t, args...)}}
 	if !s.nodes[1].follow(s.nodes[0]) {
 		t.Fatal("redistest: a server cannot become the replica of another")
 	}

@@ -69,7 +69,7 @@ func (l *Log) TopOff(err error) {
 
 // BansFailed reports that bans could not be listed.
 func (l *Log) BansFailed(err error) {
-	l.failedAfterwards(&l.banErrors, "accesslimit: bans are in force, but could not be listed", err)
+	l.failedAfterwards(&l.banErrors, "accesslimit: bans could not be listed, which does not change whom they refuse", err)
 }
 
 // BansOff reports, once, that a right is missing for the list of bans.

@@ -1,4 +1,4 @@
-package faults_test
+package main
 
 import (
 	"errors"
@@ -14,19 +14,12 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// command is the command accesslimit, with a Redis and a file with rules.
-type command struct{ program, dir, url string }
+// onRedis is the command accesslimit, with a Redis and a file with rules.
+type onRedis struct{ dir, url string }
 
-// buildCommand builds the command, as its users do.
-func buildCommand(t *testing.T) *command {
+func newOnRedis(t *testing.T) *onRedis {
 	t.Helper()
-	c := &command{dir: t.TempDir()}
-	c.program = filepath.Join(c.dir, "accesslimit")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", c.program, ".")
-	build.Dir = "../../cmd/accesslimit"
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	c := &onRedis{dir: t.TempDir()}
 	const rules = "version: 1\nrules:\n  - {name: api, limit: 100/m, ban: {by_hand: true}, overrides: true}\n"
 	if err := os.WriteFile(filepath.Join(c.dir, "limits.yaml"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
@@ -35,9 +28,9 @@ func buildCommand(t *testing.T) *command {
 }
 
 // run runs the command, and returns what it prints and its status.
-func (c *command) run(t *testing.T, args string) (out string, status int) {
+func (c *onRedis) run(t *testing.T, args string) (out string, status int) {
 	t.Helper()
-	run := exec.Command(c.program, strings.Fields(args)...)
+	run := exec.Command("accesslimit", strings.Fields(args)...)
 	run.Dir, run.Env = c.dir, append(os.Environ(), "REDIS_URL="+c.url, "ACCESSLIMIT_RULES=limits.yaml")
 	printed, err := run.CombinedOutput()
 	var ended *exec.ExitError
@@ -49,13 +42,12 @@ func (c *command) run(t *testing.T, args string) (out string, status int) {
 	return string(printed), 0
 }
 
-// The command acts on every kind of Redis, which its URL names.
-func TestCommandOnDeployments(t *testing.T) {
-	c := buildCommand(t)
+// The command acts on a cluster and behind Sentinels, which its URL names.
+func TestDeployments(t *testing.T) {
+	c := newOnRedis(t)
 	cluster, sentinels := redistest.StartCluster(t), []string(nil)
 	redistest.StartSentinel(t).Client(t, func(o *redis.FailoverOptions) { sentinels = o.SentinelAddrs })
 	for name, url := range map[string]string{
-		"single":   "redis://" + redistest.Start(t).Addr() + "/1",
 		"cluster":  "redis-cluster://" + cluster.Addrs()[0] + "?addr=" + cluster.Addrs()[1],
 		"sentinel": "redis-sentinel://" + sentinels[0] + "?master_name=limits&addr=" + sentinels[1],
 	} {
