@@ -188,54 +188,6 @@ func TestSlotsThatRedisTakesTooLate(t *testing.T) {
 	}
 }
 
-// AllowUpTo takes what the smallest limit has left, in one step; a refund gives back no more.
-func TestAllowUpTo(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
-		limiter := newLimiter(t, options)
-		for name, limit := range lasting(10) {
-			t.Run(name, func(t *testing.T) {
-				c, beside := limiter.MustCounter("up to "+name, limit), core.Per(100, 48*time.Hour).Log()
-				several := limiter.MustCounter("several "+name, limit, beside)
-				for _, step := range []struct{ n, granted, left int }{{0, 0, 10}, {1, 1, 9}, {4, 4, 5}, {math.MaxInt, 5, 0}, {3, 0, 0}, {0, 0, 0}} {
-					for _, c := range []core.Counter{c, several} {
-						granted, d, err := c.AllowUpTo(background, "s", step.n)
-						if err != nil || granted != step.granted || d.Allowed != (granted > 0 || step.n == 0) || d.Remaining != step.left || d.Limit != limit {
-							t.Fatalf("up to %d: %d, %+v, %v; want %d, and %d left", step.n, granted, d, err, step.granted, step.left)
-						}
-						if peeked, err := c.Peek(background, "s"); err != nil || d.Allowed != (d.RetryAfter == 0) || !d.Allowed && (d.RetryAfter < peeked.RetryAfter || d.Reason != core.LimitExceeded) {
-							t.Errorf("up to %d: %+v, where Peek says %+v, %v", step.n, d, peeked, err)
-						}
-					}
-				}
-				wantLeft(t, limiter, "several "+name, "s", beside, 90)
-				refundsGranted(t, limiter, limiter.MustCounter("refunded "+name, limit, beside))
-			})
-		}
-	})
-}
-
-// refundsGranted takes all of a counter that has 10, and gives back some, all, and too much.
-func refundsGranted(t *testing.T, limiter *core.Limiter, c core.Counter) {
-	t.Helper()
-	granted, d, err := c.AllowUpTo(background, "s", 99)
-	if err != nil || granted != 10 {
-		t.Fatal(granted, d, err)
-	}
-	for _, refund := range []struct {
-		n, left int
-		tooMuch bool
-	}{{4, 4, false}, {7, 4, true}, {6, 10, false}, {1, 10, true}} {
-		if refund.tooMuch {
-			wantNoRefund(t, limiter, d, refund.n, fmt.Sprint(refund.n))
-		} else if err := limiter.Refund(background, d, refund.n); err != nil {
-			t.Fatal(err)
-		}
-		if d, err := c.Peek(background, "s"); err != nil || d.Remaining != refund.left {
-			t.Errorf("after a refund of %d: %+v, %v; want %d left", refund.n, d, err, refund.left)
-		}
-	}
-}
-
 // COSTS.md says with which limits callers wait less than a minute, because common SDKs ignore
 // longer waits.
 func TestWaitsThatSDKsObey(t *testing.T) {

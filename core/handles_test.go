@@ -48,36 +48,6 @@ func notes(t testing.TB, limiter *core.Limiter, subject string, limit core.Limit
 	return notes
 }
 
-func TestRecordsNameTheCallersOfTheWindow(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		var heard decisions
-		options.OnDecision = heard.note
-		limiter := newLimiter(t, options)
-		if got := records(t, limiter, "s", log3); got == nil || len(got) != 0 {
-			t.Errorf("of nobody: %v, want an empty list", got)
-		}
-		start := time.Now().Add(-time.Second)
-		noted(t, limiter, log3, 2, "first")
-		charge(t, limiter, "n", "s", log3, 1)
-		if d := noted(t, limiter, log3, 1, "refused"); d.Allowed || heard.last(t, 3).Allowed {
-			t.Errorf("%+v", d)
-		}
-		noted(t, limiter, log3, 0, "costs nothing")
-		got := records(t, limiter, "s", log3)
-		if len(got) != 2 || got[0].Note != "" || got[0].Cost != 1 || got[1].Note != "first" || got[1].Cost != 2 {
-			t.Fatalf("%+v", got)
-		}
-		for _, r := range got {
-			if r.Time.Before(start) || r.Time.After(time.Now().Add(time.Second)) {
-				t.Errorf("at %v", r.Time)
-			}
-		}
-		if got := records(t, limiter, "other", log3); len(got) != 0 {
-			t.Errorf("of another: %+v", got)
-		}
-	})
-}
-
 // Callers may send any note. It is kept short, in whole characters, and as valid UTF-8.
 func TestNotesAreCut(t *testing.T) {
 	full := strings.Repeat("x", 256)

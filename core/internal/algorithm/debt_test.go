@@ -3,9 +3,7 @@ package algorithm_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
-	"testing"
 
 	"pgregory.net/rapid"
 
@@ -79,27 +77,4 @@ func (o *operator) owe() {
 		return same(redis, process, got, verdicts)
 	}
 	o.ask(s, redis)
-}
-
-// No debt makes a number larger than a state can hold, however large the limit and the share are.
-func TestDebtOfTheLargestLimits(t *testing.T) {
-	s := startServer(t)
-	for _, limit := range []algorithm.Limit{
-		algorithm.Windowed(algorithm.SlidingWindow, algorithm.MaxPermits, second),
-		algorithm.Windowed(algorithm.FixedWindow, algorithm.MaxPermits, second),
-		algorithm.Windowed(algorithm.CalendarWindow, algorithm.MaxPermits, second),
-		bucket(t, 1000, second, algorithm.MaxPermits), bucket(t, algorithm.MaxPermits, 1000*second, 1),
-	} {
-		e := newEngines(early)
-		counters := []algorithm.Counter{{Key: []byte("counter"), Limit: &limit, Cost: algorithm.MaxInUse + 1}}
-		for range 3 {
-			v := e.chargeInDebt(e.now, math.MaxFloat32, counters)[0]
-			if v.Taken > algorithm.MaxInUse || v.Remaining != 0 {
-				t.Errorf("%v: %+v", limit.Span(), v)
-			}
-			e.decide(true, e.now, []algorithm.Counter{{Key: []byte("counter"), Limit: &limit, Cost: 1}})
-			e.now += second / 20
-		}
-		e.run(t, s, timed, nil)
-	}
 }

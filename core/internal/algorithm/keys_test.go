@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
@@ -117,37 +116,6 @@ func TestKeysOverAnyTrace(t *testing.T) {
 	})
 }
 
-// After the clock stepped back, the first refused call writes the new time, with a time to live,
-// and no other call does.
-func TestClockSteppedBackIsWrittenOnce(t *testing.T) {
-	s := startServer(t)
-	for _, tc := range clockCases(t) {
-		t.Run(tc.name, func(t *testing.T) {
-			key := tc.name
-			s.decide(timed, one(key, &tc.limit, early, tc.limit.Max))
-			charged := s.state(key)
-			v := s.decide(timed, one(key, &tc.limit, early-hour, 1))[0]
-			anchored, expires := s.state(key), s.expires(key)
-			if v.RetryAfter == 0 || v.RetryAfter > tc.longest || v.Remaining != 0 {
-				t.Errorf("after an hour back: %+v, the longest wait is %d", v, tc.longest)
-			}
-			if anchored == charged {
-				t.Error("the state still has the time before")
-			}
-			if expires*1000 > early-hour+tc.longest+millisecond || expires*1000 < early-hour+v.ResetAfter {
-				t.Errorf("the key expires at %d ms, its state counts until %d µs", expires, early-hour+v.ResetAfter)
-			}
-			s.decide(timed, one(key, &tc.limit, early-hour+tc.limit.Window/100, 1))
-			if s.state(key) != anchored || s.expires(key) != expires {
-				t.Error("the next refused call wrote again")
-			}
-			if v := s.decide(timed, one(key, &tc.limit, early-hour+v.RetryAfter, 1))[0]; v.RetryAfter != 0 {
-				t.Errorf("refused again after the wait: %+v", v)
-			}
-		})
-	}
-}
-
 // The key of a bucket lives as long as the part that takes longest to refill, whichever script
 // writes it: when it charges at a faster rate, and when it only notes that the clock stepped back.
 func TestKeyOfABucketLivesAsLongAsItsParts(t *testing.T) {
@@ -181,30 +149,6 @@ func TestKeyOfABucketLivesAsLongAsItsParts(t *testing.T) {
 			e.decide(false, e.now, counters(&slow, 1))
 			e.run(t, s, expiring, nil)
 		})
-	}
-}
-
-// If the clock stepped back by a year, and a charge before that is given back after one since, the key
-// lives no longer than the later charge counts.
-func TestRefundAfterTheClockSteppedBack(t *testing.T) {
-	s := startServer(t)
-	cases := append(clockCases(t), clockCase{"day", algorithm.InCalendar(10, algorithm.NewCalendar("UTC", time.UTC, false)), 2 * day})
-	for _, tc := range cases {
-		e, key := newEngines(early+365*day), tc.name
-		charge := func(cost int64) algorithm.Charge {
-			counters := []algorithm.Counter{{Key: []byte(key), Limit: &tc.limit, Cost: cost}}
-			verdicts := e.decide(true, e.now, counters)
-			return counters[0].Charged(&verdicts[0])
-		}
-		first := charge(3)
-		e.now = early
-		charge(1)
-		first.Cost = 1
-		e.giveBack(first)
-		e.run(t, s, timed, nil)
-		if expires := s.expires(key) * 1000; expires < early || expires > early+tc.longest+millisecond {
-			t.Errorf("%s: the key expires at %d, want at most %d", key, expires, early+tc.longest)
-		}
 	}
 }
 

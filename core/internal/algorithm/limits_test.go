@@ -130,22 +130,3 @@ func bans() (all []family) {
 	}
 	return all
 }
-
-// clockCase is a limit, with the longest possible wait for it.
-type clockCase struct {
-	name    string
-	limit   algorithm.Limit
-	longest int64
-}
-
-func clockCases(t *testing.T) []clockCase {
-	return []clockCase{
-		{"sliding window", algorithm.Windowed(algorithm.SlidingWindow, 10, 60*second), 60*second + subWindow(60*second)},
-		{"sliding log", algorithm.Windowed(algorithm.SlidingLog, 10, 60*second), 60 * second},
-		{"calendar window", algorithm.Windowed(algorithm.CalendarWindow, 10, 60*second), 60 * second},
-		{"fixed window", algorithm.Windowed(algorithm.FixedWindow, 10, 60*second), 60 * second},
-		{"bucket", bucket(t, 10, 60*second, 10), 60 * second},
-		{"bucket with a burst", bucket(t, 7, second, 70), 10 * second},
-		{"bucket that counts milliseconds", bucket(t, 30, 2*hour, 30), 2 * hour},
-	}
-}

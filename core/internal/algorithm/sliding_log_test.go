@@ -91,22 +91,3 @@ func (l *longLog) giveOneBack() {
 		l.charges = slices.Delete(l.charges, i, i+1)
 	}
 }
-
-// After the clock stepped back, the newest call is given back. The next call gets its position, but counts
-// from its own time, and not from the time to which the clock stepped back.
-func TestAPositionThatIsFreeAgain(t *testing.T) {
-	e, limit := newEngines(early), algorithm.Windowed(algorithm.SlidingLog, 2, second)
-	calls := []algorithm.Counter{{Key: []byte("log"), Limit: &limit, Cost: 1}}
-	e.decide(true, e.now, calls)
-	newest := calls[0].Charged(&e.decide(true, e.now, calls)[0])
-	e.now -= hour
-	e.decide(true, e.now, calls) // which is refused, and moves both
-	e.giveBack(newest)
-	e.now += second / 2
-	e.decide(true, e.now, calls)
-	e.now += second / 2
-	if left := e.decide(false, e.now, calls)[0].Remaining; left != 1 {
-		t.Errorf("%d left beside a call of half a window ago, want 1", left)
-	}
-	e.run(t, startServer(t), timed, nil)
-}

@@ -116,28 +116,6 @@ func TestBucketOfMoreRatesThanParts(t *testing.T) {
 	})
 }
 
-// A wait fits into a time.Duration, which holds at most 292 years, for any sequence of limits.
-func TestLoweredBucketWaitFitsADuration(t *testing.T) {
-	const longest = 292 * 365 * day
-	s := startServer(t)
-	for _, tc := range []struct {
-		name            string
-		before, lowered algorithm.Limit
-	}{
-		{"another unit", bucket(t, 1_000_000, day, 1_000_000), bucket(t, 1, day, 1)},
-		{"the same unit", bucket(t, 100_003, 7*hour, 50_000_000), bucket(t, 1, 7*hour, 1)},
-	} {
-		e := newEngines(early)
-		counters := []algorithm.Counter{{Key: []byte("bucket"), Limit: &tc.before, Cost: tc.before.Max}}
-		e.decide(true, early, counters)
-		counters[0].Limit, counters[0].Cost = &tc.lowered, 1
-		if v := e.decide(false, early, counters)[0]; v.RetryAfter <= 0 || v.RetryAfter > longest || v.ResetAfter > longest {
-			t.Errorf("%s: %+v, no wait may be over %d", tc.name, v, int64(longest))
-		}
-		e.run(t, s, timed, nil)
-	}
-}
-
 // A wait also fits into a time.Duration after the parts of two rates were merged, one of them much
 // slower.
 func TestWaitAfterRatesWereMergedFitsADuration(t *testing.T) {

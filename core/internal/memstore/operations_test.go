@@ -53,19 +53,3 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 		t.Errorf("%d keys are said to be there, %d are", said, there)
 	}
 }
-
-// A ban by hand is kept for as long as it lasts, and no longer.
-func TestABanByHandIsKept(t *testing.T) {
-	_, _, limit := others()
-	s, c := newStore(100)
-	_, _, _ = s.Ban(context.Background(), []byte("ban"), second)
-	c.now += second - 1
-	s.Sweep()
-	if v := s.decide(true, counter("ban", &limit), counter("free", minute(100))); v[0].RetryAfter != 1 || s.Len() != 1 {
-		t.Errorf("banned by hand: %+v, %d keys", v, s.Len())
-	}
-	c.now++
-	if s.Sweep(); s.Len() != 0 || !s.take("free", minute(100)) {
-		t.Errorf("%d keys after the ban by hand", s.Len())
-	}
-}

@@ -84,30 +84,3 @@ func TestKeysAreCopied(t *testing.T) {
 		t.Error("the charge went where the caller's bytes did")
 	}
 }
-
-// Reset reports false for a counter to which everything was given back, but true for a bucket that is
-// in use under another rate.
-func TestResetAfterARefund(t *testing.T) {
-	for name, limit := range limits(t, 5) {
-		wantReset(t, name, limit, limit, false)
-	}
-	wantReset(t, "another rate", bucket(t, 1, 60*second, 5), bucket(t, 1, 120*second, 5), true)
-}
-
-// wantReset checks what Reset reports after charges under two limits, if the first is given back, and
-// the second one too unless it is of another limit.
-func wantReset(t *testing.T, name string, limit, other *algorithm.Limit, want bool) {
-	s, _ := newStore(100)
-	var charges []algorithm.Charge
-	for _, l := range []*algorithm.Limit{limit, other} {
-		call, verdicts := []algorithm.Counter{counter("key", l)}, make([]algorithm.Verdict, 1)
-		s.Decide(t.Context(), call, true, verdicts)
-		if l == limit {
-			charges = append(charges, call[0].Charged(&verdicts[0]))
-		}
-	}
-	_ = s.GiveBack(t.Context(), charges)
-	if changed, err := s.Reset(t.Context(), []byte("key")); changed != want || err != nil {
-		t.Errorf("%s: %v, %v; want %v", name, changed, err, want)
-	}
-}
