@@ -22,7 +22,7 @@ export RAPID_CHECKS ?= 10
 # gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race extensions servers long cross fuzz chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race extensions servers long cross fuzz agree chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -121,6 +121,13 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 
 faketime: ## install faketime unless it is there (tests set a server's clock)
 	@sh .ci/install faketime
+
+REV         = 4e13638
+OPS         = 1000000
+SEED        = 1
+
+agree: redis ## play random histories on the commit REV and on the working tree, and compare what they show (10 minutes; OPS and SEED choose others)
+	@sh internal/agree/run "$(REV)" "$(OPS)" "$(SEED)"
 
 chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .

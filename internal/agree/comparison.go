@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// length is how many operations a history has.
+	length = 100
+	// most is how many histories that differ are printed.
+	most = 5
+	// ahead is how many histories a driver is asked for before the first is compared.
+	ahead = 4
+)
+
+// comparison is of two drivers.
+type comparison struct {
+	was, is     *driver
+	seed        uint64
+	differences []*difference
+	lines       int   // compared so far
+	unwanted    []int // the histories that differ in a way that is not listed
+}
+
+func newComparison(was, is, listed string, seed uint64) (c *comparison, err error) {
+	c = &comparison{seed: seed}
+	if c.differences, err = readDifferences(listed); err != nil {
+		return nil, err
+	}
+	if c.was, err = start(was); err != nil {
+		return nil, err
+	}
+	if c.is, err = start(is); err != nil {
+		c.was.close()
+	}
+	return c, err
+}
+
+func (c *comparison) close() {
+	c.was.close()
+	c.is.close()
+}
+
+// run compares that many histories.
+func (c *comparison) run(histories int) error {
+	began, asked := time.Now(), 0
+	for number := 0; number < histories && len(c.unwanted) < most; number++ {
+		for ; asked < min(histories, number+ahead); asked++ {
+			c.ask(asked, nil)
+		}
+		was, is, err := c.replies(number)
+		if err != nil {
+			return err
+		}
+		if at := c.differ(was, is, true); at >= 0 {
+			c.unwanted = append(c.unwanted, number)
+			fmt.Printf("history %d differs, which was found after %d operations\n", number, number*length+at)
+		}
+		for last := number + 1; len(c.unwanted) == most && last < asked; last++ {
+			_, _, _ = c.replies(last)
+		}
+	}
+	fmt.Printf("%d operations in %.0f s; %d lines were compared\n", asked*length, time.Since(began).Seconds(), c.lines)
+	for _, d := range c.differences {
+		fmt.Printf("%7d times: %s\n", d.met, d.why)
+	}
+	for _, number := range c.unwanted {
+		if err := c.print(number); err != nil {
+			return err
+		}
+	}
+	if len(c.unwanted) > 0 {
+		return fmt.Errorf("the versions differ (seed %d); list what is wanted in internal/agree/differences.txt, with its reason", c.seed)
+	}
+	return nil
+}
+
+// ask asks both drivers for a history without some of its operations.
+func (c *comparison) ask(number int, without []int) {
+	request := fmt.Sprintf("%d %d %d %s\n", c.seed, number, length, strings.Trim(fmt.Sprint(without), "[]"))
+	c.was.ask(request)
+	c.is.ask(request)
+}
+
+// replies returns the history that both were asked for next, as lines.
+func (c *comparison) replies(number int) (was, is []string, err error) {
+	if was, err = c.was.reply(); err != nil {
+		return nil, nil, fmt.Errorf("history %d in the old version: %w", number, err)
+	}
+	if is, err = c.is.reply(); err != nil {
+		return nil, nil, fmt.Errorf("history %d in the new version: %w", number, err)
+	}
+	return was, is, nil
+}
+
+// differ returns the first line in which two histories differ in a way that is not listed, or -1. What
+// comes after a listed difference follows from it and is not compared, unless the lines are the same
+// without it.
+func (c *comparison) differ(was, is []string, count bool) (line int) {
+	for line := range min(len(was), len(is)) {
+		if count {
+			c.lines++
+		}
+		if was[line] == is[line] {
+			continue
+		}
+		d := find(c.differences, was, is, line)
+		if d == nil {
+			return line
+		}
+		if count {
+			d.met++
+		}
+		if d.without == nil {
+			return -1
+		}
+	}
+	if len(was) != len(is) {
+		return min(len(was), len(is)) - 1
+	}
+	return -1
+}
+
+// print prints a history that differs, without the operations that do not matter.
+func (c *comparison) print(number int) error {
+	var without []int
+	for chunk := length; chunk > 0; chunk /= 2 {
+		for begin := 0; begin < length; begin += chunk {
+			fewer := slices.Clone(without)
+			for id := begin; id < min(begin+chunk, length); id++ {
+				if !slices.Contains(fewer, id) {
+					fewer = append(fewer, id)
+				}
+			}
+			if len(fewer) == len(without) {
+				continue
+			}
+			c.ask(number, fewer)
+			was, is, err := c.replies(number)
+			if err != nil {
+				return err
+			}
+			if c.differ(was, is, false) >= 0 {
+				without = fewer
+			}
+		}
+	}
+	c.ask(number, without)
+	was, is, err := c.replies(number)
+	if err != nil {
+		return err
+	}
+	line := c.differ(was, is, false)
+	if line < 0 {
+		return fmt.Errorf("history %d depends on chance", number)
+	}
+	fmt.Printf("\nhistory %d:\n", number)
+	for _, same := range was[:line] {
+		fmt.Printf("    %.300s\n", same)
+	}
+	same := 0
+	for same < min(len(was[line]), len(is[line])) && was[line][same] == is[line][same] {
+		same++
+	}
+	fmt.Printf("    %.120s\nwas %.1000s\nis  %.1000s\n", was[line], was[line][max(0, same-80):], is[line][max(0, same-80):])
+	return nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// difference is how the versions may differ.
+type difference struct {
+	why     string
+	without *regexp.Regexp   // what is not compared; if it is set, the others are not
+	after   []*regexp.Regexp // of earlier lines: there must be one for each
+	with    *regexp.Regexp   // of any line of the new version's history, if it is set
+	was, is *regexp.Regexp   // of the whole line
+	met     int
+}
+
+// readDifferences reads a file of differences. An empty line ends each.
+func readDifferences(name string) (all []*difference, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range strings.Split(string(text), "\n\n") {
+		d := new(difference)
+		for line := range strings.Lines(part) {
+			field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			switch {
+			case strings.HasPrefix(line, "#"), line == "\n":
+			case field == "why":
+				d.why = value
+			case field == "without":
+				d.without, err = regexp.Compile(value)
+			case field == "after":
+				var after *regexp.Regexp
+				after, err = regexp.Compile(value)
+				d.after = append(d.after, after)
+			case field == "with":
+				d.with, err = regexp.Compile(value)
+			case field == "was":
+				d.was, err = regexp.Compile(value)
+			case field == "is":
+				d.is, err = regexp.Compile(value)
+			default:
+				err = fmt.Errorf("not a field: %q", line)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		switch {
+		case strings.TrimSpace(part) == "" || d.why == "" && d.without == nil && d.was == nil && d.is == nil: // only comments
+		case d.why == "" || d.without == nil && (d.was == nil || d.is == nil):
+			return nil, fmt.Errorf("%s: a difference needs why, and was and is, or without:\n%s", name, part)
+		default:
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// find returns the first listed difference between a line of two histories, or nil.
+func find(all []*difference, was, is []string, line int) *difference {
+	a, b := was[line], is[line]
+	for _, d := range all {
+		if d.without != nil {
+			a, b = d.without.ReplaceAllString(a, ""), d.without.ReplaceAllString(b, "")
+			if a == b {
+				return d
+			}
+		} else if d.was.MatchString(a) && d.is.MatchString(b) && d.isAfter(is[:line]) && (d.with == nil || slices.ContainsFunc(is, d.with.MatchString)) {
+			return d
+		}
+	}
+	return nil
+}
+
+// isAfter reports whether earlier lines are such that there may be the difference.
+func (d *difference) isAfter(earlier []string) bool {
+	for _, after := range d.after {
+		if !slices.ContainsFunc(earlier, after.MatchString) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+// Package driver runs random histories of calls against the library's public API and writes down
+// everything that can be seen of them. "make agree" compiles it into two versions of the library and
+// compares what they write. So it uses nothing that is inside of the library, but the clocks: those of
+// scripts by internal/scriptclock, and the wall clock by internal/agree/wall.
+//
+// A history runs in a bubble of testing/synctest: time passes only when the driver says so, and after
+// each operation it waits until everything in the background has ended.
+package driver
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/internal/redistest"
+)
+
+// socket is the environment variable that names the unix socket of the Redis to use. If it is set, the
+// program reads requests from its standard input and writes histories to its standard output.
+const socket = "ACCESSLIMIT_AGREE_REDIS"
+
+// TestHistories serves requests, each a line: the seed, the number of a history, how many operations it
+// has, and the operations to leave out. The reply ends with an empty line. Without a server to use, it
+// checks that a history can be repeated.
+func TestHistories(t *testing.T) {
+	addr := os.Getenv(socket)
+	if addr == "" {
+		testRepeated(t)
+		return
+	}
+	requests, out, server := bufio.NewScanner(os.Stdin), bufio.NewWriter(os.Stdout), connect("unix", addr)
+	requests.Buffer(nil, 1<<20)
+	for requests.Scan() {
+		seed, number, length, without := parse(t, requests.Text())
+		fmt.Fprintf(out, "%s\n", run(t, server, seed, number, length, without))
+		_ = out.Flush()
+	}
+}
+
+func parse(t *testing.T, request string) (seed, number uint64, length int, without map[int]bool) {
+	without = make(map[int]bool)
+	numbers := make([]int, 0, 3)
+	for _, word := range strings.Fields(request) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	for _, id := range numbers[3:] {
+		without[id] = true
+	}
+	return uint64(numbers[0]), uint64(numbers[1]), numbers[2], without
+}
+
+// A history depends on nothing but its number: otherwise versions could not be compared.
+func testRepeated(t *testing.T) {
+	server := connect("tcp", redistest.Start(t).Addr())
+	for number := range uint64(8) {
+		first, second := run(t, server, 1, number, 100, nil), run(t, server, 1, number, 100, nil)
+		if first != second {
+			t.Errorf("history %d is\n%s\nand then\n%s", number, first, second)
+		}
+	}
+}

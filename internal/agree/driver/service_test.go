@@ -1,0 +1,146 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/nethttplimit"
+)
+
+// process is a process of the service.
+type process struct {
+	limiter  *core.Limiter
+	operator *operate.Operator
+	guards   []*core.Guard
+	set      *core.RuleSet
+	check    *core.Check
+	routes   http.Handler
+	own      []http.Handler
+	counters []core.Counter
+	pacer    core.Pacer
+	log      core.Log
+	slots    core.Slots
+}
+
+// start makes a process. It writes down which rules are refused.
+func (h *history) start(d design) (p *process) {
+	limiter, err := core.New(d.options)
+	if err != nil {
+		panic(err)
+	}
+	p = &process{limiter: limiter, operator: operate.New(limiter)}
+	for _, rules := range d.rules {
+		p.guards = append(p.guards, h.guard(limiter, rules))
+	}
+	if p.set, err = limiter.RuleSet(h.valid(limiter, d.versions[0])...); err != nil {
+		panic(err)
+	}
+	set, err := p.set.Guard("set")
+	if err != nil {
+		panic(err)
+	}
+	p.guards = append(p.guards, set)
+	if p.check, err = limiter.Check(h.valid(limiter, d.inside)...); err != nil {
+		h.notef("no check: %s", showError(err))
+		p.check = limiter.MustCheck(core.Rule{Name: "check", Limit: core.PerSecond(3)})
+	}
+	p.serve(h)
+	for i, c := range d.counters {
+		counter, err := limiter.Counter(fmt.Sprint("c", i), c.limits[0], c.limits[1:]...)
+		if err != nil { // two limits have one counter
+			counter = limiter.MustCounter(fmt.Sprint("c", i), c.limits[0])
+		}
+		if counter = counter.WithBills(c.terms).WithStorePolicy(c.policy); c.overrides {
+			counter = counter.WithOverrides()
+		}
+		p.counters = append(p.counters, counter)
+	}
+	p.pacer, p.log, p.slots = limiter.MustPacer("pacer", d.bucket), limiter.MustLog("log", d.log), limiter.MustSlots("slots", d.slots)
+	return p
+}
+
+// serve attaches the guards to routes.
+func (p *process) serve(h *history) {
+	mux, handler := http.NewServeMux(), http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.handle(p, w, r) }))
+	outer := nethttplimit.With(p.guards[0])
+	mux.Handle("/a/{id}", outer(handler))
+	mux.Handle("/b/{id}", outer(nethttplimit.With(p.guards[1])(handler)))
+	mux.Handle("/c/{id}", nethttplimit.With(p.guards[2])(handler))
+	mux.Handle("/d/{id}", nethttplimit.With(p.guards[3])(handler))
+	p.routes = mux
+	for _, guard := range p.guards {
+		p.own = append(p.own, nethttplimit.OwnLimits(guard))
+	}
+}
+
+// guard returns a guard of the rules that go together.
+func (h *history) guard(limiter *core.Limiter, rules []core.Rule) *core.Guard {
+	rules = h.valid(limiter, rules)
+	for len(rules) > 0 {
+		guard, err := limiter.Guard(rules...)
+		if err == nil {
+			return guard
+		}
+		h.notef("no guard of %d rules: %s", len(rules), showError(err))
+		rules = rules[:len(rules)-1]
+	}
+	return limiter.MustGuard(core.Rule{Name: "plain", Limit: core.PerSecond(5)})
+}
+
+// valid returns the rules with what is wrong taken away from them.
+func (h *history) valid(limiter *core.Limiter, rules []core.Rule) (valid []core.Rule) {
+	for _, r := range rules {
+		for _, less := range simplify {
+			if !h.isWrong(&r, limiter) {
+				break
+			}
+			less(&r)
+		}
+		valid = append(valid, r)
+	}
+	return valid
+}
+
+func (h *history) isWrong(r *core.Rule, limiter *core.Limiter) bool {
+	mistakes := r.Check(limiter)
+	for _, m := range mistakes {
+		h.notef("%s: %s %s", r.Name, m.Field, m.Code)
+	}
+	return len(mistakes) > 0
+}
+
+// simplify takes fields away from a wrong rule, until a plain one is left.
+var simplify = []func(r *core.Rule){
+	func(r *core.Rule) { r.Lease = 0 },
+	func(r *core.Rule) { r.Note = nil },
+	func(r *core.Rule) { r.Ban = core.Ban{} },
+	func(r *core.Rule) { r.Warn = nil },
+	func(r *core.Rule) { r.Also = nil },
+	func(r *core.Rule) { r.OnStoreError = core.StorePolicy{} },
+	func(r *core.Rule) {
+		*r = core.Rule{Name: r.Name, Paths: r.Paths, Limit: r.Limit, Seconds: r.Seconds, MaxCount: r.MaxCount, Count: r.Count, Key: r.Key, Mode: r.Mode}
+	},
+	func(r *core.Rule) { *r = core.Rule{Name: r.Name, Paths: r.Paths, Limit: core.PerSecond(5)} },
+}
+
+// timed returns the options of a process of this history. With so few keys, the process keeps them in one
+// table: with several, the table in which a key lies, and so when a step of the clock is noticed for it, is
+// up to chance.
+func (h *history) timed(options core.Options) core.Options {
+	options.Prefix, options.Timeout, options.MaxKeys, options.Logger = "agree", 30*time.Second, 1000, h.logger
+	if h.client != nil {
+		options.Redis = h.client
+	}
+	options.OnDecision = func(_ context.Context, e core.Event) {
+		h.remember(e.Decision)
+		h.notef("event %s %s %s %s %s", show(e.Decision), e.Method, e.Route, e.Path, e.ClientIP)
+	}
+	options.OnThreshold = func(_ context.Context, t core.Threshold) {
+		h.laterf("threshold %s %q %v %v used %d reset %s at %s", t.Rule, t.Key, t.Limit, t.Fraction, t.Used, micros(t.ResetAfter), since(t.Time))
+	}
+	return options
+}
