@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
@@ -63,7 +64,9 @@ type player struct {
 	bills   map[string]*core.Bill
 	slots   map[string]slot
 	lost    uint64
-	opened  bool // a bill: there are other keys
+	// keeps says that this process may keep more than the keys say: a bill, or a counter from before the
+	// clock stepped back. The clock by which it forgets counters steps back only here.
+	keeps bool
 }
 
 // slot is held by a call in flight.
@@ -110,7 +113,7 @@ func (e Engine) newPlayer(t testing.TB) *player {
 	parts := (*limiter.Limiter[core.Rule])(made).Parts()
 	if e.server == nil {
 		parts.Memory.UseClock(p.now.Load)
-		parts.Memory.Close() // nothing is swept but by forget
+		parts.Memory.Close() // nothing is swept but by play
 		p.store = &watched{Store: parts.Memory}
 	} else {
 		p.store = &watched{Store: parts.Redis} // no answer is remembered
@@ -122,6 +125,7 @@ func (e Engine) newPlayer(t testing.TB) *player {
 // Play plays a trace, and calls answered after each step.
 func (e Engine) Play(t testing.TB, of *Trace, answered func(s *step, answer []string)) {
 	p := e.newPlayer(t)
+	var last *step
 	for _, l := range of.lines {
 		switch {
 		case l.change != "":
@@ -130,10 +134,11 @@ func (e Engine) Play(t testing.TB, of *Trace, answered func(s *step, answer []st
 			if l.step.late = 0; algorithm.Kind(p.limit.Algorithm).OfLimit().Late {
 				l.step.late = p.limit.Window / 32
 			}
-			answered(l.step, p.play(t, l.step))
+			last = l.step
+			answered(last, p.play(t, last))
 		}
 	}
-	p.end(t)
+	p.end(t, of.Says, last)
 }
 
 // set changes the terms of the next calls.
@@ -150,22 +155,31 @@ func (p *player) set(change, value string) {
 	}
 }
 
-// end releases what is held. In this process, nothing must be left of counters that have expired.
-func (p *player) end(t testing.TB) {
+// end releases what is held. In this process, nothing must be left when the keys have expired.
+func (p *player) end(t testing.TB, says string, last *step) {
 	for _, s := range p.slots {
 		s.release()
 	}
-	memory, inProcess := p.store.Store.(interface {
-		Sweep() bool
-		Len() int
-	})
-	if !inProcess || !p.forgets || p.opened {
+	memory, inProcess := p.store.Store.(*memstore.Store)
+	if !inProcess || !p.forgets || p.keeps {
 		return
 	}
-	p.now.Add((100 * 366 * 24 * time.Hour).Microseconds())
-	if memory.Sweep(); memory.Len() > 0 {
-		t.Errorf("%d counters never end", memory.Len())
+	ends := last.at
+	for _, cell := range last.answer {
+		ends = max(ends, until(cell))
 	}
+	p.now.Store(p.start.Add(ends + last.late + besides.Window).UnixMicro())
+	if memory.Sweep(); memory.Len() > 0 {
+		t.Errorf("%s: %d counters are left when their keys have expired", says, memory.Len())
+	}
+}
+
+// until returns the time in a cell about a key.
+func until(cell string) (d time.Duration) {
+	if _, at, found := strings.Cut(cell, "key until "); found {
+		d, _ = time.ParseDuration(at)
+	}
+	return d
 }
 
 // play does a step, and returns what is seen.
@@ -173,8 +187,10 @@ func (p *player) play(t testing.TB, s *step) []string {
 	if p.vary != nil {
 		p.vary(p, s)
 	}
-	p.now.Store(p.start.Add(s.at).UnixMicro())
-	if memory, inProcess := p.store.Store.(interface{ Sweep() bool }); inProcess && p.forgets {
+	now := p.start.Add(s.at).UnixMicro()
+	p.keeps = p.keeps || now < p.now.Load()
+	p.now.Store(now)
+	if memory, inProcess := p.store.Store.(*memstore.Store); inProcess && p.forgets {
 		memory.Sweep()
 	}
 	if records := p.records(s); records != nil {
@@ -211,7 +227,7 @@ func (p *player) do(s *step) (d core.Decision, word string, err error) {
 	case "open N as X":
 		var bill *core.Bill
 		if bill, d, err = p.counter().Open(ctx, subject, s.n); err == nil && d.Allowed {
-			p.bills[s.as], p.opened = bill, true
+			p.bills[s.as], p.keeps = bill, true
 		}
 	case "hold as X":
 		d, err = p.hold(s)
