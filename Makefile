@@ -129,8 +129,9 @@ SEED        = 1
 agree: redis ## play random histories on the commit REV and on the working tree, and compare what they show (10 minutes; OPS and SEED choose others)
 	@sh internal/agree/run "$(REV)" "$(OPS)" "$(SEED)"
 
-chaos: redis faketime ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
+chaos: redis faketime prometheus ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
+	cd examples/metrics && ACCESSLIMIT_NIGHTLY=1 $(TEST) -v -run TestDrill .
 
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 

@@ -59,16 +59,6 @@ func TestPagesWithoutRedis(t *testing.T) {
 	}
 }
 
-// A Redis without room answers everything but charges. The page says that it does not count.
-func TestThePageOfAFullRedis(t *testing.T) {
-	server := redistest.Start(t)
-	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient}), console.Options{}))
-	if err := server.Client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
-	wantParts(t, viewer.wantPage(""), "Redis refuses to count: refused_by_redis: OOM", "give Redis more maxmemory")
-}
-
 // If a right is missing, the part that needs it says which, and the others work.
 func TestPagesWithoutARight(t *testing.T) {
 	server := redistest.Start(t)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,72 +14,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
-
-// wantUnanswered checks an explanation that the store gave no answer for: it has all that is known
-// without the store.
-func wantUnanswered(t *testing.T, limiter *core.Limiter) {
-	t.Helper()
-	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
-	if !errors.Is(err, core.ErrStore) {
-		t.Errorf("the error is %v, want ErrStore", err)
-	}
-	for _, name := range []string{"open", "closed", "local"} {
-		r := ruleOf(t, x, name)
-		if !r.Applies || r.Because != "it applies to every call" || r.Subject != "ip:192.0.2.1" || limitsText(r) != "5/h rule" {
-			t.Errorf("%+v", r)
-		}
-	}
-	if ruleOf(t, x, "open").Reason != core.StoreFailOpen || ruleOf(t, x, "dry").Reason != core.StoreFailOpen || ruleOf(t, x, "local").Reason != "" {
-		t.Errorf("%v", x)
-	}
-	if x.Reason != core.StoreFailClosed || x.Rule != "closed" || !strings.Contains(x.String(), "not known") {
-		t.Errorf("%v", x)
-	}
-	x, err = operate.New(limiter).Inspect(background, "user:alice")
-	if !errors.Is(err, core.ErrStore) || limitsText(ruleOf(t, x, "open")) != "5/h rule" {
-		t.Errorf("%v, %v", err, x)
-	}
-}
-
-// attachPolicies attaches a rule of each StorePolicy.
-func attachPolicies(t *testing.T, limiter *core.Limiter) *core.Guard {
-	t.Helper()
-	hourly := core.PerHour(5)
-	return attach(t, limiter,
-		core.Rule{Name: "open", Limit: hourly, Overrides: true}, core.Rule{Name: "closed", Limit: hourly, OnStoreError: core.FailClosed},
-		core.Rule{Name: "local", Limit: hourly, OnStoreError: core.CountLocally(1), Ban: core.Ban{ByHand: true}},
-		core.Rule{Name: "dry", Limit: hourly, OnStoreError: core.FailClosed, Mode: core.DryRun},
-	)
-}
-
-// While Redis does not answer, the error says so.
-func TestExplainWithoutRedis(t *testing.T) {
-	t.Run("down", func(t *testing.T) {
-		limiter := newLimiter(t, deadRedis(t))
-		attachPolicies(t, limiter)
-		wantUnanswered(t, limiter)
-	})
-	t.Run("slow", func(t *testing.T) {
-		server := redistest.Start(t)
-		limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 2 * time.Second})
-		guard := attachPolicies(t, limiter)
-		server.Stop()
-		began := time.Now()
-		wantUnanswered(t, limiter)
-		if took := time.Since(began); took > patient {
-			t.Errorf("two answers took %v", took)
-		}
-		server.Continue()
-		redistest.WaitUntil(func() bool {
-			_, err := operate.New(limiter).Inspect(background, "user:alice")
-			return err == nil
-		}, patient)
-		guard.Check(newView("GET", "/"))
-		if x := explain(t, limiter, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1}); x.Reason != core.Allowed {
-			t.Errorf("%v", x)
-		}
-	})
-}
 
 // A context that has ended is the caller's error, on both engines.
 func TestExplainWhenTheContextEnds(t *testing.T) {

@@ -88,36 +88,6 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// The log says once that the rules cannot be read, and once that they can be again. It does not say
-// that they are wrong. In the meantime the last version stays in force.
-func TestOutages(t *testing.T) {
-	server := redistest.Start(t)
-	d := newDocument(t, server.Client(t, hurried))
-	publish(t, d, perHour(2), Version{})
-	text := server.Client(t).Get(background, d.store.Key()).Val()
-	p := start(t, d)
-	for outage := 1; outage <= 2; outage++ {
-		server.Kill()
-		p.await(2, "the store did not answer")
-		if p.stats().Problem != "unread" {
-			t.Errorf("in an outage, the problem is %q", p.stats().Problem)
-		}
-		looks := 0
-		p.stays(2, func() int { looks++; time.Sleep(d.period); return looks })
-		server.Restart()
-		if err := server.Client(t).Set(background, d.store.Key(), text, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		p.await(2, "")
-		await(t, "word that the outage is over", func() bool { return p.log.Count("level=INFO", "again") >= outage })
-		gone, back := p.log.Count("level=WARN", "the rules cannot be read", "the store did not answer"), p.log.Count("level=INFO", "again")
-		lost, wrong := p.log.Count("has lost the document"), p.log.Count("new rules cannot be used")
-		if gone != outage || back != outage || lost > outage || wrong > 0 {
-			t.Errorf("after outage %d: %s", outage, p.log.String())
-		}
-	}
-}
-
 // While Redis hangs, a process starts with its fallback, and a Set can be closed. It follows no
 // longer then.
 func TestCloseWhileRedisHangs(t *testing.T) {

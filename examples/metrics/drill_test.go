@@ -29,7 +29,13 @@ import (
 // restarted with its data, full, and restarted empty. After that the processes start anew. In each
 // case, exactly the alerts that are true fire in a real Prometheus, the logs have exactly the lines
 // that are true, and the operators' page and doctor say the same.
+//
+// It takes minutes, because Prometheus must see each state for some time, so it runs only with
+// ACCESSLIMIT_NIGHTLY=1. TestAlertRules tries the same alerts with made-up series.
 func TestDrill(t *testing.T) {
+	if os.Getenv("ACCESSLIMIT_NIGHTLY") == "" {
+		return
+	}
 	d := startDrill(t)
 	d.wantAlerts("all is well, and the canary has another text")
 	d.wantPages("all is well", "", "Redis answers, in")

@@ -307,10 +307,17 @@ func (c *cell) compare(m *matrix) {
 	if c.got != want {
 		c.t.Errorf("the matrix says\n%-25s | %s\nbut it is\n%-25s | %s", c.point.name, strings.Join(want[:], " | "), c.point.name, strings.Join(c.got[:], " | "))
 	}
+	once := 0
 	for _, w := range c.log.warnings(c.t)[c.lines:] {
+		if w.Level+" "+w.Msg == want[2] {
+			once++
+		}
 		if w.Level+" "+w.Msg == m.log && !strings.Contains(w.Change, m.advice) {
 			c.t.Errorf("%s: the log advises %q, want %q", c.point.name, w.Change, m.advice)
 		}
+	}
+	if strings.Contains(want[2], "rules") && want[2] != m.log && once != 1 {
+		c.t.Errorf("%s: logged %d times, want once: %s", c.point.name, once, want[2])
 	}
 }
 

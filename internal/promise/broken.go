@@ -29,18 +29,12 @@ const (
 
 // network is the connection of a client to its servers. A test can break it.
 type network struct {
-	cut          atomic.Bool // nobody listens: new connections are refused, and open ones end
 	slow         atomic.Bool // a script takes long to reach the server
 	losesReplies atomic.Bool // a script is carried out, but its answer gets lost with the connection
 }
 
-var errCut = errors.New("promise: the network is cut")
-
 // dial is a dialer.
 func (n *network) dial(ctx context.Context, proto, addr string) (net.Conn, error) {
-	if n.cut.Load() {
-		return nil, errCut
-	}
 	conn, err := new(net.Dialer).DialContext(ctx, proto, addr)
 	if err != nil {
 		return nil, err
@@ -55,15 +49,7 @@ type breakable struct {
 	script  atomic.Bool // whether what was sent last is a script
 }
 
-// end closes a connection that was cut. go-redis ignores the error of its first read and continues to
-// read. So if the connection stayed open after a reply was dropped, it would wait for that reply until
-// the call's time is over. A limiter's Close would wait as long for an INFO in flight.
-func (b *breakable) end() error { return errors.Join(errCut, b.Close()) }
-
 func (b *breakable) Write(p []byte) (int, error) {
-	if b.network.cut.Load() {
-		return 0, b.end()
-	}
 	b.script.Store(bytes.Contains(p, []byte("eval")))
 	if b.network.slow.Load() && b.script.Load() {
 		time.Sleep(callerTimeout)
@@ -73,9 +59,6 @@ func (b *breakable) Write(p []byte) (int, error) {
 
 func (b *breakable) Read(p []byte) (int, error) {
 	n, err := b.Conn.Read(p)
-	if b.network.cut.Load() {
-		return 0, b.end()
-	}
 	if err == nil && b.network.losesReplies.Load() && b.script.Load() {
 		return 0, errors.Join(b.Close(), io.EOF)
 	}

@@ -30,7 +30,6 @@ var promises = []promise{
 	{"OneClock", OneClock},
 	{"NothingFitsIsAnError", NothingFitsIsAnError},
 	{"KeysAreOpaque", KeysAreOpaque},
-	{"StoreFailureIsNoRefusal", StoreFailureIsNoRefusal},
 	{"HonestRetryAfter", HonestRetryAfter},
 	{"ChangingLimits", ChangingLimits},
 	{"InFlight", InFlight},
