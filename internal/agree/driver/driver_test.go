@@ -10,11 +10,15 @@ package driver
 import (
 	"bufio"
 	"fmt"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -33,10 +37,36 @@ func TestHistories(t *testing.T) {
 	}
 	requests, out, server := bufio.NewScanner(os.Stdin), bufio.NewWriter(os.Stdout), connect("unix", addr)
 	requests.Buffer(nil, 1<<20)
+	testClocks(t, server)
 	for requests.Scan() {
 		seed, number, length, without := parse(t, requests.Text())
 		fmt.Fprintf(out, "%s\n", run(t, server, seed, number, length, without))
 		_ = out.Flush()
+	}
+}
+
+// The clocks that count obey the driver. If this fails, the library reads its clock in another way, and
+// run has to follow.
+func testClocks(t *testing.T, server *client) {
+	for _, counts := range []*client{nil, server} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &history{client: counts, logger: slog.New(slog.DiscardHandler)}
+			h.begin()
+			limiter, err := core.New(h.timed(core.Options{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer limiter.Close()
+			log := limiter.MustLog("clock", core.PerDay(5).Log())
+			h.step(-time.Hour, false)
+			if _, err = log.Allow(t.Context(), "subject", ""); err != nil {
+				t.Fatal(err)
+			}
+			records, err := log.Records(t.Context(), "subject")
+			if err != nil || len(records) != 1 || !records[0].Time.Before(beginning) {
+				t.Fatalf("an hour was stepped back from %v, and a call was at %v, %v", beginning, records, err)
+			}
+		})
 	}
 }
 

@@ -82,12 +82,7 @@ func run(t *testing.T, server *client, seed, number uint64, length int, without 
 const redisEvery = 5
 
 func (h *history) play(operations []operation, processes int, without map[int]bool) string {
-	wall.Set(0)
-	if h.client != nil {
-		h.client.ahead.Store(0)
-		h.client.down.Store(false)
-	}
-	time.Sleep(time.Until(beginning))
+	h.begin()
 	var seen strings.Builder
 	options := h.timed(h.options)
 	for range processes {
@@ -110,6 +105,16 @@ func (h *history) play(operations []operation, processes int, without map[int]bo
 	}
 	h.finish(&seen)
 	return seen.String()
+}
+
+// begin sets the clocks.
+func (h *history) begin() {
+	wall.Set(0)
+	if h.client != nil {
+		h.client.ahead.Store(0)
+		h.client.down.Store(false)
+	}
+	time.Sleep(time.Until(beginning))
 }
 
 // settleDown waits until nothing happens any more and writes down what was seen.

@@ -205,13 +205,7 @@ func init() {
 				by = -25 * time.Hour
 			}
 			h.notef("by %v", by)
-			if h.client != nil {
-				h.client.ahead.Add(int64(by))
-			}
-			if h.client == nil || o.choice%3 == 0 {
-				wall.Set(wall.Ahead() + by)
-			}
-			time.Sleep(11 * time.Millisecond) // until the process looks at its clock
+			h.step(by, o.choice%3 == 0)
 		}},
 		{"outage", 1, "", true, func(h *history, _ *process, o operation) {
 			if h.client != nil {
@@ -232,6 +226,17 @@ func (h *history) now() time.Time {
 		return h.client.now()
 	}
 	return time.Now().Add(wall.Ahead())
+}
+
+// step sets the clock that counts ahead, or back, and perhaps that of the processes beside it.
+func (h *history) step(by time.Duration, processes bool) {
+	if h.client != nil {
+		h.client.ahead.Add(int64(by))
+	}
+	if h.client == nil || processes {
+		wall.Set(wall.Ahead() + by)
+	}
+	time.Sleep(11 * time.Millisecond) // until the process looks at its clock
 }
 
 // by returns the context of an operator.
