@@ -25,9 +25,10 @@ func TestPagesWithoutRedis(t *testing.T) {
 			limiter := newLimiter(t, core.Options{Redis: client, Timeout: 300 * time.Millisecond})
 			guard := attach(t, limiter, steered)
 			viewer := as(t, "viewer", newPage(t, limiter, console.Options{}))
-			if _, err := operate.New(limiter).Ban(t.Context(), "api", "user:mallory {}", time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			limitertest.Eventually(t, "a subject is banned", func() bool {
+				_, err := operate.New(limiter).Ban(t.Context(), "api", "user:mallory {}", time.Hour)
+				return err == nil
+			})
 			fault(server)
 			guard.Check(callOf("GET", "/"))
 			for path, shows := range map[string]string{

@@ -29,7 +29,7 @@ import (
 )
 
 // patient is a Timeout that a healthy Redis never needs, however busy the machine.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 // people are the users of the page. Each has the password "secret".
 var people = map[string]console.Role{"olga": console.Operator, "victor": console.Viewer}
