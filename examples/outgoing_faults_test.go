@@ -72,7 +72,7 @@ func TestOutgoingUnderFaults(t *testing.T) {
 		}
 		bounded.Cleanup(t, func() {
 			_ = input.Close()
-			_ = c.Wait()
+			_ = bounded.Wait(c)
 		})
 		processes = append(processes, c)
 	}

@@ -70,7 +70,7 @@ func goBuild(module, output string, packages ...string) error {
 // otherwise.
 func command(name string, env ...string) *exec.Cmd {
 	c := exec.Command(filepath.Join(programs, name))
-	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_TIMEOUT=20s", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEYS=", "CONSOLE_ADDR=", "DRAIN=0s")
+	c.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_TIMEOUT=1m", "TRUSTED_PROXIES=", "CLIENT_IP_HEADER=", "RULES=", "OPERATOR_TOKEN=", "REFERENCE_KEYS=", "CONSOLE_ADDR=", "DRAIN=0s")
 	c.Env = append(c.Env, env...)
 	return c
 }
@@ -111,7 +111,7 @@ func start(t *testing.T, name string, env ...string) *service {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &service{t: t, process: c, logged: logged, client: &http.Client{Timeout: 10 * time.Second}}
+	s := &service{t: t, process: c, logged: logged, client: &http.Client{Timeout: time.Minute}}
 	bounded.Cleanup(t, s.end)
 	s.readAbout(c, stdout)
 	s.client.Transport = &http.Transport{DialContext: s.dial}
@@ -129,7 +129,7 @@ func (s *service) signal(which os.Signal) {
 func (s *service) kill() {
 	s.t.Helper()
 	s.signal(syscall.SIGKILL)
-	_ = s.process.Wait() // the error is that of the kill
+	_ = bounded.Wait(s.process) // the error is that of the kill
 	s.ended = true
 }
 
@@ -149,7 +149,7 @@ func (s *service) end() {
 
 // killAfterPatience ends a process that hangs, and with it every wait for it.
 func killAfterPatience(c *exec.Cmd) *time.Timer {
-	return time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
+	return time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
 }
 
 var listening = regexp.MustCompile(`^listening on (\S+)\n`)
@@ -234,7 +234,7 @@ func (s *service) eventually(call, want string) {
 // waitUntilCounted waits for the first call that the store answers again.
 func (s *service) waitUntilCounted() {
 	s.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if s.call("GET /").header.Get("RateLimit") != "" {
 			return
 		}

@@ -52,7 +52,9 @@ func TestSocketOfAKilledProcess(t *testing.T) {
 			killed := start(t, name, "ADDR=unix:"+path)
 			killed.kill()
 			start(t, name, "ADDR=unix:"+path)
-			output, err := command(name, "ADDR=unix:"+path).CombinedOutput()
+			second := command(name, "ADDR=unix:"+path)
+			defer killAfterPatience(second).Stop()
+			output, err := second.CombinedOutput()
 			if err == nil || !strings.Contains(string(output), "address already in use") {
 				t.Errorf("a second one beside it: %v, %s", err, output)
 			}
@@ -76,7 +78,7 @@ func TestDrain(t *testing.T) {
 				t.Error("a connection is closed before the service is to end")
 			}
 			s.signal(syscall.SIGTERM)
-			for deadline := time.Now().Add(10 * time.Second); s.call("GET /healthz").status != 503; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(time.Minute); s.call("GET /healthz").status != 503; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("health checks do not fail")
 				}

@@ -84,7 +84,7 @@ func TestReplyTooOften(t *testing.T) {
 
 func TestReplyWithoutRedis(t *testing.T) {
 	server := limittest.StartRedis(t)
-	service := newService(newGuards(newLimiter(t, core.Options{Redis: server.Client(t), Timeout: 20 * time.Second})))
+	service := newService(newGuards(newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Minute})))
 	if w := post(service); w.Code != http.StatusOK {
 		t.Fatalf("status %d", w.Code)
 	}

@@ -19,7 +19,7 @@ func withLimiter(ts *testscript.TestScript, do func(*core.Limiter) error) {
 	ts.Check(err)
 	client := redis.NewClient(url)
 	defer client.Close()
-	limiter, err := core.New(core.Options{Redis: client, Timeout: 20 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	limiter, err := core.New(core.Options{Redis: client, Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
 	defer limiter.Close()
 	ts.Check(do(limiter))

@@ -44,7 +44,7 @@ func calls(ts *testscript.TestScript, neg bool, args []string) {
 	client := redis.NewClient(url)
 	defer client.Close()
 	options := offline()
-	options.Redis, options.Timeout = client, 20*time.Second
+	options.Redis, options.Timeout = client, time.Minute
 	options.ReferenceKeys, err = core.ParseReferenceKeys(ts.Getenv("REFERENCE_KEYS"))
 	ts.Check(err)
 	limiter, err := core.New(options)

@@ -27,16 +27,12 @@ func TestTLS(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
-		if err != nil {
-			return err
-		}
-		bounded.Cleanup(t, func() { listener.Close() })
+		config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert}
 		server := redistest.Start(t)
-		go redistest.Forward(listener, server)
-		env.Setenv("ADDR", listener.Addr().String())
+		proxy := bounded.Listen(t, func(l *bounded.Listener, conn net.Conn) { l.Forward(conn, tls.Server(conn, config), server.Addr()) })
+		env.Setenv("ADDR", proxy.Addr())
 		env.Setenv("PLAIN", server.Addr())
-		env.Setenv("ACCESSLIMIT_TIMEOUT", "30s") // for a busy machine
+		env.Setenv("ACCESSLIMIT_TIMEOUT", "1m") // for a busy machine
 		return nil
 	})
 }

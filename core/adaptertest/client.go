@@ -19,7 +19,7 @@ import (
 var silent = slog.New(slog.DiscardHandler)
 
 // patience bounds every wait. A correct adapter never waits that long.
-const patience = 10 * time.Second
+var patience = time.Minute
 
 // httpClient speaks HTTP/1.1 and follows no redirect.
 type httpClient struct {

@@ -144,7 +144,7 @@ func (s *site) limiter(t testing.TB, change ...func(*core.Options)) *core.Limite
 	t.Helper()
 	options := core.Options{
 		Redis: s.client, Prefix: fmt.Sprintf("test%d", prefixes.Add(1)), Logger: silent,
-		Timeout: 5 * time.Second, // so that a busy machine does not look like a failing store
+		Timeout: time.Minute, // so that a busy machine does not look like a failing store
 	}
 	for _, do := range change {
 		do(&options)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
 // UseUp uses up what a subject has left of a rule's own limit, so that its next call is refused, as
@@ -59,6 +60,6 @@ func useUpSlots(t testing.TB, limiter *core.Limiter, name string, limit core.Lim
 		if err != nil || !d.Allowed {
 			return err
 		}
-		t.Cleanup(release)
+		bounded.Cleanup(t, release)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // TestUseUp uses up a limit of each algorithm, fresh and partly used.
 func TestUseUp(t *testing.T) {
-	limiter, err := core.New(core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: 20 * time.Second})
+	limiter, err := core.New(core.Options{Redis: limittest.StartRedis(t).Client(t), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func TestAuditOfAnActWithoutAReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Stop()
-	ctx, cancel := context.WithTimeout(background, 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, time.Second) // long enough to send the act
 	_, err := operate.New(limiter).Ban(ctx, "n", "s", time.Hour)
 	_, ended := operate.New(limiter).Ban(ctx, "n", "s", time.Hour)
 	cancel()

@@ -124,7 +124,7 @@ func TestDoctorOfAFullServer(t *testing.T) {
 // A server that is nearly full, and evicts, keeps all that it has: nothing is written there.
 func TestDoctorDoesNotEvict(t *testing.T) {
 	client := redistest.Start(t).Client(t)
-	if err := client.Set(background, "large", strings.Repeat("x", 16<<20), 0).Err(); err != nil {
+	if err := client.SetRange(background, "large", 16<<20, "x").Err(); err != nil { // its buffers for SET would be as large
 		t.Fatal(err)
 	}
 	used := regexp.MustCompile(`used_memory:(\d+)`).FindStringSubmatch(client.Info(background, "memory").Val())[1]
@@ -336,18 +336,6 @@ func TestDoctorOfABrokenCluster(t *testing.T) {
 	}
 }
 
-// forward passes connections on to servers in turn, and returns its address.
-func forward(t *testing.T, servers ...*redistest.Server) (addr string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounded.Cleanup(t, func() { listener.Close() })
-	go redistest.Forward(listener, servers...)
-	return listener.Addr().String()
-}
-
 // Connections through a proxy that end at several servers count apart, which is found.
 func TestDoctorOfProxies(t *testing.T) {
 	a, b := redistest.Start(t), redistest.Start(t)
@@ -356,8 +344,8 @@ func TestDoctorOfProxies(t *testing.T) {
 		bounded.Cleanup(t, func() { client.Close() })
 		return client
 	}
-	wantFindings(t, examined(t, open(forward(t, a)), patient), append(without(), "note proxy a mapping of ports")...)
-	wantFindings(t, examined(t, open(forward(t, a, b)), patient), append(without(), "problem proxy each of them has counters of its own")...)
+	wantFindings(t, examined(t, open(redistest.Forward(t, a)), patient), append(without(), "note proxy a mapping of ports")...)
+	wantFindings(t, examined(t, open(redistest.Forward(t, a, b)), patient), append(without(), "problem proxy each of them has counters of its own")...)
 }
 
 // A finding has a code that Finding lists.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
@@ -152,7 +151,7 @@ func newDiffed(t *testing.T, options core.Options, fields string) *diffed {
 	t.Helper()
 	s := &diffed{left: make(map[core.Limit]int)}
 	verify := func(_ context.Context, token string) (string, error) { return token, nil }
-	options.Identify, options.OnDecision, options.Timeout = core.BearerToken(verify), s.note, 20*time.Second
+	options.Identify, options.OnDecision, options.Timeout = core.BearerToken(verify), s.note, patient
 	options.Logger = slog.New(slog.DiscardHandler)
 	limiter := limitertest.New(t, options)
 	functions := registered.clone()

@@ -21,7 +21,7 @@ import (
 var background = context.Background()
 
 // patient is a timeout that is not the subject of a test, and passes on a busy machine.
-const patient = 30 * time.Second
+const patient = time.Minute
 
 // limitText returns a text with one rule, api, with this limit.
 func limitText(limit string) string {

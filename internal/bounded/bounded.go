@@ -1,4 +1,5 @@
-// Package bounded keeps tests from waiting for ever when they clean up.
+// Package bounded keeps tests from waiting for ever when they clean up. Its Listener is for the
+// servers and proxies that tests start.
 package bounded
 
 import (

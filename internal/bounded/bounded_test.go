@@ -1,6 +1,8 @@
 package bounded
 
 import (
+	"io"
+	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -48,5 +50,33 @@ func TestWaitingForAProcess(t *testing.T) {
 	}
 	if err := Wait(c); err != nil {
 		t.Error(err)
+	}
+}
+
+// A proxy ends with its test, also if a client has left its connection open. Until then, a client
+// that was cut can connect again.
+func TestAProxyEnds(t *testing.T) {
+	var clients []net.Conn
+	t.Run("inner", func(t *testing.T) {
+		server := Listen(t, func(_ *Listener, conn net.Conn) { _, _ = io.Copy(conn, conn) })
+		proxy := Listen(t, func(l *Listener, conn net.Conn) { l.Forward(conn, conn, server.Addr()) })
+		for range 2 {
+			proxy.Cut()
+			client, err := net.Dial("tcp", proxy.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			clients = append(clients, client)
+			_, _ = io.WriteString(client, "a")
+			if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	for _, client := range clients {
+		if n, err := client.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%d bytes from a proxy that has ended", n)
+		}
+		_ = client.Close()
 	}
 }

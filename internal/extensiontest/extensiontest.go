@@ -13,7 +13,7 @@ import (
 )
 
 // Patient is a Timeout that a healthy Redis never needs, however busy the machine.
-const Patient = 20 * time.Second
+const Patient = time.Minute
 
 // NewLimiter returns a limiter that is closed with the test. Unless the options say otherwise, it logs
 // nothing, and its Timeout is so long that a busy machine does not look like a failing store.

@@ -13,7 +13,7 @@ import (
 
 // patience is how long goroutines may continue after the tests. Some end by themselves: go-redis
 // looks once a second for a server that was killed, until it notices that its client is closed.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // Main runs the tests of a package and fails if one of their goroutines still runs afterwards. The
 // options name goroutines that a library keeps on purpose.

@@ -210,7 +210,7 @@ func TestStoreErrors(t *testing.T) {
 // The end of the caller's own context is the error, also while Redis hangs.
 func TestContextEnds(t *testing.T) {
 	server := redistest.Start(t)
-	limiter := redisrate.NewLimiter(server.Client(t))
+	limiter := redisrate.From(limitertest.New(t, core.Options{Redis: server.Client(t)})) // whose Timeout is longer than a caller's
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, call := range calls(limiter) {

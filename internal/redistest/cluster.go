@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -63,7 +62,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 // join gives master i its share of the slots and makes it meet the masters before it. Each master
 // starts with a different epoch, so the masters do not have to resolve a conflict first.
 func (c *Cluster) join(i int) error {
-	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].Addr(), ReadTimeout: patience, WriteTimeout: patience, MaxRetries: -1})
+	client := c.nodes[i].probe()
 	defer func() { _ = client.Close() }()
 	ctx := context.Background()
 	err := errors.Join(
@@ -87,9 +86,9 @@ func (r *Server) awaitCluster() bool {
 	}, patience)
 }
 
-// probe returns a client that fails soon and never retries. The caller closes it.
+// probe returns a client that never retries. The caller closes it.
 func (r *Server) probe() *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: r.Addr(), ReadTimeout: time.Second, MaxRetries: -1})
+	return redis.NewClient(&redis.Options{Addr: r.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, MaxRetries: -1})
 }
 
 // Addrs returns where the masters listen, in the order of their slots.

@@ -1,30 +1,19 @@
 package redistest
 
 import (
-	"io"
 	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
-// Forward passes connections on to servers in turn, with all that both sides send, until the listener
-// is closed.
-func Forward(listener net.Listener, servers ...*Server) {
-	for next := 0; ; next++ {
-		in, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		out, err := net.Dial("tcp", servers[next%len(servers)].Addr())
-		if err != nil {
-			_ = in.Close()
-			continue
-		}
-		go pass(out, in)
-		go pass(in, out)
-	}
-}
-
-// pass passes on what one side sends until one of them ends.
-func pass(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
-	_ = to.Close()
+// Forward starts a proxy that passes connections on to servers in turn, with all that both sides
+// send, and returns its address.
+func Forward(t testing.TB, servers ...*Server) (addr string) {
+	t.Helper()
+	var next atomic.Int64
+	return bounded.Listen(t, func(l *bounded.Listener, conn net.Conn) {
+		l.Forward(conn, conn, servers[int(next.Add(1)-1)%len(servers)].Addr())
+	}).Addr()
 }

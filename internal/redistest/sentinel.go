@@ -78,7 +78,7 @@ func (r *Server) awaitWatch() bool {
 
 // sentinel returns a client of a Sentinel. The caller closes it.
 func (r *Server) sentinel() *redis.SentinelClient {
-	return redis.NewSentinelClient(&redis.Options{Addr: r.Addr(), MaxRetries: -1})
+	return redis.NewSentinelClient(&redis.Options{Addr: r.Addr(), ReadTimeout: patience, MaxRetries: -1})
 }
 
 // Nodes returns the server that was the master first, and the one that was its replica.

@@ -25,7 +25,7 @@ import (
 const (
 	// patience bounds each wait for a server. Only a broken server uses it up: a healthy one
 	// answers within about 20 ms.
-	patience = 10 * time.Second
+	patience = time.Minute
 	// attempts is how many ports are tried when another process takes the one that was just free.
 	attempts = 5
 )
@@ -168,7 +168,7 @@ func (r *Server) Continue() {
 
 // Clear removes all keys and scripts, as if the server were new.
 func (r *Server) Clear() error {
-	ctx, client := context.Background(), redis.NewClient(&redis.Options{Addr: r.Addr()})
+	ctx, client := context.Background(), r.probe()
 	defer func() { _ = client.Close() }()
 	return errors.Join(client.FlushAll(ctx).Err(), client.ScriptFlush(ctx).Err())
 }

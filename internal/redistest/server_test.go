@@ -43,10 +43,9 @@ func TestServerEndsWithItsTest(t *testing.T) {
 
 func TestStopAndContinue(t *testing.T) {
 	server := redistest.Start(t)
-	client := server.Client(t, impatient)
-	mustSet(t, client, "key", "before")
+	mustSet(t, server.Client(t), "key", "before")
 	server.Stop()
-	if err := client.Ping(context.Background()).Err(); err == nil {
+	if err := server.Client(t, impatient).Ping(context.Background()).Err(); err == nil {
 		t.Fatal("a stopped server answered")
 	}
 	server.Continue()

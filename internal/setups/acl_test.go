@@ -78,7 +78,7 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 		for _, err := range useEverything(t, connect(), states, "all-but-"+test.refused) {
 			t.Errorf("with the rights of %q: %v", test.lines, err)
 		}
-		renewsSlots(t, connect())
+		renewsSlots(t, connect(), admin)
 		refused := denied(t, admin)
 		slices.Sort(refused)
 		if got := strings.Join(refused, " "); got != test.refused {

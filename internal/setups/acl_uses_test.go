@@ -2,7 +2,6 @@ package setups_test
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,10 +14,11 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
-// states puts into Redis what a counter would hold if the server's clock had been set back since.
+// states puts into Redis what a counter would hold if the server's clock had been set since.
 type states struct {
 	at func(key string) *redis.Client
 }
@@ -34,17 +34,26 @@ const (
 func (s states) fromTheFuture(t *testing.T, subject string) {
 	t.Helper()
 	later := time.Now().Add(time.Hour).UnixMicro()
-	entry := make([]byte, 24)
-	// Seven bytes each: the next entry overwrites the eighth.
-	binary.LittleEndian.PutUint64(entry, uint64(later))
-	binary.LittleEndian.PutUint64(entry[7:], 1)
-	binary.LittleEndian.PutUint64(entry[14:], 1)
+	s.logged(t, subject, "future", later)
 	of := s.at("{" + subject + "}")
-	err := errors.Join(
-		of.RPush(background, "accesslimit:{"+subject+"}:future:"+futureLog, entry[:16]).Err(),
-		of.ZAdd(background, "accesslimit:{"+subject+"}:future:"+futureSlots, redis.Z{Score: float64(later), Member: "holder"}).Err())
-	if err != nil {
+	if err := of.ZAdd(background, "accesslimit:{"+subject+"}:future:"+futureSlots, redis.Z{Score: float64(later), Member: "holder"}).Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// logged writes a SlidingLog of a subject, for an hour, with entries of these times.
+func (s states) logged(t *testing.T, subject, name string, times ...int64) {
+	t.Helper()
+	of := s.at("{" + subject + "}")
+	for i, at := range times {
+		entry := make([]byte, 24)
+		// Seven bytes each: the next entry overwrites the eighth.
+		binary.LittleEndian.PutUint64(entry, uint64(at))
+		binary.LittleEndian.PutUint64(entry[7:], uint64(i+1))
+		binary.LittleEndian.PutUint64(entry[14:], 1)
+		if err := of.RPush(background, "accesslimit:{"+subject+"}:"+name+":"+futureLog, entry[:16]).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -165,13 +174,9 @@ func (e *everything) log(s states) {
 			e.note(e.limiter.Refund(background, d, 1))
 		}
 	}
-	short := core.Limit{Max: 3, Window: 20 * time.Millisecond, Algorithm: core.SlidingLog}
-	for range 2 { // the second time the first call is forgotten
-		e.passes(e.limiter.MustCounter("short", short).Allow(background, subject))
-		time.Sleep(2 * time.Millisecond)
-		e.passes(e.limiter.MustCounter("short", short).Allow(background, subject))
-		time.Sleep(short.Window - 2*time.Millisecond)
-	}
+	now := time.Now()
+	s.logged(e.t, subject, "past", now.Add(-2*time.Hour).UnixMicro(), now.UnixMicro())
+	e.passes(e.limiter.MustCounter("past", limit).Allow(background, subject)) // forgets the first
 	slots := core.Limit{Max: 3, Window: time.Hour, Algorithm: core.Concurrency}
 	s.fromTheFuture(e.t, subject)
 	_, err = e.limiter.MustCounter("future", limit).Allow(background, subject)
@@ -249,25 +254,29 @@ func (e *everything) rules() {
 	}
 }
 
-// renewsSlots holds a slot for longer than its Window, which only works if it is renewed.
-func renewsSlots(t *testing.T, client redis.UniversalClient) {
+// renewsSlots holds a slot until it is renewed, which an administrator can see.
+func renewsSlots(t *testing.T, client redis.UniversalClient, admin *redis.Client) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.Limit{Max: 1, Window: time.Second, Algorithm: core.Concurrency}
 	slots := slotsOf(limiter, "renewed", limit)
-	wantFree := func(want int) {
-		t.Helper()
-		if d, err := slots.Peek(background, "subject"); err != nil || d.Remaining != want {
-			t.Errorf("%+v, %v; want %d slots free", d, err, want)
+	lasts := func() float64 {
+		holders, err := admin.ZRangeWithScores(background, "accesslimit:{subject}:renewed:cc1:1000000", 0, -1).Result()
+		if err != nil || len(holders) != 1 {
+			t.Fatalf("the slots are %v, %v", holders, err)
 		}
+		return holders[0].Score
 	}
 	release, d, err := slots.Hold(background, "subject")
 	if err != nil || !d.Allowed {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	for end := time.Now().Add(3 * limit.Window / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		wantFree(0)
+	taken := lasts()
+	if !redistest.WaitUntil(func() bool { return lasts() > taken }, patient) {
+		t.Error("the slot is not renewed")
 	}
 	release()
-	wantFree(1)
+	if d, err := slots.Peek(background, "subject"); err != nil || d.Remaining != 1 {
+		t.Errorf("%+v, %v; want the slot free", d, err)
+	}
 }

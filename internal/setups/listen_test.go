@@ -15,7 +15,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -50,26 +49,11 @@ func (a *authority) start(t *testing.T, demands string) (addr string) {
 		break
 	}
 	plain := redistest.Start(t) // the other server may have a TLS port that does not work
-	return listen(t, func(conn net.Conn) { a.front(conn, plain.Addr(), demands) })
-}
-
-// front speaks TLS with a client, and forwards what both sides send.
-func (a *authority) front(conn net.Conn, addr, demands string) {
 	config := &tls.Config{Certificates: []tls.Certificate{a.pair}}
 	if demands == "yes" {
 		config.ClientAuth = tls.RequireAnyClientCert
 	}
-	client := tls.Server(conn, config)
-	server, err := net.Dial("tcp", addr)
-	if err != nil || client.Handshake() != nil {
-		return
-	}
-	go func() {
-		_, _ = io.Copy(client, server)
-		_ = client.Close()
-	}()
-	_, _ = io.Copy(server, client)
-	_ = server.Close()
+	return bounded.Listen(t, func(l *bounded.Listener, conn net.Conn) { l.Forward(conn, tls.Server(conn, config), plain.Addr()) }).Addr()
 }
 
 func newAuthority(t *testing.T) *authority {
@@ -143,35 +127,13 @@ func listenOnce(t *testing.T) string {
 // accepts it.
 func listen(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conns sync.WaitGroup
-	bounded.Cleanup(t, func() {
-		_ = listener.Close()
-		conns.Wait()
-	})
-	conns.Go(func() {
-		var all []net.Conn
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				break
-			}
-			all = append(all, conn)
-			if answer != nil {
-				conns.Go(func() {
-					answer(conn)
-					_ = conn.Close()
-				})
-			}
+	return bounded.Listen(t, func(_ *bounded.Listener, conn net.Conn) {
+		if answer == nil {
+			_, _ = io.Copy(io.Discard, conn)
+			return
 		}
-		for _, conn := range all {
-			_ = conn.Close()
-		}
-	})
-	return listener.Addr().String()
+		answer(conn)
+	}).Addr()
 }
 
 func reset(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }

@@ -121,11 +121,7 @@ func wantExplained(t *testing.T, client redis.UniversalClient, class core.StoreE
 		all.Go(call)
 	}
 	all.Wait()
-	for end := time.Now().Add(patient); log.Count(level, "change=", change) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			break
-		}
-	}
+	redistest.WaitUntil(func() bool { return log.Count(level, "change=", change) > 0 }, patient)
 	limiter.Close()
 	if log.Count(level, "change=", change) == 0 || log.Count("change=") != log.Count(change) {
 		t.Errorf("want %s, and the advice to %s and no other, got: %s", level, change, log.String())
@@ -142,16 +138,14 @@ func TestAPoolThatIsTooSmall(t *testing.T) {
 		_, err := limiter.MustCounter("name", core.PerHour(1000)).Allow(background, "subject")
 		return err
 	}
-	for end := time.Now().Add(patient); call() != nil; {
-		if time.Now().After(end) {
-			t.Fatal("no call passes")
-		}
+	if !redistest.WaitUntil(func() bool { return call() == nil }, patient) {
+		t.Fatal("no call passes")
 	}
 	var held sync.WaitGroup
 	held.Go(func() { client.BLPop(background, patient, "held") })
 	operator := server.Client(t)
-	for !strings.Contains(operator.ClientList(background).Val(), "cmd=blpop") {
-		time.Sleep(time.Millisecond)
+	if !redistest.WaitUntil(func() bool { return strings.Contains(operator.ClientList(background).Val(), "cmd=blpop") }, patient) {
+		t.Fatal("the connection is not held")
 	}
 	var failed *core.StoreError
 	if err := call(); !errors.As(err, &failed) || failed.Class != core.StoreNoConnection || failed.Class.MayHaveCharged() {

@@ -51,7 +51,7 @@ func startService(t testing.TB, args ...string) (addr string) {
 	}
 	bounded.Cleanup(t, func() {
 		_ = stdin.Close()
-		if err := command.Wait(); err != nil {
+		if err := bounded.Wait(command); err != nil {
 			t.Errorf("the service: %v", err)
 		}
 	})

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 const (
-	patient = 20 * time.Second
+	patient = time.Minute
 	head    = "test:{"
 	second  = int64(1_000_000)
 )

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // patient is a timeout that a healthy Redis never needs, however busy the machine.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 func newStore(t *testing.T, server *redistest.Server, timeout time.Duration) *redisstore.Store {
 	t.Helper()

@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 const (
-	patient = 20 * time.Second
+	patient = time.Minute
 	head    = "test:{"
 	name    = "api"
 )

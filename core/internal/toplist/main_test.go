@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 const (
-	patient = 20 * time.Second
+	patient = time.Minute
 	head    = "test:{"
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 // Patient is a timeout that is never reached, however busy the machine.
-const Patient = 20 * time.Second
+const Patient = time.Minute
 
 // Spans, in microseconds.
 const (
