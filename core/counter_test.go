@@ -168,7 +168,7 @@ func TestSlotsThatRedisTakesTooLate(t *testing.T) {
 					return err == nil && d.Allowed && d.Source == source
 				}
 			}
-			if !redistest.WaitUntil(holds(limiter, core.FromRedis), 20*time.Second) { // now the script and a connection are there
+			if !redistest.WaitUntil(holds(limiter, core.FromRedis), patient) { // now the script and a connection are there
 				t.Fatal("no slot")
 			}
 			server.Stop()
@@ -181,7 +181,7 @@ func TestSlotsThatRedisTakesTooLate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if !redistest.WaitUntil(holds(others, core.FromRedis), 20*time.Second) {
+			if !redistest.WaitUntil(holds(others, core.FromRedis), patient) {
 				t.Error("the slot was not given back")
 			}
 		})

@@ -126,10 +126,10 @@ func TestExplainTellsTheTimeThatCounts(t *testing.T) {
 			Plans: map[string]core.Limit{"free": core.Unlimited}, Plan: planOf("free"),
 		}
 		attach(t, limiter, rule)
-		until := time.UnixMicro(now.Load()).Add(time.Minute).UTC()
+		until := time.UnixMicro(now.Load()).Add(time.Hour).UTC()
 		operator{t, limiter, rule.Name, rule.Limit}.block(me, until)
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Minute || x.RetryAfter < time.Minute-patient {
+		if err != nil || x.Reason != core.Blocked || x.RetryAfter != until.Sub(x.Time) || x.RetryAfter > time.Hour || x.RetryAfter < time.Hour-patient {
 			t.Errorf("explained at %v as %s for %v, %v; the block ends at %v", x.Time, x.Reason, x.RetryAfter, err, until)
 		}
 		if y, err := operate.New(limiter).Inspect(background, me); err != nil || y.Time.Sub(x.Time).Abs() > patient {

@@ -154,7 +154,7 @@ func TestARefundInDebtIsCountedAsLost(t *testing.T) {
 // A refund without an answer is not repeated, because it may have been carried out.
 func TestRefundWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: time.Second})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
 	d := charge(t, limiter, "n", "s", core.PerHour(3), 2)
 	server.Kill()
 	if err := limiter.Refund(background, d, 2); !errors.Is(err, core.ErrStore) {

@@ -85,7 +85,7 @@ type steps struct {
 }
 
 func begin(t *testing.T, turns *outgoing.Turns) steps {
-	s := steps{take(t, turns, "in flight"), take(t, turns, "refused"), make(chan error)}
+	s := steps{take(t, turns, "in flight"), take(t, turns, "refused"), make(chan error, 1)}
 	call(t, turns, "probe", refused(time.Millisecond))
 	call(t, turns, "paused", refused(time.Hour))
 	for range 2 {
@@ -98,7 +98,7 @@ func begin(t *testing.T, turns *outgoing.Turns) steps {
 		}
 		s.waiting <- err
 	}()
-	eventually(t, "a call waits", func() bool { return turns.Stats().Waiting == 1 })
+	eventually(t, "a call waits, or has had its turn", func() bool { return turns.Stats().Waiting == 1 || len(s.waiting) == 1 })
 	return s
 }
 

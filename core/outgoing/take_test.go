@@ -9,7 +9,6 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // onePerSecond lets one call through at once, and another one each second.
@@ -174,33 +173,6 @@ func sendInTurn(turns *outgoing.Turns, inFlight chan struct{}, calls int) error 
 		}
 	}
 	return nil
-}
-
-// The order of turns is that in which Redis receives the calls, whatever process they are from.
-func TestTurnsComeInOrderOverProcesses(t *testing.T) {
-	server, limit := redistest.Start(t), core.PerSecond(1).Bucket(1) // far enough apart that no goroutine overtakes another
-	var processes []*outgoing.Turns
-	for range 2 {
-		processes = append(processes, newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{Limit: limit}))
-	}
-	watch := newLimiter(t, core.Options{Redis: server.Client(t)}).MustPacer("api", limit)
-	order := make(chan int, 4)
-	call(t, processes[0], alice, outgoing.Answer{})
-	for i := range cap(order) {
-		before := resetAfter(t, watch)
-		go func() {
-			if _, err := processes[i%2].Take(background, alice); err != nil {
-				t.Error(err)
-			}
-			order <- i
-		}()
-		eventually(t, "the turn is reserved", func() bool { return resetAfter(t, watch) > before })
-	}
-	for i := range cap(order) {
-		if got := <-order; got != i {
-			t.Errorf("call %d came as number %d", got, i)
-		}
-	}
 }
 
 func resetAfter(t *testing.T, watch core.Pacer) time.Duration {

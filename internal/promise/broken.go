@@ -22,10 +22,16 @@ const (
 	// caller's own, shorter one.
 	storeTimeout  = 200 * time.Millisecond
 	callerTimeout = 20 * time.Millisecond
-	// late is how late a call may return on a busy machine. The mistakes that the tests look for
-	// take longer: go-redis waits three seconds for a reply, and sends a command four times.
-	late = 2 * time.Second
 )
+
+// hanging returns a client that waits for replies longer than a test does. The heartbeats of a Ring
+// would wait as long, so it has go-redis's own time.
+func (e Engine) hanging(t testing.TB) redis.UniversalClient {
+	if e.Name == "ring" {
+		return e.connect(t, nil, 0)
+	}
+	return e.connect(t, nil, time.Hour)
+}
 
 // network is the connection of a client to its servers. A test can break it.
 type network struct {

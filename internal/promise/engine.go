@@ -67,7 +67,7 @@ func (e Engine) options(t testing.TB, dial dialer) core.Options {
 }
 
 // patient is a Timeout for tests that are not about time: longer than any call takes.
-const patient = 30 * time.Second
+const patient = time.Minute
 
 // silent is a logger for tests that do not look at the log.
 var silent = slog.New(slog.DiscardHandler)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -13,8 +14,8 @@ import (
 )
 
 // TakesTurns: a caller who reserves gets the wait until its turn, which comes when one permit is
-// available; the rest of its cost delays the next caller. A caller who would wait too long is
-// refused and pays nothing. A caller who leaves early gets back the permits of its reservation,
+// available; the rest of its cost delays the next caller. Turns come in the order of the reservations,
+// whatever process they are from. A caller who would wait too long is refused and pays nothing. A caller who leaves early gets back the permits of its reservation,
 // except as many as were reserved later.
 func TakesTurns(t *testing.T, e Engine) {
 	lab := e.newLab(t)
@@ -31,6 +32,7 @@ func TakesTurns(t *testing.T, e Engine) {
 	t.Run("Acquire waits for its turn", func(t *testing.T) { lab.bubble(t, acquireWaits) })
 	t.Run("a wait that is too long costs nothing", func(t *testing.T) { lab.bubble(t, tooLate) })
 	t.Run("who leaves early gives back", func(t *testing.T) { lab.bubble(t, leavesEarly) })
+	t.Run("turns come in order", func(t *testing.T) { lab.bubble(t, lab.turnsInOrder) })
 }
 
 // turnLimit refills a permit every 100 ms.
@@ -160,5 +162,27 @@ func leavesEarly(t *testing.T, options core.Options) {
 	// Of 4 + 10 + 3 permits 7 were given back: all but the three that were reserved afterwards.
 	if d := c.reserve(1); d.Wait != 640*time.Millisecond {
 		t.Errorf("ten permits were given up, with three reserved after them, and the next turn comes in %v", d.Wait)
+	}
+}
+
+// turnsInOrder lets callers of two processes wait.
+func (l *lab) turnsInOrder(t *testing.T, options core.Options) {
+	c := bucketIn(t, options)
+	processes := []*core.Limiter{c.limiter, l.others(t, options, c.limiter)()}
+	c.reserve(4)
+	order := make(chan int)
+	for i := range 6 {
+		go func() {
+			if _, err := processes[i%2].MustPacer(c.name, c.limit).Acquire(context.Background(), c.subject, 1); err != nil {
+				t.Error(err)
+			}
+			order <- i
+		}()
+		synctest.Wait() // until it waits
+	}
+	for want := range 6 {
+		if got := <-order; got != want {
+			t.Errorf("call %d has turn number %d", got, want)
+		}
 	}
 }

@@ -181,7 +181,7 @@ func startWorkers(t *testing.T, n int) (workers []worker) {
 		}
 		bounded.Cleanup(t, func() {
 			_ = in.Close() // the end of its input ends the worker
-			if err := process.Wait(); err != nil {
+			if err := bounded.Wait(process); err != nil {
 				t.Errorf("a worker ended with %v", err)
 			}
 		})
