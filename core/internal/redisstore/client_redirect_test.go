@@ -133,7 +133,7 @@ func movesToUnhealthyMaster(t *testing.T, cluster *redistest.Cluster) {
 		}
 	})
 	for _, shard := range s.Shards() {
-		if isSick := shard.Addr == sick.Addr(); isSick != (shard.Breaker == "open") {
+		if isSick := shard.Addr == sick.Addr(); isSick == (shard.Breaker == "closed") {
 			t.Errorf("the breaker of %s is %s", shard.Addr, shard.Breaker)
 		}
 	}

@@ -20,10 +20,9 @@ import (
 
 const (
 	// patient is a timeout that no healthy server exceeds, however busy this machine is.
-	patient = 20 * time.Second
-	// slack is by how much a call may be late on an idle machine; see alarm. A defect takes longer.
-	slack       = 250 * time.Millisecond
-	slackSleeps = 25
+	patient = time.Minute
+	// unending is a timeout that no test waits for.
+	unending = time.Hour
 )
 
 // TestMain keeps go-redis from logging every connection that these tests break.
@@ -101,34 +100,26 @@ func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil
 // together runs a function in several goroutines that begin at once.
 var together = limitertest.Together
 
-// alarm reports when a call is late: by slack, in short sleeps one after the other. On a busy machine
-// each of them takes longer, as the call does.
-type alarm struct {
-	due  time.Time
-	rang atomic.Bool
+// wantReturn checks that a function returns although a server does not answer, and reports whether it
+// does. If it does not return within a minute, it waits for as long as the client does: unending.
+func wantReturn(t *testing.T, what string, do func()) bool {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(patient):
+		t.Errorf("%s has not returned within %v", what, patient)
+		return false
+	}
 }
 
-func newAlarm(within time.Duration) *alarm {
-	a := &alarm{due: time.Now().Add(within)}
-	var after func(sleeps int)
-	after = func(sleeps int) {
-		if sleeps == 0 {
-			a.rang.Store(true)
-			return
-		}
-		time.AfterFunc(slack/slackSleeps, func() { after(sleeps - 1) })
-	}
-	time.AfterFunc(within, func() { after(slackSleeps) })
-	return a
-}
-
-// late returns how late it is now, or nothing if that is in time.
-func (a *alarm) late() time.Duration {
-	if !a.rang.Load() {
-		return 0
-	}
-	return time.Since(a.due)
-}
+// endlessly makes a client wait for replies for ever.
+func endlessly(o *redis.Options) { o.ReadTimeout = unending }
 
 // startOne starts a server, and returns a client of it with go-redis's default options, changed so.
 func startOne(t testing.TB, change ...func(*redis.Options)) (*redistest.Server, *redis.Client) {

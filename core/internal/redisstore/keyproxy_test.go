@@ -22,13 +22,11 @@ import (
 // as Twemproxy does, if its hash_tag is set. It records which scripts have the keys of several calls.
 type keyProxy struct {
 	t        testing.TB
-	listener net.Listener
-	serving  sync.WaitGroup
+	listener *bounded.Listener
 
 	mu    sync.Mutex
-	route route      // of new connections
-	conns []net.Conn // from clients, and to servers
-	sent  sent       // on the connections since the route was set
+	route route // of new connections
+	sent  sent  // on the connections since the route was set
 }
 
 // sent counts scripts by their keys.
@@ -109,21 +107,12 @@ func tagsOf(keys []string) (tags []string) {
 
 func startKeyProxy(t testing.TB, r route) *keyProxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &keyProxy{t: t, listener: listener, route: r}
-	p.serving.Go(p.accept)
-	bounded.Cleanup(t, func() {
-		_ = listener.Close()
-		p.change(nil)
-		p.serving.Wait()
-	})
+	p := &keyProxy{t: t, route: r}
+	p.listener = bounded.Listen(t, p.serve)
 	return p
 }
 
-func (p *keyProxy) addr() string { return p.listener.Addr().String() }
+func (p *keyProxy) addr() string { return p.listener.Addr() }
 
 // client returns a client of the proxy.
 func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.Client {
@@ -142,10 +131,8 @@ func (p *keyProxy) client(t testing.TB, change ...func(*redis.Options)) *redis.C
 func (p *keyProxy) change(r route) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, conn := range p.conns {
-		_ = conn.Close()
-	}
-	p.route, p.conns, p.sent = r, nil, sent{}
+	p.listener.Cut()
+	p.route, p.sent = r, sent{}
 }
 
 // scripts returns the counts of scripts sent since the last change.
@@ -158,41 +145,11 @@ func (p *keyProxy) scripts() sent {
 // joins reports whether any script sent since the last change had the keys of several calls.
 func (p *keyProxy) joins() bool { return p.scripts().joined > 0 }
 
-func (p *keyProxy) accept() {
-	for {
-		conn, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		r := p.route
-		if p.conns = append(p.conns, conn); r == nil {
-			_ = conn.Close()
-		}
-		p.mu.Unlock()
-		p.serving.Go(func() { p.serve(conn, r) })
-	}
-}
-
-// dial connects to a server for a client, unless the client was cut.
-func (p *keyProxy) dial(client net.Conn, addr string) (net.Conn, error) {
-	server, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.Contains(p.conns, client) {
-		_ = server.Close()
-		return nil, net.ErrClosed
-	}
-	p.conns = append(p.conns, server)
-	return server, nil
-}
-
 // serve answers the commands of one connection, one after the other.
-func (p *keyProxy) serve(conn net.Conn, r route) {
-	defer func() { _ = conn.Close() }()
+func (p *keyProxy) serve(l *bounded.Listener, conn net.Conn) {
+	p.mu.Lock()
+	r := p.route
+	p.mu.Unlock()
 	servers := make(map[string]*bufio.ReadWriter)
 	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
 	for {
@@ -200,7 +157,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 		if err != nil || raw[0] == tlsHandshake {
 			return
 		}
-		keys := p.note(conn, words(raw))
+		keys := p.note(l, conn, words(raw))
 		addr, refusal := r(keys)
 		switch {
 		case refusal == hangUp:
@@ -210,11 +167,10 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 		default:
 			server := servers[addr]
 			if server == nil {
-				to, err := p.dial(conn, addr)
+				to, err := l.Dial(conn, addr)
 				if err != nil {
 					return
 				}
-				defer func() { _ = to.Close() }()
 				server = bufio.NewReadWriter(bufio.NewReader(to), bufio.NewWriter(to))
 				servers[addr] = server
 			}
@@ -233,7 +189,7 @@ func (p *keyProxy) serve(conn net.Conn, r route) {
 }
 
 // note records a command, and returns its keys.
-func (p *keyProxy) note(conn net.Conn, command []string) (keys []string) {
+func (p *keyProxy) note(l *bounded.Listener, conn net.Conn, command []string) (keys []string) {
 	switch name := strings.ToLower(command[0]); {
 	case strings.HasPrefix(name, "eval"):
 		n, _ := strconv.Atoi(command[2])
@@ -246,7 +202,7 @@ func (p *keyProxy) note(conn net.Conn, command []string) (keys []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case !slices.Contains(p.conns, conn): // it was cut
+	case !l.IsOpen(conn): // it was cut
 	case len(keys) > 0 && strings.Contains(keys[0], "}:probe"):
 		p.sent.probes++
 	case len(tagsOf(keys)) > 1:

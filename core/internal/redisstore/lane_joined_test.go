@@ -44,7 +44,7 @@ func joining(t *testing.T, within time.Duration) (*redistest.Server, *keyProxy, 
 	t.Helper()
 	server := redistest.Start(t)
 	p := startKeyProxy(t, toOne(server))
-	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 6 })
+	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 6 }, endlessly)
 	s := newStore(t, client, within)
 	m := mixOf(t, t.Name()+" warm", 128, 1000)
 	m.limits = []*algorithm.Limit{daily(t, 1000)} // so that the server knows the script with this algorithm only

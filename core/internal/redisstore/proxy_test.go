@@ -37,46 +37,26 @@ func startProxy(t testing.TB) *proxy { return &proxy{t: t, fronts: make(map[stri
 
 // dial is a go-redis Dialer.
 func (p *proxy) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	front, err := p.front(addr)
-	if err != nil {
-		return nil, err
-	}
-	return new(net.Dialer).DialContext(ctx, network, front)
+	return new(net.Dialer).DialContext(ctx, network, p.front(addr))
 }
 
 // front returns the address at which the proxy listens in place of a server.
-func (p *proxy) front(addr string) (string, error) {
+func (p *proxy) front(addr string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if front, ok := p.fronts[addr]; ok {
-		return front, nil
+		return front
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	bounded.Cleanup(p.t, func() { _ = listener.Close() })
-	go func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go p.serve(client, addr)
-		}
-	}()
-	p.fronts[addr] = listener.Addr().String()
-	return p.fronts[addr], nil
+	p.fronts[addr] = bounded.Listen(p.t, func(l *bounded.Listener, client net.Conn) { p.serve(l, client, addr) }).Addr()
+	return p.fronts[addr]
 }
 
 // serve forwards one connection until either side ends it.
-func (p *proxy) serve(client net.Conn, addr string) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", addr)
+func (p *proxy) serve(l *bounded.Listener, client net.Conn, addr string) {
+	server, err := l.Dial(client, addr)
 	if err != nil {
 		return
 	}
-	defer func() { _ = server.Close() }()
 	var called atomic.Bool // the last thing that the client sent was a script call
 	go func() {
 		pass(client, server, func(sent []byte) bool {

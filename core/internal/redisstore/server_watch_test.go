@@ -7,72 +7,74 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
+// watchInBubble runs a test of a watch, whose common part is closed afterwards.
+func watchInBubble(t *testing.T, readInfo func(look int) (string, error), test func(t *testing.T, w *serverWatch, looks *atomic.Int32)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var looks atomic.Int32
+		w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) { return readInfo(int(looks.Add(1))) }}
+		test(t, w, &looks)
+		w.common.close()
+	})
+}
+
 // If INFO could not be read, or was just being read, it is read again, so that no change is missed.
 func TestNoChangeIsMissed(t *testing.T) {
-	finds := func(t *testing.T, runID string, w *serverWatch) {
-		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-			w.mu.Lock()
-			found := w.runID
-			w.mu.Unlock()
-			if found == runID {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("the server is taken for %q, and is %q", found, runID)
-			}
-			w.answered(false)
-		}
-	}
 	t.Run("after one that failed", func(t *testing.T) {
-		var looks atomic.Int32
-		w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {
-			if looks.Add(1) == 1 {
+		watchInBubble(t, func(look int) (string, error) {
+			if look == 1 {
 				return "", errors.New("a connection to the server that was there before")
 			}
 			return "run_id:new\r\n", nil
-		}}
-		finds(t, "new", w)
+		}, func(t *testing.T, w *serverWatch, _ *atomic.Int32) {
+			for range 2 {
+				w.answered(false)
+				time.Sleep(refreshEvery)
+				synctest.Wait()
+			}
+			if w.runID != "new" {
+				t.Errorf("the server is taken for %q", w.runID)
+			}
+		})
 	})
 	t.Run("during another", func(t *testing.T) {
-		w := &serverWatch{common: newCommon(time.Minute)}
-		reads, goesOn := make(chan struct{}, 1), make(chan struct{})
-		var looks atomic.Int32
-		w.readInfo = func(context.Context) (string, error) {
-			if looks.Add(1) > 1 {
+		watchInBubble(t, func(look int) (string, error) {
+			if look > 1 {
 				return "run_id:new\r\n", nil
 			}
-			reads <- struct{}{}
-			<-goesOn
+			time.Sleep(time.Second)
 			return "run_id:old\r\n", nil
-		}
-		w.answered(false)
-		<-reads
-		w.answered(true) // the server was restarted meanwhile
-		close(goesOn)
-		finds(t, "new", w)
+		}, func(t *testing.T, w *serverWatch, _ *atomic.Int32) {
+			w.answered(false)
+			synctest.Wait()
+			w.answered(true) // the server was restarted meanwhile
+			time.Sleep(time.Second + refreshEvery)
+			synctest.Wait()
+			if w.runID != "new" {
+				t.Errorf("the server is taken for %q", w.runID)
+			}
+		})
 	})
 }
 
 // A server that replies that it has no INFO is not asked for it again and again.
 func TestAServerWithoutInfoIsAskedOnce(t *testing.T) {
-	var looks atomic.Int32
-	w := &serverWatch{common: newCommon(time.Minute), readInfo: func(context.Context) (string, error) {
-		looks.Add(1)
-		return "", reply("ERR unsupported command 'info'")
-	}}
-	for end := time.Now().Add(3 * refreshEvery); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		w.answered(false)
-	}
-	w.common.close()
-	if n := looks.Load(); n != 1 {
-		t.Errorf("asked %d times", n)
-	}
+	watchInBubble(t, func(int) (string, error) { return "", reply("ERR unsupported command 'info'") },
+		func(t *testing.T, w *serverWatch, looks *atomic.Int32) {
+			for range 100 {
+				w.answered(false)
+				time.Sleep(refreshEvery)
+			}
+			if n := looks.Load(); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+		})
 }
 
 // Where INFO cannot be read, a mark that is gone may have been evicted, and the report says so.
