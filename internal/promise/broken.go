@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -24,13 +25,14 @@ const (
 	callerTimeout = 20 * time.Millisecond
 )
 
-// hanging returns a client that waits for replies longer than a test does. The heartbeats of a Ring
-// would wait as long, so it has go-redis's own time.
-func (e Engine) hanging(t testing.TB) redis.UniversalClient {
-	if e.Name == "ring" {
-		return e.connect(t, nil, 0)
+// hanging returns options with a client that waits for replies longer than a test does. The heartbeats
+// of a Ring would wait as long, so it has go-redis's own time.
+func (e Engine) hanging(t testing.TB) core.Options {
+	options := e.Options(t)
+	if e.Name != "ring" {
+		options.Redis = e.connect(t, nil, time.Hour)
 	}
-	return e.connect(t, nil, time.Hour)
+	return options
 }
 
 // network is the connection of a client to its servers. A test can break it.
