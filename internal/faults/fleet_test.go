@@ -140,19 +140,3 @@ func (c *tally) wantPolicies(t *testing.T) {
 		t.Error(c.Wrong)
 	}
 }
-
-// add adds what another process counted.
-func (c *tally) add(other *tally) {
-	if c.Places == nil {
-		c.Places = make(map[string]*place)
-	}
-	for at, of := range other.Places {
-		if c.Places[at] == nil {
-			c.Places[at] = new(place)
-		}
-		sum := c.Places[at]
-		sum.Made, sum.Told, sum.Refused, sum.Lenient = sum.Made+of.Made, sum.Told+of.Told, sum.Refused+of.Refused, sum.Lenient+of.Lenient
-	}
-	c.Took, c.Bare = append(c.Took, other.Took...), append(c.Bare, other.Bare...)
-	c.Doubtful += other.Doubtful
-}

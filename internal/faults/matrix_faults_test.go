@@ -7,7 +7,9 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,6 +21,7 @@ type site struct {
 	*wire
 	nodes    []*redistest.Server // that have counters
 	replicas []*redistest.Server
+	watchers []string // where the Sentinels listen
 	connect  func(t testing.TB, as connection) redis.UniversalClient
 	judge    redis.UniversalClient // as an operator, and not over the wire
 }
@@ -60,6 +63,7 @@ func newSite(t *testing.T, deployment string) *site {
 	case "sentinel":
 		sentinel := redistest.StartSentinel(t, serviceArgs...)
 		s.nodes, s.replicas = sentinel.Nodes()[:1], sentinel.Nodes()[1:]
+		sentinel.Client(t, func(o *redis.FailoverOptions) { s.watchers = o.SentinelAddrs })
 		s.connect = func(t testing.TB, as connection) redis.UniversalClient {
 			return sentinel.Client(t, func(o *redis.FailoverOptions) { o.Username, o.Password, o.Dialer = as.user, as.password, as.dial })
 		}
@@ -73,7 +77,10 @@ func newSite(t *testing.T, deployment string) *site {
 
 // clientsOf returns a client's clients of all nodes.
 func (s *site) clientsOf(client redis.UniversalClient) (all []*redis.Client) {
+	var mu sync.Mutex // each node has a goroutine
 	each := func(_ context.Context, node *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
 		all = append(all, node)
 		return nil
 	}
@@ -116,6 +123,18 @@ func (s *site) do(t *testing.T, command ...any) {
 		if err := node.Client(t).Do(t.Context(), command...).Err(); err != nil {
 			t.Errorf("%v: %v", command, err)
 		}
+	}
+}
+
+// failOverAfter sets after what time without a master the Sentinels let the replica take its place.
+func (s *site) failOverAfter(t *testing.T, span time.Duration) {
+	t.Helper()
+	for _, addr := range s.watchers {
+		client := redis.NewClient(&redis.Options{Addr: addr})
+		if err := client.Do(t.Context(), "sentinel", "set", "limits", "down-after-milliseconds", span.Milliseconds()).Err(); err != nil {
+			t.Error(err)
+		}
+		_ = client.Close()
 	}
 }
 
@@ -196,9 +215,10 @@ var matrixFaults = []matrixFault{
 		if err := m.site.judge.Do(t.Context(), "wait", 1, patience.Milliseconds()).Err(); err != nil {
 			t.Error(err)
 		}
+		m.site.failOverAfter(t, time.Hour)
 		m.site.nodes[0].Kill()
 		m.site.nodes = m.site.replicas
-	}, end: nothing},
+	}, end: func(t *testing.T, m *matrix) { m.site.failOverAfter(t, time.Second) }},
 	{name: "stopped", on: []string{"single", "cluster", "ring"}, inject: all((*redistest.Server).Stop), end: all((*redistest.Server).Continue), hangs: true},
 	{name: "late reply", on: notClustered, inject: toxics(toxic{"latency", "downstream", `"latency": 60000`}), end: restore, hangs: true, onWire: true},
 	{name: "lost reply", on: notClustered, inject: toxics(toxic{"limit_data", "downstream", `"bytes": 0`}), end: restore, onWire: true},

@@ -132,16 +132,6 @@ func (s *service) failures(class core.StoreErrorClass) int {
 	return int(s.limiter.Stats().StoreErrors[class])
 }
 
-// connect opens this many connections, and returns when go-redis has set up each of them.
-func (s *service) connect(connections int) {
-	s.t.Helper()
-	together(connections, func(int) {
-		if err := s.client.Do(context.Background(), "blpop", "nothing", "0.1").Err(); !errors.Is(err, redis.Nil) {
-			s.t.Error(err)
-		}
-	})
-}
-
 // rest closes the service's limiter and client, and returns when the server has executed everything
 // that they had sent.
 func (s *service) rest() {
