@@ -1,12 +1,13 @@
-# A change must pass "make test", and then "make check"; .ci/run does both. They need Go, git, make and a network, and fetch the rest themselves.
+# A change must pass "make test", and then "make check"; .ci/run does both. "make nightly" runs what takes longer. They need Go, git, make and a
+# network, and fetch the rest themselves.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod core/*/*/go.mod internal/*/go.mod))
 BROWSERTEST = core/console/browsertest
 
-# "make test" runs the root module, which is the library. The rest belongs to "make check": EXTENSIONS are the modules that extend it, and the
-# tests in PROCESSES and BROWSERTEST run programs.
+# "make test" runs the root module, which is the library. "make check" runs the rest: EXTENSIONS are the modules that extend it, and the tests in
+# PROCESSES run programs. Those in BROWSERTEST belong to "make nightly".
 PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating internal/setups bench
 EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
@@ -17,20 +18,23 @@ FUZZTIME    = 10m
 # How many traces each model is tried with. "make newest" tries more, without the race detector, and "make long" 1000.
 export RAPID_CHECKS ?= 10
 
-# Everything is compiled for the race detector and only once: vet, staticcheck and the programs that tests build use the same packages.
-# A step that compiles for anything else costs a minute or two. Without debug information, each of 60 programs is linked in half a second less.
-# gin's tag nomsgpack leaves out a codec that takes as long to compile as all the rest of gin.
+# Everything is compiled only once: vet, staticcheck and the programs that tests build use the same packages. A step that compiles for anything
+# else costs a minute or two. Without debug information, each of 70 programs is linked in half a second less. gin's tag nomsgpack leaves out a
+# codec that takes as long to compile as all the rest of gin.
+FLAGS       = export GOFLAGS="$$(go env GOFLAGS) -tags=nomsgpack -ldflags=-w";
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race extensions servers long cross fuzz agree chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check nightly flakes suite processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race race-all extensions servers long cross fuzz agree chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis compiler format race ## run what guards the promises: the checks and tests below, in this order (about 5 minutes on two processors, the first time too)
+test: redis format suite ## run what guards the promises: the checks and tests below, in this order
 
-check: vet staticcheck extensions cross newest processes web ## run the other checks and tests that a change must pass
+check: vet staticcheck extensions processes race ## run the other checks and tests that a change must pass
+
+nightly: web cross newest race-all agree chaos ## run what takes longer: a browser, other systems, the newest dependencies, the race detector everywhere, an older version, faults at length
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -61,11 +65,11 @@ format: ## fail if a file is not as gofmt would write it
 	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
 
-vet: compiler ## run go vet in every module
-	@$(RACE) for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
+vet: ## run go vet in every module
+	@$(FLAGS) for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
 
-staticcheck: compiler ## run staticcheck in every module
-	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(RACE) \
+staticcheck: ## run staticcheck in every module
+	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(FLAGS) \
 	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
 
 # govulncheck exits with 3 if it has found something, and with 1 if it could not look.
@@ -92,17 +96,24 @@ cross: redis ## compile every module that is published, tests included, for a pr
 	$(TEST) $(ROUGH) -run 'Cost|AboveAnInt|Refused$$|Wrong|InvalidPlans|FuzzRule' ./core && \
 	$(TEST) $(ROUGH) -run '^TestPromises$$/^(memory|redis)$$' ./core;; esac
 
-race: ## run the library's tests under the race detector with the oldest dependencies allowed
-	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
+suite: ## run the library's tests with the oldest dependencies allowed
+	@$(FLAGS) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
 
-extensions: redis compiler ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
-	@$(RACE) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
+extensions: redis ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
+	@$(FLAGS) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
 
-processes: redis compiler curl proxies prometheus faketime ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
-	@$(RACE) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
+processes: redis curl proxies prometheus faketime ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
+	@$(FLAGS) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
 
-web: redis compiler chromium axe ## try the operator's page in a browser, and make its screenshots anew
-	@$(RACE) cd $(BROWSERTEST) && $(TEST) -vet=off ./...
+web: redis chromium axe ## try the operator's page in a browser, and make its screenshots anew
+	@$(FLAGS) cd $(BROWSERTEST) && $(TEST) -vet=off ./...
+
+# What is concurrent is in the core. An adapter only passes calls on, and compiling the frameworks once more takes longer than all of this.
+race: redis compiler ## run the core's tests under the race detector
+	@$(RACE) set -x; $(TEST) -vet=off ./core ./core/internal/... ./core/operate ./core/outgoing ./core/rulefile
+
+race-all: redis compiler ## run all tests but those of real processes under the race detector
+	@$(RACE) for module in ./ $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')) || exit 1; done
 
 servers: ## run the suites on each server named by its path: make servers SERVERS="/opt/redis-6.2/redis-server /opt/valkey/valkey-server"
 	@[ -n "$(SERVERS)" ] || { echo 'name them: make servers SERVERS="/path/to/redis-server /path/to/valkey-server"' >&2; exit 1; }
@@ -115,6 +126,9 @@ long: ## run the longer proofs: many more traces, and 10 s of load from four pro
 	cd examples/metrics && ACCESSLIMIT_LONG=10s $(TEST) -run TestSeries .
 	ACCESSLIMIT_LONG=10s $(TEST) -run UnderLoad ./core/rulefile
 	ACCESSLIMIT_LONG=10s $(TEST) -v -run TestOutgoing ./examples
+
+flakes: ## run make TARGET (test unless given) N times (20), with empty and warm caches, alone and beside busy programs, and print what failed; goes on where it was
+	@sh .ci/flakes $(or $(N),20) $(or $(FILE),flakes.tsv) $(or $(TARGET),test)
 
 fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after the other; what fails is left in testdata/fuzz, to be committed
 	sh .ci/fuzz $(FUZZTIME)
