@@ -43,7 +43,6 @@ var contractMistakes = map[string]string{
 	"refusal's headers":  "the middleware sent a refusal without the headers of Refusal.SetHeader",
 	"refusal's Body":     "the middleware sent a refusal without Refusal.Body",
 	"no handler":         "the middleware must run the handler when Answer.Refusal is nil",
-	"no Run":             "the middleware did not run the handler in Answer.Run",
 	"Run's outcome":      "Count received 200, want the outcome that was sent, 404",
 	"no Finish":          "as if Response.Finish was not called after Answer.Run",
 	"Answer.Context":     "the middleware did not pass Answer.Context to the handler",
@@ -61,6 +60,7 @@ var contractHangs = map[string]string{
 	"Serve blocks": "Serve did not return within 10s",
 	"stop blocks":  "the function that Serve returned did not end the server within 10s",
 	"no reply":     "GET /contract/free: no reply within 10s",
+	"no Run":       "the middleware did not run the handler in Answer.Run: Count received nothing within 10s",
 }
 
 // TestContractNamesTheMistake makes an adapter wrong in one thing at a time. The contract's first
@@ -150,6 +150,7 @@ func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	for name, suite := range suites {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			process := exec.Command(os.Args[0], "-test.run=^TestRunEnds$", "-test.v", "-test.timeout=5m")
 			process.Env = append(os.Environ(), variable+"="+name)
 			out, err := process.CombinedOutput()
