@@ -145,7 +145,7 @@ agree: redis ## play random histories on the commit REV and on the working tree,
 
 chaos: redis faketime prometheus ## do to real processes whatever can happen to a service, at length, and write what holds and the figures into internal/faults (about 20 minutes)
 	cd internal/faults && ACCESSLIMIT_CHAOS=1 $(TEST) -timeout=60m -v .
-	cd examples/metrics && ACCESSLIMIT_NIGHTLY=1 $(TEST) -v -run TestDrill .
+	cd examples/metrics && ACCESSLIMIT_CHAOS=1 $(TEST) -v -run TestDrill .
 
 NEWEST      = GOFLAGS="$$(go env GOFLAGS) -modfile=$(CURDIR)/.ci/newest.mod -tags=nomsgpack"
 

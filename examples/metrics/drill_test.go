@@ -31,9 +31,9 @@ import (
 // that are true, and the operators' page and doctor say the same.
 //
 // It takes minutes, because Prometheus must see each state for some time, so it runs only with
-// ACCESSLIMIT_NIGHTLY=1. TestAlertRules tries the same alerts with made-up series.
+// ACCESSLIMIT_CHAOS=1. TestAlertRules tries the same alerts with made-up series.
 func TestDrill(t *testing.T) {
-	if os.Getenv("ACCESSLIMIT_NIGHTLY") == "" {
+	if os.Getenv("ACCESSLIMIT_CHAOS") == "" {
 		return
 	}
 	d := startDrill(t)

@@ -105,7 +105,7 @@ func bareTimers(over *atomic.Bool) (late []time.Duration) {
 
 // wantInTime checks how late calls returned that had to wait for their deadline, and returns a
 // summary. 99.9 % must return within 10 ms, besides the time that the machine takes to wake first
-// the timer and then the caller. The short form, which runs under the race detector beside other
+// the timer and then the caller. The short form, which runs beside other
 // tests, only looks for delays of seconds.
 func (all trips) wantInTime(s *service) string {
 	s.t.Helper()
