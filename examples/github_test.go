@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,20 +12,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The workflow runs the project's own checks with the Go of go.mod, and the tests also with the
-// newest. Nobody can replace its actions.
+// The workflow runs the project's own checks with the Go of go.mod, the tests also with the newest,
+// and at night all that "make nightly" does. Nobody can replace its actions.
 func TestWorkflow(t *testing.T) {
 	var workflow struct {
 		On   map[string]any
 		Jobs map[string]struct {
-			Steps []struct {
+			Strategy struct{ Matrix struct{ Target []string } }
+			Steps    []struct {
 				Uses, Run string
 				With      map[string]any
 			}
 		}
 	}
 	parse(t, "../.github/workflows/ci.yml", &workflow)
-	for _, event := range []string{"push", "pull_request"} {
+	for _, event := range []string{"push", "pull_request", "schedule"} {
 		if _, ok := workflow.On[event]; !ok {
 			t.Errorf("does not run on %s", event)
 		}
@@ -46,8 +48,13 @@ func TestWorkflow(t *testing.T) {
 	}
 	slices.Sort(commands)
 	slices.Sort(versions)
-	if !slices.Equal(commands, []string{".ci/run", "make test", "make vulnerabilities"}) || !slices.Equal(versions, []string{"go.mod", "go.mod", "stable"}) {
+	if !slices.Equal(commands, []string{".ci/run", "make ${{ matrix.target }}", "make test", "make vulnerabilities"}) ||
+		!slices.Equal(versions, []string{"go.mod", "go.mod", "go.mod", "stable"}) {
 		t.Errorf("runs %v with the Go of %v", commands, versions)
+	}
+	makefile, err := os.ReadFile("../Makefile")
+	if targets := strings.Join(workflow.Jobs["nightly"].Strategy.Matrix.Target, " "); err != nil || !strings.Contains(string(makefile), "\nnightly: "+targets+" ##") {
+		t.Errorf("runs %s at night, which make nightly does not", targets)
 	}
 }
 
