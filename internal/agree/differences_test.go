@@ -40,7 +40,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-// What is listed can be read.
+// Every entry of the list parses.
 func TestDifferences(t *testing.T) {
 	if all, err := readDifferences("differences.txt"); err != nil || len(all) == 0 {
 		t.Fatal(all, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
@@ -49,7 +50,7 @@ func FuzzTraces(f *testing.F) {
 				got[0] = s.answer[0]
 			}
 			if !slices.Equal(got, s.answer) {
-				t.Fatalf("%s\n%s  %s\nRedis answers %q, this process %q", all[0], show(s.at), s.op, got, s.answer)
+				t.Fatalf("%s\n%s  %s\nRedis answers %q, this process %q", all[0], terms.Span(s.at), s.op, got, s.answer)
 			}
 		})
 	})

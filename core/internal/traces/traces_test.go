@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
@@ -96,7 +97,7 @@ func (s *step) compare(t *testing.T, e Engine, of *Trace, got []string) {
 	}
 	if !slices.EqualFunc(got, want, s.same) {
 		where := map[bool]string{true: "in this process", false: "in Redis"}[e.server == nil]
-		t.Errorf("%s\n%s  %s\ngives %q %s (with a further limit: %v)\nwant  %q", of.Says, show(s.at), s.op, got, where, e.beside, want)
+		t.Errorf("%s\n%s  %s\ngives %q %s (with a further limit: %v)\nwant  %q", of.Says, terms.Span(s.at), s.op, got, where, e.beside, want)
 	}
 }
 

@@ -154,7 +154,7 @@ func (g *designer) counter() counterDesign {
 	return c
 }
 
-// rule draws a rule. What does not go together is left out when it is attached: see valid.
+// rule draws a rule. Settings that exclude each other are left out when it is attached: see valid.
 func (g *designer) rule(inMiddleware bool) core.Rule {
 	g.rulesSoFar++
 	r := core.Rule{Name: fmt.Sprint("r", g.rulesSoFar), Limit: g.counted()}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// operation is one thing that happens to a service. What its numbers mean depends on the kind. It does
+// operation is one thing that happens to a service. Each kind uses its numbers in its own way. It does
 // not depend on what was answered before, so that others can be left out of a history.
 type operation struct {
 	id, kind    int

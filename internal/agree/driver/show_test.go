@@ -14,7 +14,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// micros writes a duration in microseconds. What is shorter has no effect on anybody.
+// micros writes a duration in microseconds. Shorter times have no effect on anybody.
 func micros(d time.Duration) string { return fmt.Sprint(d.Microseconds(), "µs") }
 
 // since writes a time as microseconds since the history began.

@@ -1,26 +1,3 @@
-// Package traces holds what each algorithm does, as stories that a person can read, and plays them.
-// It is for tests.
-//
-// A file NAME.txt is one algorithm. A line that begins with == is a fact; the lines below it show
-// that fact on a counter that nobody has used:
-//
-//	== A refused call charges nothing.
-//	limit 3/10s
-//	  0s  take 2  passes   left 1  reset 10.3125s  key until 10.313s
-//	  1s  take 2  refused  left 1  reset 9.3125s   retry 9.3125s      key until 10.313s
-//
-// A step has a time since the beginning, an operation, and what is seen from outside of the store;
-// two spaces or more end each of them. If a time is earlier than the one before, the clock stepped
-// back. The beginning is that of the year 2100, UTC, or what a line "start" says. Lines between the
-// steps change what a call asks for: its limit, how large a debt may be, the ban of its rule.
-//
-// An answer has the permits that are left after the call, the time until the counter equals a fresh
-// one, the time after which a refused call passes, and the time at which the key of the counter
-// expires in Redis (that of a sliding window may live for 1/32 of it longer). Of an operation that
-// gives back or forgets, it has what a look shows afterwards.
-//
-// The test has a flag -update, which writes the answers of Redis into the files. Check each by
-// arithmetic before you keep it.
 package traces
 
 import (
@@ -34,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 //go:embed *.txt
@@ -245,10 +223,10 @@ var columns = []string{"left ", "reset ", "retry ", "wait ", "lost "}
 // row returns the cells of the step by their columns. The last ones are about the key.
 func (s *step) row() []string {
 	if s.do == "records" {
-		return append([]string{show(s.at), s.op}, s.answer...)
+		return append([]string{terms.Span(s.at), s.op}, s.answer...)
 	}
 	row := make([]string, 3+len(columns))
-	row[0], row[1] = show(s.at), s.op
+	row[0], row[1] = terms.Span(s.at), s.op
 	for i, cell := range s.answer {
 		at := slices.IndexFunc(columns, func(begins string) bool { return strings.HasPrefix(cell, begins) })
 		switch {
@@ -261,16 +239,4 @@ func (s *step) row() []string {
 		}
 	}
 	return row
-}
-
-// show returns a duration without the parts that are zero.
-func show(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
