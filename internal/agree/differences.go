@@ -62,8 +62,8 @@ func readDifferences(name string) (all []*difference, err error) {
 	return all, nil
 }
 
-// find returns the first listed difference between a line of two histories, or nil. What one of them
-// takes out of the lines, the next ones do not see.
+// find returns the first listed difference between a line of two histories, or nil. Text that one of
+// them takes out of the lines is hidden from the next ones.
 func find(all []*difference, was, is []string, line int) *difference {
 	a, b := was[line], is[line]
 	for _, d := range all {

@@ -150,8 +150,8 @@ func faultsPage() string {
 	text := `# Faults, and what holds during them
 
 Each is tested on real processes: redis-server, clusters, Sentinel, servers of five frameworks,
-and clients that keep to no rule. What each entry point answers during each fault of Redis is in
-[the matrix](` + matrixFile + `). "make chaos" does the following at length, and writes this page and the
+and clients that keep to no rule. [The matrix](` + matrixFile + `) has the answer of each entry point
+during each fault of Redis. "make chaos" does the following at length, and writes this page and the
 figures, which are in [` + figuresFile + "](" + figuresFile + ").\n\n| faults | what holds |\n|---|---|\n"
 	for _, h := range holds {
 		text += "| " + strings.Join(during[h], "; ") + " | " + h + " |\n"

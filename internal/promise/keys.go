@@ -68,7 +68,7 @@ func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 		return nil
 	}
 	var err error
-	l.client.outside.do(func() { all, err = keysOf(l.servers, prefix) })
+	l.outside.do(func() { all, err = keysOf(l.servers, prefix) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (l *lab) keys(t testing.TB, prefix string) (all map[string]keyState) {
 func (l *lab) persist(t testing.TB, prefix string) {
 	t.Helper()
 	for key := range l.keys(t, prefix) {
-		l.client.outside.do(func() {
+		l.outside.do(func() {
 			for _, server := range l.servers {
 				// This is an error if the cluster keeps the key on another server.
 				server.Persist(context.Background(), key)

@@ -1,6 +1,7 @@
 package promise
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // lab is an engine with fake time. Its tests run in a bubble of testing/synctest, where time.Sleep
@@ -18,7 +20,9 @@ import (
 // two lines that read the clock.
 type lab struct {
 	engine  Engine
-	client  *timedClient // nil in process
+	client  *scriptclock.Client // nil in process
+	outside *outside
+	ahead   atomic.Int64 // by how many nanoseconds the servers' clocks are ahead of the bubble's
 	servers []*redis.Client
 }
 
@@ -28,7 +32,9 @@ func (e Engine) newLab(t testing.TB) *lab {
 	if e.inProcess() {
 		return l
 	}
-	l.client = &timedClient{UniversalClient: e.connect(t, nil, patient), outside: newOutside(t), texts: make(map[string]string)}
+	l.outside = newOutside(t)
+	l.client = scriptclock.NewClient(outsideClient{e.connect(t, nil, patient), l.outside},
+		func() int64 { return l.now().UnixMicro() }, scriptclock.TakeTimeAndExpire)
 	for _, server := range e.Servers {
 		l.servers = append(l.servers, server.Client(t))
 	}
@@ -53,7 +59,7 @@ func (l *lab) bubble(t *testing.T, test func(t *testing.T, options core.Options)
 		options := core.Options{Prefix: newPrefix(), Logger: silent, Timeout: patient, MaxKeys: labKeys}
 		if l.client != nil {
 			options.Redis = l.client
-			l.client.step.Store(0)
+			l.ahead.Store(0)
 		}
 		test(t, options)
 	})
@@ -97,10 +103,13 @@ func (l *lab) others(t *testing.T, options core.Options, this *core.Limiter) fun
 	}
 }
 
+// now returns the time by the servers' clocks.
+func (l *lab) now() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+
 // step makes the servers' clocks jump, backwards if d is negative. In process it does nothing,
 // because the clock there never jumps.
 func (l *lab) step(d time.Duration) {
 	if l.client != nil {
-		l.client.step.Add(int64(d))
+		l.ahead.Add(int64(d))
 	}
 }

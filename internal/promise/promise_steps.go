@@ -33,7 +33,7 @@ func (l *lab) refundsAfterSteps(t *testing.T) {
 					for i, s := range steps {
 						l.step(jumps[i])
 						if err := p.play(s); err != nil {
-							return s.failed(i, fmt.Errorf("the clock is off by %v: %w", time.Until(l.client.now()), err))
+							return s.failed(i, fmt.Errorf("the clock is off by %v: %w", time.Until(l.now()), err))
 						}
 					}
 					return nil
@@ -70,7 +70,7 @@ type holder struct {
 func (p *steppedPlayer) play(s step) error {
 	p.steps++ // so that no two windows begin in the same microsecond, by which they are told apart
 	time.Sleep(p.until(s.wait, s.by).Truncate(time.Microsecond) + time.Duration(p.steps)*time.Microsecond)
-	ctx, counter, now := context.Background(), p.limiter.MustCounter(p.name, p.limit), p.lab.client.now().UnixMicro()
+	ctx, counter, now := context.Background(), p.limiter.MustCounter(p.name, p.limit), p.lab.now().UnixMicro()
 	n := max(1, s.cost())
 	if p.model.forget(now, p.limit); p.model.unsure {
 		return nil

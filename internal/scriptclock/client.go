@@ -50,20 +50,31 @@ func (c *Client) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// script returns the text of a script call in the form in which it is to run. A call by name alone
-// of an unknown script goes to Redis, which does not know it either.
-func (c *Client) script(args []any) (text string, known bool, err error) {
+// script returns the text of a script call in the form in which it is to run.
+func (c *Client) script(args []any) (text string, isScript bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch name := args[0]; name {
+	switch args[0] {
 	case "eval":
 		sha := redis.NewScript(args[1].(string)).Hash()
-		if c.texts[sha], err = c.change(args[1].(string)); err != nil {
-			return "", false, err
+		if text, err = c.change(args[1].(string)); err == nil {
+			c.texts[sha] = text
 		}
-		return c.texts[sha], true, nil
+		return text, true, err
 	case "evalsha":
-		text, known = c.texts[args[1].(string)]
+		text, known := c.texts[args[1].(string)]
+		if !known { // though the server may know it from a client that has the real time
+			return "", true, unknownScript{}
+		}
+		return text, true, nil
 	}
-	return text, known, nil
+	return "", false, nil
 }
+
+// unknownScript is the error of a server for EVALSHA of a script that it has not seen.
+type unknownScript struct{}
+
+func (unknownScript) Error() string { return "NOSCRIPT No matching script. Please use EVAL." }
+
+// RedisError implements redis.Error.
+func (unknownScript) RedisError() {}
