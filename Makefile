@@ -94,7 +94,7 @@ cross: redis ## compile every module that is published, tests included, for a pr
 	$(TEST) $(ROUGH) ./core/internal/algorithm ./core/internal/memstore ./core/internal/localfirst ./nethttplimit && \
 	$(TEST) $(ROUGH) -run Panic ./core/internal/redisstore && \
 	$(TEST) $(ROUGH) -run 'Cost|AboveAnInt|Refused$$|Wrong|InvalidPlans|FuzzRule' ./core && \
-	$(TEST) $(ROUGH) -run '^TestPromises$$/^(memory|redis)$$' ./core;; esac
+	$(TEST) $(ROUGH) -run '/^(memory|redis)$$' ./internal/promise;; esac
 
 suite: ## run the library's tests with the oldest dependencies allowed
 	@$(FLAGS) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
@@ -110,7 +110,7 @@ web: redis chromium axe ## try the operator's page in a browser, and make its sc
 
 # What is concurrent is here. An adapter only passes calls on, and compiling the frameworks once more takes longer than all of this.
 race: redis compiler ## run what shares memory under the race detector: stores, engine, turns, and the promises
-	@$(RACE) set -x; $(TEST) -vet=off ./core/internal/... ./core/outgoing && $(TEST) -vet=off -run TestPromises ./core
+	@$(RACE) set -x; $(TEST) -vet=off ./core/internal/... ./core/outgoing ./internal/promise
 
 race-all: redis compiler ## run all tests but those of real processes under the race detector
 	@$(RACE) for module in ./ $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')) || exit 1; done
@@ -121,7 +121,7 @@ servers: ## run the suites on each server named by its path: make servers SERVER
 	$(TEST) ./... || exit 1; done
 
 long: ## run the longer proofs: many more traces, and 10 s of load from four processes for each algorithm (about an hour)
-	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m -run TestPromises ./core
+	ACCESSLIMIT_LONG=10s RAPID_CHECKS=1000 $(TEST) -timeout=60m ./internal/promise
 	ACCESSLIMIT_LONG=10s $(TEST) -timeout=60m ./core/internal/algorithm
 	cd examples/metrics && ACCESSLIMIT_LONG=10s $(TEST) -run TestSeries .
 	ACCESSLIMIT_LONG=10s $(TEST) -run UnderLoad ./core/rulefile

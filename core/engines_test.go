@@ -10,7 +10,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
-	"github.com/accesslimit/accesslimit/internal/promise"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
@@ -52,22 +51,6 @@ func onBothEngines(t *testing.T, test func(t *testing.T, options core.Options, s
 }
 
 var background = context.Background()
-
-// lasting are limits whose counters do not change by themselves while a test runs.
-func lasting(n int) map[string]core.Limit {
-	limits := map[string]core.Limit{"month": core.PerCalendarMonth(n, "Pacific/Auckland")}
-	for _, limit := range promise.Lasting(n) {
-		limits[limit.Algorithm.String()] = limit
-	}
-	return limits
-}
-
-// Every promise holds on every engine.
-func TestPromises(t *testing.T) {
-	for _, engine := range promise.Engines(t) {
-		t.Run(engine.Name, func(t *testing.T) { promise.Run(t, engine) })
-	}
-}
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 

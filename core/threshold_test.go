@@ -11,13 +11,18 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
+	"github.com/accesslimit/accesslimit/internal/algorithms"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // Each algorithm reports each threshold when a call reaches it, with what is in use then.
 func TestThresholds(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
-		for name, limit := range lasting(10) {
+		limits := map[string]core.Limit{"month": core.PerCalendarMonth(10, "Pacific/Auckland")}
+		for _, algorithm := range algorithms.Charged() {
+			limits[algorithm.String()] = core.Limit{Max: 10, Window: 100 * 24 * time.Hour, Algorithm: algorithm}
+		}
+		for name, limit := range limits {
 			options, heard := warning(options)
 			limiter := newLimiter(t, options)
 			guard := newGuard(t, limiter, core.Rule{Name: name, Limit: limit, Warn: []float64{0.01, 0.75, 1}})

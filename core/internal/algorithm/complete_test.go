@@ -61,9 +61,6 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere, _ := listed(t)
 	for _, kind := range algorithm.Kinds() {
 		p := kind.Properties()
-		if kind == algorithm.QuietPeriod {
-			continue
-		}
 		mentions := func(path string, names ...string) {
 			text := read(t, path)
 			if !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, name) }) {

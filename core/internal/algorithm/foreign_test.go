@@ -82,9 +82,6 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	if of.Slots {
 		all["renew"] = attempt{algorithm.Renew, []string{"other slots", key}, []any{"mark", second, second}}
 	}
-	if l.Kind == algorithm.QuietPeriod { // gives nothing back, so it does not read the key
-		return all
-	}
 	all["give back"] = attempt{algorithm.GiveBackScript(charges), []string{"other", key, "other log"}, algorithm.AppendGiveBack(nil, charges)}
 	return all
 }

@@ -95,9 +95,6 @@ func TestScriptsWithoutOverridesHoldNothingElse(t *testing.T) {
 	}
 	for _, l := range overridable(t) {
 		counters, of := []algorithm.Counter{{Limit: &l}}, l.Properties()
-		if l.Kind == algorithm.QuietPeriod { // its files are elsewhere
-			continue
-		}
 		functions := "local algorithms = {}\n" + file(of.File+"_state.lua") + file(of.File+".lua")
 		for driver, script := range map[string]*algorithm.Script{
 			"decide.lua": algorithm.DecideScript(counters), "decide_up_to.lua": algorithm.UpToScript(counters),

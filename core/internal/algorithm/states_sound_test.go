@@ -16,7 +16,7 @@ func (p *planted) sound() bool {
 	switch at, size := p.at, len(p.state); p.limit.Kind {
 	case algorithm.SlidingWindow:
 		return size >= 26 && size%6 == 2 && at(0, 7) < moment && at(19, 7) < moment && at(13, 6) <= at(7, 6)
-	case algorithm.FixedWindow, algorithm.QuietPeriod:
+	case algorithm.FixedWindow:
 		return size == 13 && at(0, 7) < moment
 	case algorithm.CalendarWindow:
 		return size == 20 && at(0, 7) < moment && at(13, 7) < moment

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
-	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -97,8 +97,15 @@ func (s store) left(t testing.TB, c algorithm.Counter) int64 {
 
 func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil && v.Ended == nil }
 
-// together runs a function in several goroutines that begin at once.
-var together = limitertest.Together
+// together runs a function in n goroutines at once. The one of limitertest would compile the packages
+// above this one a second time, with this package's test files in it.
+func together(n int, do func(goroutine int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	all.Wait()
+}
 
 // wantReturn checks that a function returns although a server does not answer, and reports whether it
 // does. If it does not return within a minute, it waits for as long as the client does: unending.
