@@ -224,8 +224,6 @@ func (defaults) lives(*State, moment, *Limit) int64 { return 0 }
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 
-func (defaults) share(*Limit, float64) (*Limit, error) { return nil, errNotShared }
-
 func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
 
 func (defaults) leaseLife(*Limit, *Verdict) int64 { return 0 }

@@ -19,7 +19,6 @@ const (
 
 // The errors of default methods, for operations that an algorithm does not have.
 var (
-	errNotShared   = errors.New("counted by an algorithm that cannot be divided into shares")
 	errNotReserved = errors.New("this algorithm takes no reservations")
 	errNoLimit     = errors.New("a ban is not a limit: use Banned")
 )
