@@ -177,7 +177,10 @@ func (f *front) Bans(name string) (known, banning bool, after int) {
 }
 
 // Pauses implements limiter.Front.
-func (f *front) Pauses(name string) (pauses, known bool) { return f.registry.names.Outgoing(name) }
+func (f *front) Pauses(name string) bool { return f.registry.names.Outgoing(name) }
+
+// PausingRules implements limiter.Front.
+func (f *front) PausingRules() []string { return f.registry.names.AllOutgoing() }
 
 // Overridable implements limiter.Front.
 func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {

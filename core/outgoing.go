@@ -15,10 +15,8 @@ import (
 // probeLost is the time after which another call may take the place of a probe that did not return.
 const probeLost = 10 * time.Second
 
-// Outgoing implements limiter.Front. A pause is kept as a ban, so that operators see pauses, and lift
-// them, where they see bans.
+// Outgoing implements limiter.Front.
 func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
-	rule.Ban = Ban{ByHand: true}
 	if why := onlyBuckets(&rule.Limit); why != "" {
 		return limiter.Outgoing{}, &RuleError{Rule: rule.Name, Field: "Limit", Value: rule.Limit, Why: why}
 	}
@@ -32,19 +30,14 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 		return limiter.Outgoing{}, err
 	}
 	named := g.rules[0].fixed
-	counted := named.counted
-	counted.Ban = &pauses
 	return limiter.Outgoing{
-		Counted: &counted, Probe: probeOf(named.name),
+		Counted: &named.counted, Probe: probeOf(named.name),
+		Pause:         engine.Limit{Compiled: &algorithm.PauseLimit, KeyTail: rediskey.PauseTail(named.name)},
 		CountDecision: f.decisionCounter(named.tally), Counts: f.outgoing.Of(tally.Label(named.name)), Source: string(f.source),
 		Report:      f.options.outgoingReports(rule),
 		StoreFailed: func(err error) { f.failures.failed(named.name, g.rules[0].OnStoreError.String(), err) }, // g, so that it stays attached
 	}, nil
 }
-
-// pauses are bans that watch no counter, so none begins by itself. They are not by hand alone, because
-// a process that knows many pauses must not forget an operator's bans for them.
-var pauses = algorithm.Banned(1, 0, 0, time.Second.Microseconds())
 
 // probeOf returns the slot that the first call after a pause takes.
 func probeOf(name string) engine.Limit {

@@ -88,10 +88,12 @@ func (h *Handler) banLine(who Identity, e operate.BanEntry) banLine {
 
 // banningRules returns the names of the attached rules that see bans.
 func (h *Handler) banningRules() choice {
-	return h.attachedNames(func(r *operate.AttachedRule, _ string) bool { return seesBans(&r.Rule) })
+	return h.attachedNames(func(r *operate.AttachedRule, _ string) bool { return seesBans(r) })
 }
 
-func seesBans(r *core.Rule) bool { return r.Ban != core.Ban{} && r.Mode != core.DryRun }
+func seesBans(r *operate.AttachedRule) bool {
+	return r.Outgoing || r.Rule.Ban != core.Ban{} && r.Rule.Mode != core.DryRun
+}
 
 // cursor returns the subject where the next page begins. It is encrypted for viewers who may not
 // see subjects.

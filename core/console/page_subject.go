@@ -39,7 +39,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 		return shown, nil
 	}
 	counts := func(r *operate.AttachedRule, name string) bool { return h.operator.Counts(r, name, subject) }
-	shown.Banning = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return seesBans(&r.Rule) && counts(r, name) })
+	shown.Banning = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return seesBans(r) && counts(r, name) })
 	shown.Over = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return r.Rule.Overrides && counts(r, name) })
 	shown.Subject, shown.Typed = h.subject(q.who, subject), operate.SubjectText(subject)
 	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)

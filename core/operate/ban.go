@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/internal/actor"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
@@ -17,7 +18,7 @@ import (
 
 // Ban bans a subject from every rule of this name that has Ban set, for a span of 1 ms to 366 days
 // from now. It reports whether that changed anything. Nothing changes if the current ban lasts
-// longer.
+// longer. The calls that go out by a rule of this name pause for as long: see package outgoing.
 //
 // A ban must be arranged beforehand: if this Limiter has rules of the name, and none of them has
 // Ban set, or all of them are in DryRun, the error is a *[core.RuleError]. Handles do not look at
@@ -28,6 +29,31 @@ func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Dura
 	if err := o.checkBan(ctx, name, subject, span); err != nil {
 		return false, err
 	}
+	incoming, outgoing := o.bannable(name)
+	if incoming {
+		changed, err = o.banIncoming(ctx, began, name, subject, span)
+	}
+	if outgoing && err == nil {
+		var longer bool
+		longer, err = o.pause(ctx, began, name, subject, span)
+		changed = changed || longer
+	}
+	o.parts.Audits.Acted(ctx, audit.Act{
+		Began: began, What: audit.Ban, Rule: name, Subject: subject, After: "banned for " + span.String(),
+	}, changed, err)
+	return changed, o.front.Failed(name, err)
+}
+
+// bannable reports whether bans of a rule are of calls that come in, and whether they are pauses of
+// calls that go out. Of a rule that this Limiter does not have, they may be either.
+func (o *Operator) bannable(name string) (incoming, outgoing bool) {
+	known, banning, _ := o.front.Bans(name)
+	pauses := o.front.Pauses(name)
+	return banning || !pauses, pauses || !known
+}
+
+// banIncoming bans a subject from calls that come in.
+func (o *Operator) banIncoming(ctx context.Context, began time.Time, name, subject string, span time.Duration) (changed bool, err error) {
 	ends, changed, err := o.parts.Store.Ban(ctx, o.banKey(name, subject), span.Microseconds())
 	perhaps := failure.MayHaveActed(err)
 	if perhaps {
@@ -35,12 +61,24 @@ func (o *Operator) Ban(ctx context.Context, name, subject string, span time.Dura
 	}
 	if err == nil || perhaps {
 		listed := o.parts.Bans.Imposed(ctx, banlist.Sighting{Rule: name, Subject: subject, Ends: ends}, changed || perhaps)
-		defer o.parts.Tasks().Await(ctx, began, listed)
+		o.parts.Tasks().Await(ctx, began, listed)
 	}
-	o.parts.Audits.Acted(ctx, audit.Act{
-		Began: began, What: audit.Ban, Rule: name, Subject: subject, After: "banned for " + span.String(),
-	}, changed, err)
-	return changed, o.front.Failed(name, err)
+	return changed, err
+}
+
+// pause stops the calls of a key that go out.
+func (o *Operator) pause(ctx context.Context, began time.Time, name, key string, span time.Duration) (longer bool, err error) {
+	by, _ := actor.Of(ctx)
+	p := algorithm.Pause{Span: span.Microseconds(), By: algorithm.PauseBy(by.Author, by.Note)}
+	stored := o.parts.Pauses.Stored(name, key)
+	paused, err := o.parts.Store.Pause(ctx, stored, &p)
+	if longer = paused.Longer; failure.MayHaveActed(err) {
+		paused = o.parts.Pauses.Hold(stored, name, key, &p)
+	}
+	if paused.Lasts > 0 {
+		o.parts.Tasks().Await(ctx, began, o.parts.Pauses.Recorded(ctx, name, key, paused))
+	}
+	return longer, err
 }
 
 // longestBan is the longest span of a ban.
@@ -56,7 +94,7 @@ func (o *Operator) checkBan(ctx context.Context, name, subject string, span time
 	}
 	known, banning, _ := o.front.Bans(name)
 	switch {
-	case known && !banning:
+	case known && !banning && !o.front.Pauses(name):
 		return &core.RuleError{Rule: name, Field: "Ban", Value: core.Ban{}, Why: "is not set, so the rule would not see the ban: set Ban{ByHand: true}, or in a file ban: {by_hand: true}"}
 	case !known && o.inDryRun(name):
 		return &core.RuleError{Rule: name, Field: "Mode", Value: core.DryRun, Why: "must be enforce, because a rule in DryRun obeys no ban of an operator"}
@@ -86,15 +124,18 @@ func (o *Operator) Unban(ctx context.Context, name, subject string) (changed boo
 	if err := o.check(ctx, name, subject); err != nil {
 		return false, err
 	}
-	key := o.banKey(name, subject)
-	changed, err = o.parts.Reset(ctx, audit.Act{What: audit.Unban, Rule: name, Subject: subject}, o.front.Failed, key)
+	ban, pause := o.banKey(name, subject), o.parts.Pauses.Stored(name, subject)
+	changed, err = o.parts.Reset(ctx, audit.Act{What: audit.Unban, Rule: name, Subject: subject}, o.front.Failed, ban, pause)
 	if err == nil {
-		o.parts.Known.Lift(key)
+		o.parts.Known.Lift(ban)
+		o.parts.Pauses.Lift(pause)
 	}
 	if err == nil || failure.MayHaveActed(err) {
-		o.parts.Tasks().Await(ctx, began, o.parts.Bans.Lifted(ctx, name, subject))
+		bans, pauses := o.parts.Bans.Lifted(ctx, name, subject), o.parts.Pauses.Lifted(ctx, name, subject)
+		o.parts.Tasks().Await(ctx, began, bans)
+		o.parts.Tasks().Await(ctx, began, pauses)
 	}
-	return changed, o.stillHolds(err, "the ban", subject, key)
+	return changed, o.stillHolds(err, "the ban", subject, ban, pause)
 }
 
 func (o *Operator) banKey(name, subject string) []byte {
@@ -103,13 +144,13 @@ func (o *Operator) banKey(name, subject string) []byte {
 
 // stillHolds returns the error of an attempt to lift a ban or a block that may still be in force.
 // If the store did not answer, the error says which processes still refuse the subject.
-func (o *Operator) stillHolds(err error, what, subject string, key []byte) error {
+func (o *Operator) stillHolds(err error, what, subject string, keys ...[]byte) error {
 	var failed *core.StoreError
 	if !errors.As(err, &failed) {
 		return err
 	}
 	who := "each process that knows it"
-	if o.parts.Known.Lasts(key) > 0 {
+	if slices.ContainsFunc(keys, func(key []byte) bool { return o.parts.Known.Lasts(key)+o.parts.Pauses.Lasts(key) > 0 }) {
 		who = "this process, and each other one that knows it,"
 	}
 	return &core.StoreError{Class: failed.Class, Err: fmt.Errorf("%w: %s may still be in force: %s refuses %s until Redis answers without it",

@@ -19,9 +19,7 @@ func (o *Operator) AllBans(ctx context.Context, after string, n int) (page []Ban
 		return nil, "", err
 	}
 	from, subject, _ := strings.Cut(after, "\n") // which no name has
-	rules, _ := o.front.Obeying()
-	slices.Sort(rules)
-	rules = slices.Compact(rules)
+	rules := o.banningRules()
 	first, found := slices.BinarySearch(rules, from)
 	if !found {
 		subject = "" // the rule is gone
@@ -37,4 +35,12 @@ func (o *Operator) AllBans(ctx context.Context, after string, n int) (page []Ban
 		subject = ""
 	}
 	return page, "", nil
+}
+
+// banningRules returns the names of the rules that obey bans or pauses, sorted.
+func (o *Operator) banningRules() []string {
+	rules, _ := o.front.Obeying()
+	rules = append(rules, o.front.PausingRules()...)
+	slices.Sort(rules)
+	return slices.Compact(rules)
 }

@@ -3,10 +3,13 @@ package operate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/pauses"
 	"github.com/accesslimit/accesslimit/core/internal/quote"
 )
 
@@ -17,13 +20,14 @@ type BanEntry struct {
 	Subject string `json:"subject"`
 	// Until is when the ban ends, by the clock of Redis, or of this process if there is no Redis.
 	Until time.Time `json:"until"`
-	// Cause is "by hand" for a ban by [Operator.Ban], and "paused by the server" for a pause of calls
-	// that go out (see package outgoing). Otherwise it says in how many windows the subject was
-	// refused, such as "refused in 3 windows in a row". If this Limiter has no such rule, it is "after
-	// refusals" or "by hand or by a server".
+	// Cause is "by hand" for a ban by [Operator.Ban], and "paused by the server" for a pause of
+	// calls that go out (see package outgoing). Otherwise it says in how many windows the subject
+	// was refused, such as "refused in 3 windows in a row", or "after refusals" if this Limiter has
+	// no such rule.
 	Cause string `json:"cause"`
 	// Bans is how often the rule has banned the subject, including this time, since its earlier
-	// bans were last forgotten: see [core.Ban]. Bans by hand do not count.
+	// bans were last forgotten: see [core.Ban]. Bans by hand do not count. Of a pause, it is the
+	// number of pauses after refusals since the server last answered a call.
 	Bans int `json:"bans"`
 	// Author and Note are those of [WithActor] for a ban by hand, or empty.
 	Author string `json:"author,omitempty"`
@@ -54,7 +58,8 @@ const maxBanPage = 1_000
 // process that reads it in a reply of Redis, which happens when the subject calls. So the list may
 // miss a ban whose subject has not called since a process crashed, or since Redis lost the list.
 // Subjects longer than 255 bytes are not listed, nor are bans of rules in DryRun. Of each rule,
-// 100,000 bans are listed, those that end last. Without Redis, all rules together can have as many.
+// 100,000 bans are listed, those that end last, and 10,000 pauses. Without Redis, all rules
+// together can have 100,000 bans and 50,000 pauses.
 //
 // The rule need not be attached to this Limiter. The error is a *[core.RuleError] if an argument is
 // wrong. Others are those of [core.Counter].
@@ -62,14 +67,57 @@ func (o *Operator) Bans(ctx context.Context, rule, after string, n int) (page []
 	if err := o.checkBans(ctx, rule, n); err != nil {
 		return nil, "", err
 	}
-	entries, next, err := o.parts.Bans.Page(ctx, rule, after, n)
-	if err != nil {
+	if page, next, err = o.bansAndPauses(ctx, rule, after, n); err != nil {
 		return nil, "", o.failedOptional(rule, err, o.parts.Log.BansOff)
 	}
-	for _, e := range entries {
-		page = append(page, o.banEntry(rule, e))
+	return page, next, nil
+}
+
+// bansAndPauses returns a page of the bans of calls that come in by a rule, and of the pauses of
+// those that go out.
+func (o *Operator) bansAndPauses(ctx context.Context, rule, after string, n int) (page []BanEntry, next string, err error) {
+	incoming, outgoing := o.bannable(rule)
+	if incoming {
+		bans, more, err := o.parts.Bans.Page(ctx, rule, after, n)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, e := range bans {
+			page = append(page, o.banEntry(rule, e))
+		}
+		next = more
+	}
+	if !outgoing {
+		return page, next, nil
+	}
+	pauses, more, err := o.parts.Pauses.Page(ctx, rule, after, n)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, e := range pauses {
+		page = append(page, pauseEntry(rule, e))
+	}
+	if next == "" || more != "" && more < next {
+		next = more
+	}
+	if incoming {
+		page, next = mergeBans(page, next, n)
 	}
 	return page, next, nil
+}
+
+// mergeBans sorts the bans of two pages, and cuts off those behind the subject next, unless it is
+// "", and beyond n. It returns where the next page begins.
+func mergeBans(page []BanEntry, next string, n int) ([]BanEntry, string) {
+	slices.SortStableFunc(page, func(a, b BanEntry) int { return strings.Compare(a.Subject, b.Subject) })
+	page = slices.CompactFunc(page, func(a, b BanEntry) bool { return a.Subject == b.Subject })
+	if next != "" {
+		page = slices.DeleteFunc(page, func(e BanEntry) bool { return e.Subject > next })
+	}
+	if len(page) > n {
+		return page[:n], page[n-1].Subject
+	}
+	return page, next
 }
 
 // checkBans returns what is wrong with the arguments of Bans, or nil.
@@ -93,11 +141,20 @@ func (o *Operator) BanOf(ctx context.Context, rule, subject string) (ban BanEntr
 	if err := o.check(ctx, rule, subject); err != nil {
 		return BanEntry{}, false, err
 	}
-	found, ok, err := o.parts.Bans.Of(ctx, rule, subject)
-	if err != nil || !ok {
-		return BanEntry{}, false, o.front.Failed(rule, err)
+	incoming, outgoing := o.bannable(rule)
+	if incoming {
+		found, ok, err := o.parts.Bans.Of(ctx, rule, subject)
+		if err != nil || ok {
+			return o.banEntry(rule, found), ok, o.front.Failed(rule, err)
+		}
 	}
-	return o.banEntry(rule, found), true, nil
+	if outgoing {
+		found, ok, err := o.parts.Pauses.Of(ctx, rule, subject)
+		if err != nil || ok {
+			return pauseEntry(rule, found), ok, o.front.Failed(rule, err)
+		}
+	}
+	return BanEntry{}, false, nil
 }
 
 func (o *Operator) banEntry(rule string, e banlist.Entry) BanEntry {
@@ -106,21 +163,25 @@ func (o *Operator) banEntry(rule string, e banlist.Entry) BanEntry {
 	}
 }
 
+func pauseEntry(rule string, e pauses.Entry) BanEntry {
+	entry := BanEntry{Rule: rule, Subject: e.Key, Until: time.UnixMicro(e.Ends).UTC(), Cause: pausedByServer, Bans: int(e.Refusals)}
+	if author, note, byHand := e.By(); byHand {
+		entry.Cause, entry.Author, entry.Note = "by hand", author, note
+	}
+	return entry
+}
+
+// pausedByServer is the Cause of a pause that a server asked for.
+const pausedByServer = "paused by the server"
+
 // cause returns BanEntry.Cause.
 func (o *Operator) cause(rule string, e *banlist.Entry) string {
-	pauses, _ := o.front.Pauses(rule)
 	known, _, after := o.front.Bans(rule)
 	switch {
-	case e.Noted:
+	case e.Noted, e.ByHand:
 		return "by hand"
-	case pauses:
-		return "paused by the server"
-	case !known && e.ByHand:
-		return "by hand or by a server"
 	case !known:
 		return "after refusals"
-	case e.ByHand:
-		return "by hand"
 	default:
 		return refusedIn(after)
 	}

@@ -48,8 +48,8 @@ func (x *explanation) findStored(ctx context.Context) (blocked string) {
 		if of := e.of.Counted; of.OverrideKey != "" {
 			keys = append(keys, e.key(x.parts.KeyHead, of.OverrideKey))
 		}
-		if of := e.of.Counted; of.Ban != nil {
-			keys = append(keys, e.key(x.parts.KeyHead, of.BanKey))
+		if limit, tail := e.barring(); limit != nil {
+			keys = append(keys, e.key(x.parts.KeyHead, tail))
 		}
 	}
 	x.store.Read(ctx, keys)

@@ -66,7 +66,7 @@ func (x *explanation) explain(v adapter.View, who limiter.Caller) {
 // add adds a rule, if there is room for it.
 func (x *explanation) add(e *explained) {
 	counters := len(e.owns) + len(e.also)
-	if e.of.Counted.Ban != nil {
+	if limit, _ := e.barring(); limit != nil {
 		counters++
 	}
 	if len(x.rules) == maxExplained || counters > x.room {
@@ -137,6 +137,10 @@ func (x *explanation) decideBy(rules ...*explained) decision {
 // counts locally would decide by the counts of this process. alone does not read them, so the
 // decision is then not known.
 func (x *explanation) alone(e *explained) (d decision) {
+	// The engine knows no pauses, because no call that comes in asks for them.
+	if v := e.banned.Answer(); e.Outgoing && v != nil && v.RetryAfter > 0 {
+		return decision{core.Banned, e, micros(v.RetryAfter)}
+	}
 	if x.Subject == "" {
 		d = x.decideBy(e)
 	} else {

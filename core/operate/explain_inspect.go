@@ -16,8 +16,8 @@ const maxComputed = 16
 
 // inspected identifies the rules that an Inspect shows as one.
 type inspected struct {
-	name   string
-	dryRun bool
+	name             string
+	dryRun, outgoing bool
 }
 
 // ofSubject finds all counters that rules can have for a subject.
@@ -29,7 +29,7 @@ func (o *Operator) ofSubject(subject string) (x *explanation, all []*explained) 
 	for at, of := range rules {
 		e := newExplained(at, of, &calls[of.Guard])
 		e.inspect(x.Subject)
-		key := inspected{e.Name, e.Mode == core.DryRun}
+		key := inspected{e.Name, e.Mode == core.DryRun, e.Outgoing}
 		if known[key] != nil {
 			known[key].merge(e)
 			continue

@@ -217,10 +217,20 @@ func (e *explained) largestCost() int64 {
 	return algorithm.MaxPermits
 }
 
+// barring returns the limit that a ban or a pause of the rule is kept in, and the end of its key.
+// The limit is nil if it has neither.
+func (e *explained) barring() (limit *algorithm.Limit, tail string) {
+	of := e.of.Counted
+	if e.Outgoing {
+		return &algorithm.PauseLimit, rediskey.PauseTail(of.Name)
+	}
+	return of.Ban, of.BanKey
+}
+
 // ask adds the questions about the limits in force and the ban.
 func (e *explained) ask(s *survey.Survey, head string) {
-	if e.of.Counted.Ban != nil {
-		e.banned = s.About(e.key(head, e.of.Counted.BanKey), e.of.Counted.Ban, 0)
+	if limit, tail := e.barring(); limit != nil {
+		e.banned = s.About(e.key(head, tail), limit, 0)
 	}
 	if e.failed != nil { // it is not known which limits are in force
 		return
@@ -268,8 +278,12 @@ func (e *explained) conclude(s *survey.Survey) {
 	if v == nil {
 		return
 	}
-	ban := s.Ban(e.banned.Key(), v.At)
-	e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.of.Counted.Ban, v.At))
+	if e.Outgoing {
+		e.Bans = int(s.Pause(e.banned.Key(), v.At).Refusals)
+	} else {
+		ban := s.Ban(e.banned.Key(), v.At)
+		e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.of.Counted.Ban, v.At))
+	}
 	if v.RetryAfter > 0 {
 		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
 	}

@@ -18,7 +18,7 @@ func (w work) with(e *explained) work {
 	if e.of.Counted.OverrideKey != "" {
 		w.commands++
 	}
-	if e.of.Counted.Ban != nil { // it is read by itself, and by a script
+	if limit, _ := e.barring(); limit != nil { // it is read by itself, and by a script
 		w.commands += 2
 		w.counters++
 	}

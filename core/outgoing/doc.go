@@ -13,8 +13,8 @@
 //
 // If the server refuses a call, or announces that no calls are left, all processes pause. No call is
 // sent after a pause was recorded. When a pause after a refusal is over, one call is sent as a probe.
-// If the server answers it, the others follow, and the bucket starts empty. A pause is a ban of the
-// key: operators see it on their page and in Inspect, and end it by Unban.
+// If the server answers it, the others follow, and the bucket starts empty. Operators see a
+// pause with the bans on their page and in Inspect, begin one by Ban, and end it by Unban.
 //
 // The path of a call, from top to bottom:
 //

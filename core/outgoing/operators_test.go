@@ -12,9 +12,10 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-const carol = "api.example.com:carol"
+const carol, dave = "api.example.com:carol", "api.example.com:dave"
 
 // Operators can tell pauses from bans, also in a process that has no such rule, and end them.
 func TestOperatorsSeeAndEndPauses(t *testing.T) {
@@ -23,18 +24,31 @@ func TestOperatorsSeeAndEndPauses(t *testing.T) {
 		turns, ops := newTurns(t, limiter, outgoing.Rule{}), operate.New(limiter)
 		call(t, turns, alice, refused(time.Hour))
 		call(t, turns, bob, outgoing.Answer{Wait: time.Hour})
-		if _, err := ops.Ban(background, "api", carol, time.Hour); err != nil {
-			t.Fatal(err)
+		want := map[string]string{alice: "paused by the server", bob: "paused by the server", carol: "by hand carol@ops ticket 7"}
+		by := operate.WithActor(background, "carol@ops", "ticket 7")
+		if changed, err := ops.Ban(by, "api", carol, time.Hour); !changed || err != nil {
+			t.Fatal(changed, err)
 		}
-		wantCauses(t, ops, map[string]string{alice: "paused by the server", bob: "paused by the server", carol: "by hand"})
+		if changed, err := ops.Ban(background, "api", carol, time.Minute); changed || err != nil {
+			t.Errorf("a shorter ban: %v, %v", changed, err)
+		}
+		wantCauses(t, ops, want)
 		if options.Redis != nil {
-			wantCauses(t, operate.New(newLimiter(t, options)), map[string]string{alice: "after refusals", bob: "by hand or by a server", carol: "by hand"})
+			elsewhere := operate.New(newLimiter(t, options))
+			if changed, err := elsewhere.Ban(background, "api", dave, time.Hour); !changed || err != nil {
+				t.Fatal(changed, err)
+			}
+			want[dave] = "by hand"
+			wantCauses(t, elsewhere, want)
+			if all, _, err := ops.AllBans(background, "", 10); len(all) != len(want) || err != nil {
+				t.Errorf("%v, %v", all, err)
+			}
 		}
 		report, err := ops.Inspect(background, alice)
-		if text := report.String(); err != nil || !strings.Contains(text, "\n    paused for 1") || !strings.Contains(text, "pauses in a row after refusals: 1") || !report.Rules[0].Outgoing {
+		if text := report.String(); err != nil || report.Rules[0].Reason != core.Banned || !strings.Contains(text, "\n    paused for 1") || !strings.Contains(text, "pauses in a row after refusals: 1") || !report.Rules[0].Outgoing {
 			t.Errorf("%s, %v", text, err)
 		}
-		for _, key := range []string{alice, bob, carol} {
+		for key := range want {
 			if wait := wantWait(t, turns, key, 0); !wait.Paused {
 				t.Errorf("%s: %v", key, wait)
 			}
@@ -56,10 +70,46 @@ func wantCauses(t *testing.T, ops *operate.Operator, want map[string]string) {
 	page, _, _ := ops.Bans(background, "api", "", 10)
 	got := make(map[string]string)
 	for _, ban := range page {
-		got[ban.Subject] = ban.Cause
+		got[ban.Subject] = strings.TrimSuffix(ban.Cause+" "+ban.Author+" "+ban.Note, "  ")
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("the causes are %v, want %v", got, want)
+	}
+}
+
+// A process that has no rule of a name lists its bans and its pauses, each subject once, however many it
+// asks for. One that is listed, but not in force, ends no page too early.
+func TestAProcessWithoutTheRuleListsBoth(t *testing.T) {
+	options := core.Options{Redis: redistest.Start(t).Client(t)}
+	incoming, goingOut := newLimiter(t, options), newLimiter(t, options)
+	incoming.MustGuard(core.Rule{Name: "api", Limit: plenty, Ban: core.Ban{ByHand: true}})
+	newTurns(t, goingOut, outgoing.Rule{})
+	for by, subjects := range map[*core.Limiter]string{incoming: "ade", goingOut: "bcdf"} {
+		for subject := range strings.SplitSeq(subjects, "") {
+			if changed, err := operate.New(by).Ban(background, "api", subject, time.Hour); !changed || err != nil {
+				t.Fatal(changed, err)
+			}
+		}
+	}
+	if n := options.Redis.Del(background, "accesslimit:{b}:api:ps1:0").Val(); n != 1 {
+		t.Fatal("there is no such pause")
+	}
+	elsewhere := operate.New(newLimiter(t, options))
+	for n := range 6 {
+		got := ""
+		for after, more := "", true; more; more = after != "" {
+			page, next, err := elsewhere.Bans(background, "api", after, n+1)
+			if err != nil || len(page) > n+1 {
+				t.Fatal(page, err)
+			}
+			for _, ban := range page {
+				got += ban.Subject
+			}
+			after = next
+		}
+		if got != "acdef" {
+			t.Errorf("in pages of %d: %s", n+1, got)
+		}
 	}
 }
 

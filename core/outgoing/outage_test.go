@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/core/outgoing"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
@@ -47,10 +48,11 @@ func TestCallsDoNotForgetAPauseThatIsNotRecordedYet(t *testing.T) {
 }
 
 // A pause that began, or was made longer, while Redis was away is counted then, and not again when it is
-// recorded.
+// recorded. Operators see it in the process that knows it.
 func TestPausesAreCountedWhileRedisIsAway(t *testing.T) {
 	server := redistest.Start(t)
-	turns := newTurns(t, newLimiter(t, core.Options{Redis: server.Client(t)}), outgoing.Rule{MaxPause: time.Hour})
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
+	turns := newTurns(t, limiter, outgoing.Rule{MaxPause: time.Hour})
 	var flight []*outgoing.Turn
 	for range 3 {
 		flight = append(flight, take(t, turns, alice))
@@ -58,6 +60,9 @@ func TestPausesAreCountedWhileRedisIsAway(t *testing.T) {
 	server.Kill()
 	for i, wait := range []time.Duration{10 * time.Minute, time.Minute, time.Hour} {
 		flight[i].Answered(refused(wait))
+	}
+	if known, err := operate.New(limiter).KnownBans(""); err != nil || len(known) != 1 || known[0].Subject != alice || known[0].Cause != "paused by the server" {
+		t.Errorf("known here are %v, %v", known, err)
 	}
 	if s := turns.Stats(); s.Pauses != 2 {
 		t.Errorf("%d pauses are counted, want one that began and was made longer", s.Pauses)

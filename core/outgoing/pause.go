@@ -6,7 +6,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
 // pause records a pause of a key for all processes. The later end wins. If the store does not answer,
@@ -38,15 +37,15 @@ func (t *Turns) record(key string, p *algorithm.Pause) {
 
 // tryToRecord returns what the pause has led to, and why it holds only in this process, if it does.
 func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (algorithm.Paused, error) {
-	ban := t.pauseKey(key)
-	paused, err := t.parts.Store.Pause(context.Background(), ban, p)
-	t.paces.entry(key).paused(time.Now(), micros(paused.Lasts))
+	ctx, known, stored := context.Background(), t.parts.Pauses, t.pauseKey(key)
+	paused, err := t.parts.Store.Pause(ctx, stored, p)
 	if err != nil {
-		return paused, err
+		paused = known.Hold(stored, t.rule.Name, key, p)
+	} else {
+		known.Recorded(ctx, t.rule.Name, key, paused)
 	}
-	listed := algorithm.Verdict{At: paused.At, RetryAfter: paused.Lasts, Struck: true}
-	t.parts.Bans.Saw(ban, t.rule.Name, []byte(key), &listed)
-	return paused, nil
+	t.paces.entry(key).paused(time.Now(), micros(paused.Lasts))
+	return paused, err
 }
 
 // again is how long an attempt to record a pause waits for the next one.
@@ -74,7 +73,7 @@ func (t *Turns) recordAgain(key string, p algorithm.Pause) {
 }
 
 func (t *Turns) pauseKey(key string) []byte {
-	return rediskey.Append(nil, t.parts.KeyHead, key, t.prepared.Counted.BanKey)
+	return t.parts.Pauses.Stored(t.rule.Name, key)
 }
 
 // answeredAgain ends the time after a pause. Then the bucket starts empty, so that the calls that have

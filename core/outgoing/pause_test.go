@@ -179,7 +179,7 @@ func TestThePauseHasATimeToLive(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	turns := newTurns(t, newLimiter(t, core.Options{Redis: client}), outgoing.Rule{MaxPause: time.Minute})
 	call(t, turns, alice, refused(time.Minute))
-	keys := client.Keys(background, "*bn1*").Val()
+	keys := client.Keys(background, "*ps1*").Val()
 	if len(keys) != 1 {
 		t.Fatalf("the keys are %q", keys)
 	}

@@ -5,11 +5,10 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // question is what a call asks of the store. Its pause is the last counter. It is no engine.Call: there
-// the longest wait binds, and a ban watches the limits of its rule. Here a pause goes before a slot, and
+// the longest wait binds. Here a pause goes before a slot, and
 // a slot before a turn, because each is waited for in another way. Also, a turn that was reserved leaves
 // the rule with fewer counters.
 type question struct {
@@ -38,18 +37,25 @@ func (q *question) add(c algorithm.Counter) (at int) {
 
 // pause returns the counter of the key's pauses.
 func (a *attempt) pause() algorithm.Counter {
-	c := a.counterOf(a.key, &engine.Limit{Compiled: a.prepared.Counted.Ban, KeyTail: a.prepared.Counted.BanKey}, "")
+	c := a.counterOf(a.key, &a.prepared.Pause, "")
 	c.Cost = 0
 	return c
+}
+
+// sawPause notes the store's answer about a pause, which holds while the store does not answer.
+func (a *attempt) sawPause(c *algorithm.Counter, v *algorithm.Verdict, sent int64) {
+	a.parts.Pauses.Saw(c.Key, a.rule.Name, a.key, v, sent)
 }
 
 // ask takes all or nothing. It returns what holds the call up, if anything does.
 func (q *question) ask(a *attempt) (*obstacle, error) {
 	q.verdicts = make([]algorithm.Verdict, len(q.counters))
+	sent := a.parts.Pauses.Sent()
 	decide := func() { a.parts.Store.Decide(context.WithoutCancel(a.ctx), q.counters, true, q.verdicts) }
 	if err := a.parts.Unused.Ask(a.ctx, decide, func() { q.undo(a) }); err != nil {
 		return nil, err
 	}
+	a.sawPause(&q.counters[len(q.counters)-1], q.paused(), sent)
 	for i := range q.verdicts {
 		if q.verdicts[i].Failure() != nil {
 			if err := q.failed(a, i); err != nil {

@@ -71,7 +71,9 @@ func (a *attempt) lookOut(until time.Time) error {
 // lookForPause asks the store for a pause, and adapts the pace to it.
 func (a *attempt) lookForPause() {
 	var v [1]algorithm.Verdict
-	a.parts.Store.Decide(a.ctx, []algorithm.Counter{a.pause()}, false, v[:])
+	pause, sent := []algorithm.Counter{a.pause()}, a.parts.Pauses.Sent()
+	a.parts.Store.Decide(a.ctx, pause, false, v[:])
+	a.sawPause(&pause[0], &v[0], sent)
 	if lasts := micros(v[0].RetryAfter); lasts > 0 {
 		a.paces.entry(a.key).paused(time.Now(), lasts)
 	}

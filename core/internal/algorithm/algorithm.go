@@ -21,8 +21,8 @@ import "io/fs"
 // Kind is an algorithm.
 type Kind uint8
 
-// The algorithms, in the order of core.Algorithm. The last one, Ban, is kept for a subject beside
-// its counters.
+// The algorithms, in the order of core.Algorithm. No limit has the last ones. Their states are kept
+// for a subject beside its counters.
 const (
 	SlidingWindow Kind = iota
 	SlidingLog
@@ -30,6 +30,7 @@ const (
 	CalendarWindow
 	TokenBucket
 	Concurrency
+	Pausing
 	Ban
 )
 
@@ -44,6 +45,7 @@ var registry = [10]registered{
 	CalendarWindow: register(new(calendarWindow), texts),
 	TokenBucket:    register(new(tokenBucket), texts),
 	Concurrency:    register(new(concurrency), texts),
+	Pausing:        register(new(pause), texts),
 	Ban:            register(new(ban), texts),
 }
 
@@ -87,7 +89,7 @@ func (k Kind) OfLimit() *Properties {
 }
 
 // Limits reports whether a limit can have this algorithm.
-func (k Kind) Limits() bool { return k.Known() && !k.Properties().Watches }
+func (k Kind) Limits() bool { return k.Known() && k.Properties().HasPermits() }
 
 var noProperties Properties
 
@@ -114,6 +116,9 @@ type Properties struct {
 	// Watches reports that its counters count the refusals of other counters, and are never
 	// charged.
 	Watches bool
+	// Pauses reports that it lets every call pass, or none until its time is over, and is never
+	// charged.
+	Pauses bool
 
 	Remembers bool // a refusal may be repeated while it is steady; see definition.steady
 	Leases    bool // permits may be charged ahead of their use; see definition.leaseLife
@@ -121,6 +126,9 @@ type Properties struct {
 	// definition.readState reads, and nothing of a single call is kept in it.
 	Merges bool
 }
+
+// HasPermits reports whether calls are charged. If not, the cost of a call does not matter.
+func (p *Properties) HasPermits() bool { return !p.Watches && !p.Pauses }
 
 // definition is an algorithm. The methods up to charge compute the same as NAME.lua, and every
 // algorithm has them. The others have safe defaults, in the type defaults.

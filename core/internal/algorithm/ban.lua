@@ -21,7 +21,7 @@ algorithms.bn1 = function(key, now, _, after, span, longest, window)
     end
   end
   local answer = {
-    watches = true, retry = math.max(0, ends - now), left = 0, reset = math.max(0, forgotten - now), anchored = anchored,
+    no_permits = true, watches = true, retry = math.max(0, ends - now), left = 0, reset = math.max(0, forgotten - now), anchored = anchored,
   }
   if ends > now or after == 0 then return answer end
 

@@ -54,8 +54,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. A ban, which is
-// no limit, is only in the files of this folder, in REDIS.md. Concurrency is in no
+// Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. Pauses and bans,
+// which are no limits, are only in the files of this folder, in REDIS.md. Concurrency is in no
 // promise about permits.
 func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere, _ := listed(t)
@@ -76,7 +76,7 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 			}
 		}
 		for _, file := range elsewhere {
-			if file != "core/REDIS.md" && (p.Watches || p.Slots && strings.HasPrefix(file, "internal/promise")) {
+			if file != "core/REDIS.md" && (!p.HasPermits() || p.Slots && strings.HasPrefix(file, "internal/promise")) {
 				continue
 			}
 			if file == "README.md" {
@@ -90,7 +90,7 @@ func TestEveryAlgorithmIsComplete(t *testing.T) {
 			mentions(file, p.Name, p.Tag, `"`+p.File+".svg")
 		}
 		mentions("core/REDIS.md", "\n| "+p.Tag+" | ")
-		if name := core.Algorithm(kind).String(); name != p.Name && !p.Watches {
+		if name := core.Algorithm(kind).String(); name != p.Name && p.HasPermits() {
 			t.Errorf("core calls %s %q", p.Name, name)
 		}
 	}

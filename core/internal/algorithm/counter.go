@@ -136,7 +136,7 @@ type Charge struct {
 }
 
 // Charges reports whether a call that passes is charged to this counter.
-func (c *Counter) Charges() bool { return c.Cost > 0 && !registry[c.Limit.Kind].Watches }
+func (c *Counter) Charges() bool { return c.Cost > 0 && registry[c.Limit.Kind].HasPermits() }
 
 // Refuses reports whether a verdict on this counter refuses the call: the call does not fit, or the
 // counter is required and the store could not answer. A lenient counter refuses nothing.
@@ -173,10 +173,10 @@ func (c *Counter) takes(v *Verdict) int64 {
 }
 
 // Merges reports whether equal calls on this counter can be decided together. They can if they
-// charge it and leave nothing in its state that tells them apart, or if it is a ban that watches
-// none of their counters.
+// charge it and leave nothing in its state that tells them apart, or if it has no permits and
+// watches none of them.
 func (c *Counter) Merges() bool {
-	if registry[c.Limit.Kind].Watches {
+	if !registry[c.Limit.Kind].HasPermits() {
 		return !c.Lenient && c.Override == nil && len(c.Watched) == 0
 	}
 	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges

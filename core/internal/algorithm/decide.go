@@ -35,7 +35,7 @@ func (l *Limit) balance(s *State, now int64) int64 {
 // look is Look without the ResetAfter, because a charge changes that. It returns the state on which
 // the answer is based.
 func (l *Limit) look(d *registered, s *State, t moment, cost int64, charge bool, v *Verdict) *State {
-	counts := cost > 0 || d.Watches
+	counts := cost > 0 || !d.HasPermits()
 	if s.At > t.place {
 		s = l.anchored(s, t, charge && counts)
 	}
@@ -77,7 +77,7 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
 	s = l.look(d, s, t, cost, true, v)
-	if v.RetryAfter != 0 || cost == 0 || d.Watches {
+	if v.RetryAfter != 0 || cost == 0 || !d.HasPermits() {
 		v.ResetAfter = d.resetAfter(s, t, l)
 		return 0
 	}

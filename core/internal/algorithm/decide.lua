@@ -27,7 +27,8 @@
 -- charged, charged_reset,    if the cost fits: the state to write if the call is charged, and what
 -- position                   is replied then
 -- charged_lives              for how long that counts, if not until charged_reset
--- watches                    of a ban: true. It has no cost, and is never charged
+-- no_permits                 of a pause or a ban: true. It has no cost, and is never charged
+-- watches                    of a ban: true
 -- struck, struck_retry,      of a ban that has to count a refusal: the state to write if a counter
 -- struck_reset               that it watches refused, and what holds then
 --
@@ -56,7 +57,7 @@ for i = 1, #KEYS do
   end
   local answer = algorithm(KEYS[i], now, cost, ARGV[a + 2], ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
   if not answer then return {now} end
-  local retry = (cost > 0 or answer.watches) and answer.retry or 0
+  local retry = (cost > 0 or answer.no_permits) and answer.retry or 0
   answers[i], answer.cost, answer.group = answer, cost, group
   reply[4 * i - 2], reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = retry, math.max(0, answer.left), answer.reset, 0
   if retry > 0 and not group then
@@ -84,7 +85,7 @@ for i = 1, #KEYS do
   elseif cost > 0 and fits and answer.charged and not full[answer.group or ''] then
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
     reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, answer.charged_reset, answer.position or 0
-  elseif answer.anchored and (cost > 0 or answer.watches) then
+  elseif answer.anchored and (cost > 0 or answer.no_permits) then
     write(KEYS[i], answer.anchored, answer.lives or answer.reset)
   end
 end

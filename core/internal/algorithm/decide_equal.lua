@@ -29,7 +29,7 @@ for i = 1, #KEYS do
   local answer = look(i, calls)
   if not answer then return {now} end
   answers[i] = answer
-  if not answer.watches then
+  if not answer.no_permits then
     fit = math.min(fit, math.floor(math.max(0, answer.left) / ARGV[6 * i - 3]))
   elseif answer.retry > 0 then
     fit = 0
@@ -37,7 +37,7 @@ for i = 1, #KEYS do
 end
 for i = 1, #KEYS do
   local answer = answers[i]
-  if fit > 0 and not answer.watches then
+  if fit > 0 and not answer.no_permits then
     if fit < calls then answer = look(i, fit) end
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
   elseif answer.anchored then

@@ -166,7 +166,7 @@ func (e *engines) pause(key string, p algorithm.Pause) (paused algorithm.Paused)
 		longer = 1
 	}
 	e.add(step{
-		said: fmt.Sprintf("pause %s: %+v", key, p), script: algorithm.PauseBan, keys: []string{key}, argv: algorithm.AppendPause(nil, &p),
+		said: fmt.Sprintf("pause %s: %+v", key, p), script: algorithm.BeginPause, keys: []string{key}, argv: algorithm.AppendPause(nil, &p),
 		writes: []string{key}, want: []any{paused.Lasts, longer, paused.At},
 	})
 	return paused

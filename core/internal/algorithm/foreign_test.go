@@ -69,8 +69,11 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	of := l.Properties()
 	if of.Watches {
 		all["impose"] = attempt{algorithm.ImposeBan, []string{key}, algorithm.AppendImpose(nil, second)}
-		all["pause"] = attempt{algorithm.PauseBan, []string{key}, algorithm.AppendPause(nil, &algorithm.Pause{Span: second, Longest: hour})}
-		all["pause over"] = attempt{algorithm.PauseOver, []string{key}, nil}
+		return all
+	}
+	if of.Pauses {
+		all["begin"] = attempt{algorithm.BeginPause, []string{key}, algorithm.AppendPause(nil, &algorithm.Pause{Span: second, Longest: hour})}
+		all["over"] = attempt{algorithm.PauseOver, []string{key}, nil}
 		return all
 	}
 	if of.Notes {
@@ -107,11 +110,11 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 func oneOfEach(t testing.TB) []algorithm.Limit {
 	all := []algorithm.Limit{bucket(t, 7, second, 7), algorithm.Banned(2, second, hour, second)}
 	for _, kind := range algorithm.Kinds() {
-		if !slices.ContainsFunc(all, func(l algorithm.Limit) bool { return l.Kind == kind }) {
+		if kind.Limits() && !slices.ContainsFunc(all, func(l algorithm.Limit) bool { return l.Kind == kind }) {
 			all = append(all, algorithm.Windowed(kind, 7, second))
 		}
 	}
-	return all
+	return append(all, algorithm.PauseLimit)
 }
 
 // wantLeftAlone runs a script on a foreign value, and checks that it changes nothing.

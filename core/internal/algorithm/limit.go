@@ -20,7 +20,7 @@ const (
 // The errors of default methods, for operations that an algorithm does not have.
 var (
 	errNotReserved = errors.New("this algorithm takes no reservations")
-	errNoLimit     = errors.New("a ban is not a limit: use Banned")
+	errNoLimit     = errors.New("this algorithm makes no limits")
 )
 
 // Terms are what a limit is made of.

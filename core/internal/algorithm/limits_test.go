@@ -30,7 +30,7 @@ func families(t *testing.T) map[string][]family {
 	for _, kind := range algorithm.Kinds() {
 		p := kind.Properties()
 		name := strings.ReplaceAll(p.File, "_", " ")
-		if all[name] == nil {
+		if all[name] == nil && kind.Limits() {
 			all[name] = windowed(kind, 5, 1, 12, 100, min(600_000, largest(kind)), largest(kind))
 		}
 		if p.Calendar {

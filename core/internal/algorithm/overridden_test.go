@@ -55,7 +55,7 @@ func newOperator(t *rapid.T) *operator {
 }
 
 func (o *operator) newRule(name string) *overridingRule {
-	kinds := slices.DeleteFunc(algorithm.Kinds(), func(k algorithm.Kind) bool { return k.Properties().Watches })
+	kinds := slices.DeleteFunc(algorithm.Kinds(), func(k algorithm.Kind) bool { return !k.Limits() })
 	kind := rapid.SampledFrom(kinds).Draw(o.T, "algorithm")
 	r := &overridingRule{name: name, terms: algorithm.Terms{Window: rapid.SampledFrom([]int64{second, 61 * 60 * second, 3 * hour}).Draw(o.T, "window")}}
 	r.own = o.limit(kind, r.terms)

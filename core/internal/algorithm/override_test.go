@@ -25,7 +25,7 @@ func stored(t failer, o *algorithm.Override) string {
 
 // overridable returns a limit of each algorithm, without bans, and a bucket of coarse ticks.
 func overridable(t testing.TB) []algorithm.Limit {
-	limits := slices.DeleteFunc(oneOfEach(t), func(l algorithm.Limit) bool { return l.Properties().Watches })
+	limits := slices.DeleteFunc(oneOfEach(t), func(l algorithm.Limit) bool { return !l.Kind.Limits() })
 	return append(limits, bucket(t, 7, hour, 7), bucket(t, 7, 3*hour, 21))
 }
 

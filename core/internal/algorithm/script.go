@@ -54,12 +54,12 @@ func readSource(files fs.FS, name, tag string) (s source) {
 
 // The scripts of single algorithms. KEYS, ARGV and reply of each are at the head of its file.
 var (
-	Reserve   = assemble("algorithms", registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
-	Renew     = assemble("algorithms", "", "concurrency_renew.lua")
-	Records   = assemble("algorithms", "", "sliding_log_records.lua")
-	ImposeBan = assemble("algorithms", "", "ban_impose.lua")
-	PauseBan  = assemble("algorithms", "", "ban_pause.lua")
-	PauseOver = assemble("algorithms", "", "ban_pause_over.lua")
+	Reserve    = assemble("algorithms", registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
+	Renew      = assemble("algorithms", "", "concurrency_renew.lua")
+	Records    = assemble("algorithms", "", "sliding_log_records.lua")
+	BeginPause = assemble("algorithms", textOf("pause_state.lua"), "pause_begin.lua")
+	ImposeBan  = assemble("algorithms", "", "ban_impose.lua")
+	PauseOver  = assemble("algorithms", textOf("pause_state.lua"), "pause_over.lua")
 )
 
 // DecideScript returns the script that decides these counters together: decide.lua, within

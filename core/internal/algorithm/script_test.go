@@ -12,7 +12,7 @@ import (
 func scripts() map[string]*algorithm.Script {
 	all := map[string]*algorithm.Script{
 		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records, "impose ban": algorithm.ImposeBan,
-		"pause": algorithm.PauseBan, "pause over": algorithm.PauseOver,
+		"pause begins": algorithm.BeginPause, "pause over": algorithm.PauseOver,
 	}
 	var mixed []algorithm.Counter
 	var charges []algorithm.Charge
@@ -21,7 +21,7 @@ func scripts() map[string]*algorithm.Script {
 		counter := algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}}
 		charge := algorithm.Charge{Limit: counter.Limit}
 		all[kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
-		if !kind.Properties().Watches { // nothing of it is ever given back
+		if kind.Properties().HasPermits() { // nothing of it is ever given back
 			all[kind.Tag()+" given back"] = algorithm.GiveBackScript([]algorithm.Charge{charge})
 		}
 		if kind.Properties().Debts {

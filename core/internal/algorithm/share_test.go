@@ -26,9 +26,10 @@ func TestShare(t *testing.T) {
 			}
 		}
 	}
-	ban := algorithm.Banned(1, 2, 3, 4)
-	if got, err := ban.Share(0.1); err != nil || !got.Equal(&ban) {
-		t.Errorf("%+v of a ban, %v", got, err)
+	for _, whole := range []algorithm.Limit{algorithm.Banned(1, 2, 3, 4), algorithm.PauseLimit} {
+		if got, err := whole.Share(0.1); err != nil || !got.Equal(&whole) {
+			t.Errorf("%+v of %s, %v", got, whole.Kind.Tag(), err)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type More struct {
 type other struct {
 	noted []notedLimit // of a notice
 	bill  *billRecord
+	pause *PauseState
 }
 
 // Entry is a call that was admitted.
@@ -62,6 +63,9 @@ func (s *State) clone() *State {
 	}
 	if more.ban != nil {
 		more.ban = new(*more.ban)
+	}
+	if more.other != nil && more.other.pause != nil {
+		more.other = &other{pause: new(*more.other.pause)}
 	}
 	return &c // a bucket's parts and a notice are replaced, never written to
 }

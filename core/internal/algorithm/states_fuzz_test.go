@@ -114,7 +114,7 @@ func (p *planted) attempts() map[string]attempt {
 	if this.Merges() {
 		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendEqual(nil, []algorithm.Counter{this}, 3, p.now)}
 	}
-	if !p.limit.Properties().Watches {
+	if p.limit.Properties().HasPermits() {
 		all["up to"] = attempt{algorithm.UpToScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendUpTo(nil, []algorithm.Counter{this}, p.now)}
 	}
 	if fast := p.limit.FastScript(); fast != nil {
@@ -277,7 +277,7 @@ func (p *planted) within(name string, numbers []any) {
 	switch p.limit.Kind {
 	case algorithm.TokenBucket: // the time for the most units at the slowest rate
 		longest = 1<<52*p.limit.Tick + p.limit.Tick
-	case algorithm.Ban: // what stands there
+	case algorithm.Ban, algorithm.Pausing: // what stands there
 		longest = 1 << 53
 	}
 	least := int64(0)

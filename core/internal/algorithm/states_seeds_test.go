@@ -28,6 +28,11 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 			s.EvalSha(ctx, s.sha(timed, algorithm.ImposeBan), keys, second, now)
 			continue
 		}
+		if l.Kind == algorithm.Pausing {
+			p := algorithm.Pause{Span: second, Refused: true, Longest: hour, By: algorithm.PauseBy("bob", "ticket 7")}
+			s.EvalSha(ctx, s.sha(timed, algorithm.BeginPause), keys, append(algorithm.AppendPause(nil, &p), now)...)
+			continue
+		}
 		s.EvalSha(ctx, s.sha(timed, algorithm.DecideScript(a.counters)), keys, argv...)
 	}
 	var state []byte

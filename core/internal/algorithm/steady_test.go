@@ -63,7 +63,7 @@ func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 }
 
 // A ban that does not hold is steady until it has to count a further refusal. A ban by hand counts
-// none.
+// none, and neither does a pause.
 func TestSteadyBans(t *testing.T) {
 	heard, byHand := algorithm.Banned(3, second, hour, second), algorithm.Banned(0, 0, 0, second)
 	for _, test := range []struct {
@@ -76,13 +76,17 @@ func TestSteadyBans(t *testing.T) {
 		{heard, algorithm.Verdict{At: early + 7, ResetAfter: 3}, second - 7},
 		{heard, algorithm.Verdict{At: early + 7, RetryAfter: hour}, hour},
 		{byHand, algorithm.Verdict{At: early + 7, RetryAfter: 5}, 5},
+		{algorithm.PauseLimit, algorithm.Verdict{At: early, RetryAfter: 5, ResetAfter: 7}, 5},
+		{algorithm.PauseLimit, algorithm.Verdict{At: early, ResetAfter: 7}, 7},
 	} {
 		if got := test.limit.Steady(&test.v, 2); got != test.want {
 			t.Errorf("%+v is steady for %d µs, want %d", test.v, got, test.want)
 		}
 	}
-	if got := byHand.Steady(&algorithm.Verdict{At: early}, 2); got < 1000*hour {
-		t.Errorf("a ban by hand alone is steady for %d µs", got)
+	for _, limit := range []algorithm.Limit{byHand, algorithm.PauseLimit} {
+		if got := limit.Steady(&algorithm.Verdict{At: early}, 2); got < 1000*hour {
+			t.Errorf("%s is steady for %d µs", limit.Kind.Tag(), got)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	for i := range counters {
 		counter := &counters[i]
 		of := counter.Limit.Properties()
-		if counter.Lenient || counter.Override != nil || !of.Remembers || counter.Cost == 0 && !of.Watches {
+		if counter.Lenient || counter.Override != nil || !of.Remembers || counter.Cost == 0 && of.HasPermits() {
 			return
 		}
 		hash := c.hash(counter.Key)

@@ -45,9 +45,10 @@ type Front[Rule any] interface {
 	// Bans reports whether rules with the name are known, whether one of them obeys bans, and after how
 	// many consecutive windows with a refusal they ban a subject, or 0 if they do not.
 	Bans(name string) (known, banning bool, after int)
-	// Pauses reports whether bans of rules with the name are pauses of calls that go out. known reports
-	// whether there are such rules.
-	Pauses(name string) (pauses, known bool)
+	// Pauses reports whether rules with the name are for calls that go out, which pauses stop.
+	Pauses(name string) bool
+	// PausingRules returns the names of the rules for calls that go out.
+	PausingRules() []string
 	// Overridable returns the limit that the overrides of a name replace. The error says that no rule
 	// and no handle of this name obeys overrides.
 	Overridable(name string) (own *algorithm.Limit, err error)

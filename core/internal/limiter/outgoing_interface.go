@@ -13,9 +13,10 @@ import (
 
 // Outgoing is a rule for calls that go out, as core has prepared it.
 type Outgoing struct {
-	// Counted has the bucket of turns, then the limit of calls in flight if there is one, and the ban
-	// that pauses are kept in.
+	// Counted has the bucket of turns, then the limit of calls in flight if there is one.
 	Counted *engine.Rule
+	// Pause is asked beside them.
+	Pause engine.Limit
 	// Probe is a single slot, which the first call after a pause takes.
 	Probe engine.Limit
 	// CountDecision counts a decision for Stats. The reason and the source are core's.

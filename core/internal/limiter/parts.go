@@ -24,6 +24,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/overrides"
+	"github.com/accesslimit/accesslimit/core/internal/pauses"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
@@ -66,7 +67,8 @@ type Parts struct {
 	Tops      *toplist.Table
 	Bans      *banlist.Bans
 	Known     *knownbans.Table // nil without Redis
-	BanWatch  *banwatch.Watch  // nil without Redis
+	Pauses    *pauses.Pauses
+	BanWatch  *banwatch.Watch // nil without Redis
 	Audits    *audit.Recorder
 	Losses    *losses.List // nil without Redis
 	Overrides overrides.Tables
@@ -88,6 +90,7 @@ func (p *Parts) countInProcess() {
 	p.KeyHead = "" // nobody else writes to this process's table
 	p.Ask(p.Memory, nil)
 	p.Board = notices.Memory{Store: p.Memory}
+	p.Pauses = pauses.New(pauses.NewTable(), nil, p.Memory, p.KeyHead, p.Tasks(), p.Log)
 	p.observe(toplist.NewMemory(), banlist.NewMemory(p.Memory, banlist.Most), nil, new(audit.Ring))
 }
 
@@ -104,6 +107,7 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.Ask(p.Local, p.Local)
 	p.Local.DropUnconfirmedBy(p.InFlight.DropUnconfirmedSlots)
 	p.Board, p.Known = notices.Redis{Store: p.Redis}, p.Local.Bans
+	p.Pauses = pauses.New(p.Local.Pauses, p.Redis, nil, p.KeyHead, p.Tasks(), p.Log)
 	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
 	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, obeying, p.Log)
 	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))

@@ -23,25 +23,10 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, ch
 	return ends, changed, err
 }
 
-// Pause begins a pause of the calls that go out. If the shared store does not answer, the pause holds
-// in this process: the server that asked for it knows nothing of the store.
-func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
+// Pause begins a pause of the calls that go out, or makes it longer.
+func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error) {
 	defer s.denied.Invalidate(key)
-	now, err = s.Shared.Pause(ctx, key, p)
-	if err == nil {
-		s.Bans.SawStoreTime(now.At)
-	} else {
-		known := s.Bans.Lasts(key)
-		now.At, now.Lasts = s.Bans.StoreTime(), max(p.Span, known)
-		if now.Lasts == 0 {
-			now.Lasts = p.Base
-		}
-		now.Longer = now.Lasts > known
-	}
-	if now.Lasts > 0 {
-		s.Bans.Remember(key, now.Lasts, false)
-	}
-	return now, err
+	return s.Shared.Pause(ctx, key, p)
 }
 
 // PauseOver forgets the refusals before a pause that is over.

@@ -2,10 +2,10 @@
 // store that all processes share.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, or by the shared store. If that does not answer, a ban that is known here refuses the
-// call, or the call is counted here. Every change that this process makes to a key invalidates the
-// refusals remembered for the key. A Reset of a key also cancels the refunds to it that wait in the
-// background.
+// holds, or by the shared store. If that does not answer, a ban or a pause that is known here
+// refuses the call, or the call is counted here. Every change that this process makes to a key
+// invalidates the refusals remembered for the key. A Reset of a key also cancels the refunds to it
+// that wait in the background.
 package localfirst
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/fallback"
 	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/lease"
+	"github.com/accesslimit/accesslimit/core/internal/pauses"
 )
 
 // Shared is the store that all processes share. The Stores of packages engine, inflight and limiter
@@ -54,7 +55,9 @@ type Shared interface {
 type Store struct {
 	Shared
 	// Bans holds the bans that apply while the shared store does not answer.
-	Bans     *knownbans.Table
+	Bans *knownbans.Table
+	// Pauses holds the pauses that apply meanwhile.
+	Pauses   *pauses.Table
 	clock    clock.Expiry
 	denied   *denycache.Cache
 	leases   *lease.Leases
@@ -71,6 +74,7 @@ func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	s.fallback.OnPanic(shared.Panicked)
 	s.clock.Start()
 	s.Bans = knownbans.New(&s.clock, knownbans.Most)
+	s.Pauses = pauses.NewTable()
 	s.denied = denycache.New(&s.clock)
 	s.leases = lease.New(s, &s.clock, timeout)
 	shared.GiveBackBy(s.leases.GiveBackSoon)
@@ -165,14 +169,15 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// standIn answers for the counters that the shared store did not answer for: by a ban that is known
-// here, or else by counting here. If the call is then refused, the charges on other servers are given
-// back.
+// standIn answers for the counters that the shared store did not answer for: by a ban or a pause
+// that is known here, or else by counting here. If the call is then refused, the charges on other
+// servers are given back.
 func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !anyFailed(verdicts) {
 		return
 	}
 	s.Bans.StandIn(counters, verdicts)
+	s.Pauses.StandIn(counters, verdicts)
 	var charged []algorithm.Charge
 	if !algorithm.Passes(counters, verdicts) {
 		charged = fallback.Uncharge(counters, verdicts)

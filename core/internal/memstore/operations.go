@@ -118,8 +118,7 @@ func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, chan
 	return ends, changed, nil
 }
 
-// Pause begins a pause of the calls that go out, or makes it longer. key is that of the subject's
-// ban.
+// Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
 func (s *Store) Pause(_ context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
 		e := s.entry(shard, key, hash, t, nil)
@@ -138,6 +137,13 @@ func (s *Store) PauseOver(_ context.Context, key []byte) error {
 		}
 	})
 	return nil
+}
+
+// PauseOf returns the state of the pause with a key, and the time in microseconds since the epoch.
+func (s *Store) PauseOf(key []byte) (p algorithm.PauseState, now int64) {
+	now = s.Now()
+	s.change(key, func(e *entry, t instant) { p, now = e.state.PauseAt(t.now), t.now })
+	return p, now
 }
 
 // BanOf returns the state of the ban with a key, and the time in microseconds since the epoch.

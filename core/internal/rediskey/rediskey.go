@@ -21,6 +21,7 @@
 //	PREFIX:{SUBJECT}:NAME:ov1                     its override
 //	PREFIX:{SUBJECT}:NAME:by1                     the author of a ban by hand
 //	PREFIX:{SUBJECT}:NAME%n2-0.8:sw2:60000000     the notice that a fraction of a limit was reached
+//	PREFIX:{SUBJECT}:NAME:ps1:0                   a pause of its calls that go out
 //	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
 //	PREFIX:{SUBJECT}:NAME:bl1:ID                  a bill
 //	PREFIX:{SUBJECT}:NAME:on1:ID                  the record of a change that is made once
@@ -82,6 +83,15 @@ func LimitTail(name string, dry bool, limit *algorithm.Limit) string {
 // BanTail returns the end of the keys of a name's bans, which have no window.
 func BanTail(name string, dry bool) string {
 	return string(append(append(append(appendName(nil, name, dry), ':'), algorithm.Ban.Tag()...), ":0"...))
+}
+
+// PauseTail returns the end of the keys of a name's pauses, which have no window.
+func PauseTail(name string) string { return LimitTail(name, false, &algorithm.PauseLimit) }
+
+// PauseList returns the key under which the pauses of a name are listed. Its hash tag cannot belong
+// to a subject, where two hex digits follow each %.
+func PauseList(head, name string) string {
+	return string(appendName([]byte(head+"%pauses"), name, false)) + ":pl1"
 }
 
 // OverrideTail returns the end of the keys of a name's overrides. It has no window, because the

@@ -19,7 +19,7 @@ import (
 type counter struct {
 	subject, name string
 	dry           bool
-	kind          algorithm.Kind // Ban: the ban
+	kind          algorithm.Kind // Pausing, Ban: they have no limit
 	window        int64          // microseconds
 	calendar      string         // in place of a window
 }
@@ -33,7 +33,9 @@ func newCounter(subject, name string, kind byte, window int64) counter {
 	switch {
 	case c.kind == algorithm.CalendarWindow:
 		c.calendar = calendars[uint64(window)%uint64(len(calendars))]
-	case c.kind < algorithm.Ban:
+	case c.kind == algorithm.Pausing:
+		c.dry = false
+	case c.kind < algorithm.Pausing:
 		c.window = 1000 + int64(uint64(window)%(algorithm.MaxWindow-999))
 	default:
 		c.kind = algorithm.Ban
@@ -49,6 +51,9 @@ func (c counter) key() (key string, agree bool) {
 	head := rediskey.Head(prefix)
 	if c.kind == algorithm.Ban {
 		return string(rediskey.Append(nil, head, c.subject, rediskey.BanTail(c.name, c.dry))), true
+	}
+	if c.kind == algorithm.Pausing {
+		return string(rediskey.Append(nil, head, c.subject, rediskey.PauseTail(c.name))), true
 	}
 	limit := c.limit()
 	key = string(rediskey.Append(nil, head, []byte(c.subject), rediskey.LimitTail(c.name, c.dry, limit)))

@@ -120,12 +120,11 @@ func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, ch
 	return ends, changed, err
 }
 
-// Pause begins a pause of the calls that go out, or makes it longer. key is that of the subject's
-// ban.
+// Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
 func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		args := algorithm.AppendPause(onKey(algorithm.PauseBan, key), p)
-		reply, err := s.runScript(deadline, newOperation(algorithm.PauseBan, args))
+		args := algorithm.AppendPause(onKey(algorithm.BeginPause, key), p)
+		reply, err := s.runScript(deadline, newOperation(algorithm.BeginPause, args))
 		if err == nil {
 			now, err = algorithm.ReadPaused(reply)
 		}

@@ -65,13 +65,23 @@ func (t *Table[L]) Bans(name string) (known, banning bool, after int) {
 	return known, banning, after
 }
 
-// Outgoing reports whether rules of this name are for calls that go out. known reports whether there
-// are any rules of the name.
-func (t *Table[L]) Outgoing(name string) (outgoing, known bool) {
+// Outgoing reports whether rules of this name are for calls that go out.
+func (t *Table[L]) Outgoing(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	claims := t.claims[name]
-	return slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Outgoing }), len(claims) > 0
+	return slices.ContainsFunc(t.claims[name], func(c claimed[L]) bool { return c.Outgoing })
+}
+
+// AllOutgoing returns the names of the rules for calls that go out.
+func (t *Table[L]) AllOutgoing() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, claims := range t.claims {
+		if slices.ContainsFunc(claims, func(c claimed[L]) bool { return c.Outgoing }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Leases reports whether a rule of this name takes permits of the limit's counter in advance.

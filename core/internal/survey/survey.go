@@ -89,6 +89,17 @@ func (s *Survey) Ban(key string, at int64) (ban algorithm.BanState) {
 	return ban
 }
 
+// Pause returns the state of the pause with a key at a time, as it was read from Redis or, without
+// Redis, as it is now.
+func (s *Survey) Pause(key string, at int64) (pause algorithm.PauseState) {
+	if s.parts.Memory != nil {
+		pause, _ = s.parts.Memory.PauseOf([]byte(key))
+		return pause
+	}
+	pause, _ = algorithm.ReadPause(s.values[key].Text, at) // a foreign value does not count
+	return pause
+}
+
 // Any stands for limits that are not known. Every call fits into it.
 var Any = func() *algorithm.Limit {
 	limit := algorithm.Any()

@@ -85,6 +85,7 @@ func (p *player) change(s *step) (word string, err error) {
 			slot.release()
 		}
 	case "ban for D":
+		p.check() // otherwise nobody would know that the rule is not for calls that go out
 		_, err = operate.New(p.limiter).Ban(ctx, rule, subject, s.span)
 	case "reset":
 		var changed bool
