@@ -17,7 +17,8 @@
 // An answer has the permits that are left after the call, the time until the counter equals a fresh
 // one, the time after which a refused call passes, and the time at which the key of the counter
 // expires in Redis (that of a sliding window may live for 1/32 of it longer). Of an operation that
-// gives back or forgets, it has what a look shows afterwards.
+// gives back or forgets, it has what a look shows afterwards. After a step about pauses, it has
+// what a call that goes out finds.
 //
 // The test has a flag -update, which writes the answers of Redis into the files. Check each by
 // arithmetic before you keep it.

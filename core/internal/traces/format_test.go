@@ -52,6 +52,7 @@ func init() {
 	for _, form := range []string{
 		"look", "take N[ with X][ as X]", "take up to N[ as X]", "charge N[ as X]", "give back N of X", "turn N[ within D][ as X]",
 		"open N as X", "add N to X", "settle X at N", "cancel X", "hold as X", "renew X", "release X", "records", "ban for D", "reset",
+		"ask", "refuse[ for D]", "announce D", "answer",
 	} {
 		name, _, _ := strings.Cut(form, "[")
 		pattern := strings.NewReplacer(" as X", " as (?<as>[a-z]+)", " with X", " with (?<note>[a-z]+)", "[", "(?:", "]", ")?").Replace(form)

@@ -194,6 +194,9 @@ func (p *player) play(t testing.TB, s *step) []string {
 	if records := p.records(s); records != nil {
 		return append(records, p.keys(t)...)
 	}
+	if paused := p.paused(s); paused != nil {
+		return append(paused, p.keys(t)...)
+	}
 	d, word, err := p.do(s)
 	p.seen = d
 	answer := p.cells(d, word, err)
