@@ -53,8 +53,9 @@ func (a Answer) Watch(w http.ResponseWriter, r *http.Request) (http.ResponseWrit
 	return followed, reply
 }
 
-// completion returns what an allowed call has to give back later, or nil.
-func (c *call) completion() (u *inflight.Completion) {
+// completion returns what an allowed call has to give back later, or nil. isRPC reports whether the
+// outcome of the call is a gRPC code.
+func (c *decider) completion(ctx context.Context, isRPC bool) (u *inflight.Completion) {
 	for i := range c.Len() {
 		if c.ruleOf(i).rule.Count == nil && c.Holder() == "" { // nearly always
 			continue
@@ -68,35 +69,33 @@ func (c *call) completion() (u *inflight.Completion) {
 			continue
 		}
 		if u == nil {
-			u = c.newCompletion()
+			u = c.newCompletion(ctx, isRPC)
 		}
 		u.Add(charge, c.ID()+uint64(i), count)
 	}
 	if c.settles() {
-		u = c.withEstimates(u)
+		if u == nil {
+			u = c.newCompletion(ctx, isRPC)
+		}
+		c.addEstimates(u)
 	}
 	return u
 }
 
-// withEstimates returns the call's completion with the estimates that its handler can settle. That is u,
-// or a new one if u is nil.
-func (c *call) withEstimates(u *inflight.Completion) *inflight.Completion {
-	if u == nil {
-		u = c.newCompletion()
-	}
+// addEstimates adds the estimates that the handler of the call can settle to its completion.
+func (c *decider) addEstimates(u *inflight.Completion) {
 	e := c.parts.inFlight.NewEstimates()
 	for at := range c.rules {
 		if a := &c.rules[at]; a.rule.terms != nil {
 			e.AddRule(a.named.name, a.rule.terms.MaxDebt, a.named.tally.Costs())
-			c.addEstimates(e, at)
+			c.addEstimate(e, at)
 		}
 	}
 	u.Settles(e)
-	return u
 }
 
-// addEstimates adds what the rule at an index charged.
-func (c *call) addEstimates(e *inflight.Estimates, at int) {
+// addEstimate adds what the rule at an index charged.
+func (c *decider) addEstimate(e *inflight.Estimates, at int) {
 	for i := range c.Len() {
 		counter := c.Counter(i)
 		if !c.Passed() || c.estimateAt(i) != at || counter.Limit.Properties().Slots {
@@ -110,7 +109,7 @@ func (c *call) addEstimates(e *inflight.Estimates, at int) {
 
 // plainCost returns the largest cost that is no estimate among those of the rules that have the
 // counter at i.
-func (c *call) plainCost(i int) (cost int64) {
+func (c *decider) plainCost(i int) (cost int64) {
 	a := c.Limit(i)
 	for _, of := range append([]*engine.Applied{a.Applied}, a.Merged...) {
 		if c.rules[of.At].rule.terms == nil {
@@ -122,11 +121,14 @@ func (c *call) plainCost(i int) (cost int64) {
 
 // letSettle lets the handler of a call that goes on settle what was charged. The handler that a Check
 // is part of runs already, so its context is to be settleable, and nothing carries out a completion.
-func (c *call) letSettle(answer Answer) Answer {
+func (c *call) letSettle(answer Answer, behind []*inflight.Behind) Answer {
+	if answer.Refusal != nil {
+		return answer
+	}
 	estimates := answer.completion.Estimates()
 	if c.check != nil {
 		if s := settleableFor(c.Context(), c.check); s != nil {
-			s.add(estimates, c.skipped)
+			s.add(estimates, behind, c.skipped)
 		}
 		answer.completion = nil
 		return answer
@@ -135,20 +137,20 @@ func (c *call) letSettle(answer Answer) Answer {
 		answer.Context = c.Context()
 	}
 	s := &settleable{Context: answer.Context, outer: settleableIn(answer.Context), parts: c.parts}
-	s.add(estimates, c.skipped)
+	s.add(estimates, behind, c.skipped)
 	answer.Context = s
 	return answer
 }
 
-func (c *call) newCompletion() *inflight.Completion {
+func (c *decider) newCompletion(ctx context.Context, isRPC bool) *inflight.Completion {
 	options := &c.parts.options
 	shown := options.Expose || options.OnDecision != nil || c.HasSoft()
-	return c.parts.inFlight.NewCompletion(c.Context(), c.Method() == "", shown)
+	return c.parts.inFlight.NewCompletion(ctx, isRPC, shown)
 }
 
 // counts returns the Count of the limit at i. If several rules have its counter, the call counts if
 // one of them says so. nil counts every call.
-func (c *call) counts(i int) func(status int) bool {
+func (c *decider) counts(i int) func(status int) bool {
 	a := c.Limit(i)
 	if a.IsBan {
 		return nil
@@ -172,6 +174,9 @@ func eitherCounts(a, b func(status int) bool) func(status int) bool {
 // because a function of the service owner's panicked, such as OnDecision after the charge.
 func (c *call) abandon() {
 	if c.Passed() { // otherwise this call charged nothing
-		c.completion().Abandon()
+		c.completion(c.Context(), c.isRPC()).Abandon()
 	}
 }
+
+// isRPC reports whether the outcome of the call is a gRPC code.
+func (c *call) isRPC() bool { return c.Method() == "" }

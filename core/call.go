@@ -20,16 +20,16 @@ type call struct {
 	adapter.View
 	decider
 
-	uncounted []*appliedRule // rules in DryRun that would have refused the call before their counters were asked
-	skipped   []string       // names of rules whose Skip ignored the call, and whose calls are settled
-	check     *attachment    // that of the Check that asks, or nil
-	subject   string         // replaces the key of every rule of a Check; "" keeps each rule's own
-	shows     bool           // the call only shows limits: see OwnLimits
-	decided   bool           // no function of the service owner's panicked
-	ruling    ruling         // see ruleBy
-	deciding  *namedRule     // the rule whose functions are running
-	unit      int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
-	readings  pathmatch.Readings
+	tried    []appliedRule // rules in DryRun that apply; the others are in decider.rules
+	skipped  []string      // names of rules whose Skip ignored the call, and whose calls are settled
+	check    *attachment   // that of the Check that asks, or nil
+	subject  string        // replaces the key of every rule of a Check; "" keeps each rule's own
+	shows    bool          // the call only shows limits: see OwnLimits
+	decided  bool          // no function of the service owner's panicked
+	ruling   ruling        // see ruleBy
+	deciding *namedRule    // the rule whose functions are running
+	unit     int64         // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
+	readings pathmatch.Readings
 
 	looksFurtherOut bool         // for rules that a middleware further out has charged already
 	repeated        *appliedRule // such a rule, or nil
@@ -56,7 +56,7 @@ func newCall(parts *callParts) *call {
 	c := &call{
 		inspects: true, headers: limitheader.Writer{Style: limitheader.Style(parts.options.Headers), BindsMore: engine.BindsMore},
 	}
-	c.init(parts)
+	c.init(parts, &c.decider)
 	return c
 }
 
@@ -78,7 +78,7 @@ func (c *call) ruleBy(reason Reason, a *appliedRule, cause error) *ruling {
 // clear empties what was decided of the call.
 func (c *call) clear() {
 	c.decider.clear()
-	c.uncounted, c.skipped = c.uncounted[:0], c.skipped[:0]
+	c.tried, c.skipped = c.tried[:0], c.skipped[:0]
 	if c.ruling.by != nil {
 		c.ruling = ruling{}
 	}

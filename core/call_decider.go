@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -25,7 +26,6 @@ type decider struct {
 	rules    []appliedRule
 	subjects []byte      // those of all rules, one after the other
 	policy   StorePolicy // that of a handle
-	tried    []int       // the places of the decisions of rules in DryRun that OnDecision is to receive
 	learns   afterwards  // what rules that apply have to learn
 }
 
@@ -42,9 +42,9 @@ type appliedRule struct {
 }
 
 // init prepares a new decider for a pool. It must not be copied afterwards.
-func (c *decider) init(parts *callParts) {
+func (c *decider) init(parts *callParts, observer engine.Observer) {
 	c.parts, c.log, c.place = parts, parts.log, parts.tallies.NewPlace()
-	c.Call = parts.engine.NewCall(c, parts.ids.Add(1)<<32)
+	c.Call = parts.engine.NewCall(observer, parts.ids.Add(1)<<32)
 }
 
 // clear empties the decider for the next call.
@@ -99,6 +99,27 @@ func (c *decider) estimateAt(i int) int {
 		}
 	}
 	return -1
+}
+
+// consult asks the store for verdicts on the counters, and charges them if charge is set. It reports
+// whether the cost fits: if not, nothing was charged.
+func (c *decider) consult(ctx context.Context, charge bool) (fits bool) {
+	if charge {
+		fits = c.Decide(ctx)
+	} else {
+		fits = c.Look(ctx)
+	}
+	if c.MayBeOverridden() {
+		c.useOverrides()
+	}
+	return fits
+}
+
+// cutToOverride cuts estimates that are above an override, which only the store knew, and drops all
+// counters. It reports whether there were any, so that the call is to be decided again.
+func (c *decider) cutToOverride() bool {
+	costly := c.Costly()
+	return c.cutTo(&costly, func(rule int) *BillTerms { return c.rules[rule].rule.terms })
 }
 
 // costlyLimit returns the limit that the cost of the call never fits into.
@@ -166,13 +187,13 @@ type callParts struct {
 	references reference.Keys           // none unless refusals have references
 	thresholds *thresholds.Watch[Limit] // nil without Options.OnThreshold
 	inFlight   *inflight.Keeper
+	dryRuns    *dryRuns
 }
 
 // fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
-// For a rule in DryRun it lists only the limits of that rule. If the place of the limit is -1, all
-// rules are in DryRun. key is the subject, or "" if it has to be copied. It fills d where the
-// caller reads it: a Decision has 250 bytes, and each return would cost 10 ns of the 50 that a
-// handle adds to the store in this process.
+// If the place of the limit is -1, only bans were asked. key is the subject, or "" if it has to be
+// copied. It fills d where the caller reads it: a Decision has 250 bytes, and each return would cost
+// 10 ns of the 50 that a handle adds to the store in this process.
 func (c *decider) fillDecision(d *Decision, at int, key string) {
 	if at < 0 {
 		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, c.Limit(0).Rule.Name, *c.limitAt(0), FromNobody
@@ -182,10 +203,8 @@ func (c *decider) fillDecision(d *Decision, at int, key string) {
 	if c.Len() == 1 {
 		return
 	}
-	dryRun := c.Limit(at).Rule.Mode == engine.DryRun
 	for i := range c.Len() {
-		a := c.Limit(i)
-		if i == at || a.Silent() || c.Unasked(i) || (a.Rule.Mode == engine.DryRun) != dryRun || dryRun && !c.SameRule(i, at) {
+		if i == at || c.Limit(i).Silent() || c.Unasked(i) {
 			continue
 		}
 		if d.All == nil {
@@ -210,12 +229,12 @@ func (c *decider) fillLimit(d *Decision, i int, key string) {
 		case v.Err != nil:
 			d.Allowed = outcome == engine.StoreFailOpen
 			return
-		case outcome == engine.DryRunExceeded || outcome == engine.SoftExceeded:
+		case outcome == engine.SoftExceeded:
 			d.Allowed, d.RetryAfter = true, 0
 		}
 	}
 	if c.Passed() && c.estimateAt(i) < 0 {
 		d.receipt.Fill(c.parts.refunds, c.Counter(i), v, c.ID()+uint64(i))
-		d.receipt.DryRun, d.receipt.Turn = a.Rule.Mode == engine.DryRun, a.Reserves
+		d.receipt.DryRun, d.receipt.Turn = c.ruleOf(i).named.tried, a.Reserves
 	}
 }

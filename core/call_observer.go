@@ -15,13 +15,16 @@ import (
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {
-	if c.parts.options.OnDecision != nil {
-		c.noteTried(i)
-	}
-	counts, traits := c.ruleOf(i).named.tally, tally.Traits(0)
+	traits := tally.Traits(0)
 	if d.Bound {
 		traits = tally.Bound
 	}
+	c.count(i, &d, reasonOf[d.Outcome], traits)
+}
+
+// count counts a decision by the limit at i.
+func (c *decider) count(i int, d *engine.Decided, reason Reason, traits tally.Traits) {
+	counts := c.ruleOf(i).named.tally
 	if d.Near {
 		traits |= tally.Near
 		noteNear(counts, c.ID(), c.Limit(i).Subject, c.MostUsed(i))
@@ -30,17 +33,9 @@ func (c *decider) Decided(i int, d engine.Decided) {
 		counts.CountUsual(traits, &c.place)
 		return
 	}
-	counts.Count(string(reasonOf[d.Outcome]), string(c.source(i)), traits, &c.place)
+	counts.Count(string(reason), string(c.source(i)), traits, &c.place)
 	if d.Refused {
 		noteRefusal(counts, c.ID(), c.Limit(i).Subject)
-	}
-}
-
-// noteTried notes that OnDecision is to receive the decision by the limit at i by itself, if that is
-// of a rule in DryRun.
-func (c *decider) noteTried(i int) {
-	if a := c.Limit(i); a.Rule.Mode == engine.DryRun && !a.Silent() {
-		c.tried = append(c.tried, i)
 	}
 }
 
@@ -51,8 +46,8 @@ func noteNear(of *tally.Tally, call uint64, subject []byte, share float64) {
 	}
 }
 
-// noteRefusal notes for Top that a rule refused a call or, if the rule is lenient, would have
-// refused it.
+// noteRefusal notes for Top that a rule refused a call or, if it refuses nobody, would have refused
+// it.
 func noteRefusal(of *tally.Tally, call uint64, subject []byte) {
 	if weight := of.Top.Weight(toplist.Refused, call); weight > 0 {
 		of.Top.NoteRefusal(weight, subject)
@@ -83,12 +78,12 @@ func (c *decider) chargedLater(i int) func(*algorithm.Counter, *algorithm.Verdic
 
 func (c *decider) thresholdCharge(i int, limit *Limit, warn []float64) thresholds.Charge {
 	a := c.Limit(i)
-	return thresholds.Charge{Rule: a.Rule.Name, DryRun: a.Rule.Mode == engine.DryRun, Subject: a.Subject, Warn: warn, Max: limit.Max}
+	return thresholds.Charge{Rule: a.Rule.Name, DryRun: c.ruleOf(i).named.tried, Subject: a.Subject, Warn: warn, Max: limit.Max}
 }
 
 // Banned implements engine.Observer.
 func (c *decider) Banned(i int) {
-	if a := c.Limit(i); a.Rule.Mode != engine.DryRun {
+	if a := c.Limit(i); !c.ruleOf(i).named.tried {
 		c.parts.bans.Saw(c.Counter(i).Key, a.Rule.Name, a.Subject, c.Verdict(i))
 	}
 }
@@ -113,7 +108,7 @@ func (c *decider) OverrideIgnored(a *engine.Applied, why error) {
 // reasonOf has the reasons of the engine's outcomes.
 var reasonOf = [...]Reason{
 	engine.Allowed: Allowed, engine.LimitExceeded: LimitExceeded, engine.Banned: Banned, engine.Blocked: Blocked,
-	engine.DryRunExceeded: DryRunExceeded, engine.SoftExceeded: SoftExceeded,
+	engine.SoftExceeded:  SoftExceeded,
 	engine.StoreFailOpen: StoreFailOpen, engine.StoreFailClosed: StoreFailClosed,
 }
 

@@ -5,34 +5,25 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 // decide decides the call by these rules, and answers it.
 func (c *call) decide(rules []*boundRule) Answer {
 	c.applyRules(rules)
-	if len(c.rules) == 0 {
-		return c.passSkipped()
+	if len(c.tried) > 0 {
+		return c.decideBesideDryRuns()
 	}
-	if err := c.Context().Err(); err != nil {
-		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
-	}
-	r := c.judge()
+	answer := c.decideInForce()
 	if c.settles() || len(c.skipped) > 0 {
-		return c.answerSettleable(r)
-	}
-	return c.answerTo(r)
-}
-
-// answerSettleable is answerTo for a call that its handler can settle.
-func (c *call) answerSettleable(r *ruling) Answer {
-	answer := c.answerTo(r)
-	if answer.Refusal == nil {
-		return c.letSettle(answer)
+		return c.letSettle(answer, nil)
 	}
 	return answer
 }
 
-// passSkipped answers a call to which no rule applies.
-func (c *call) passSkipped() Answer {
-	if len(c.skipped) > 0 {
-		return c.letSettle(Answer{})
+// decideInForce decides and answers the call by the rules that are not in DryRun.
+func (c *call) decideInForce() Answer {
+	if len(c.rules) == 0 {
+		return Answer{}
 	}
-	return Answer{}
+	if err := c.Context().Err(); err != nil {
+		return c.refuse(c.ruleBy(ContextEnded, &c.rules[0], err))
+	}
+	return c.answerTo(c.judge())
 }
 
 // applyRules finds the rules that apply to the call.
@@ -57,10 +48,18 @@ func (c *call) skips(rule *boundRule) bool {
 
 // apply adds a rule that applies to the call, under the name that it counts by.
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
+	if named.tried {
+		c.tried = append(c.tried, appliedRule{})
+		return c.tried[len(c.tried)-1].apply(rule, named, 0)
+	}
 	at := len(c.rules)
 	c.learns |= rule.learns
 	c.rules = append(c.rules, appliedRule{})
-	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
+	return c.rules[at].apply(rule, named, at) // filled in place: a literal would be built elsewhere and copied
+}
+
+// apply fills the zero appliedRule a.
+func (a *appliedRule) apply(rule *boundRule, named *namedRule, at int) *appliedRule {
 	a.rule, a.named, a.own, a.counted.Rule, a.counted.At = rule, named, named.limits[0], &named.counted, at
 	return a
 }
@@ -75,11 +74,10 @@ func (c *call) judge() *ruling {
 	if stopped != nil {
 		return c.ruleUnidentified(stopped, err)
 	}
-	for !c.consult(needsLogin == nil) {
+	for !c.consult(c.Context(), needsLogin == nil) {
 		if !c.cutToOverride() {
 			return c.ruleCostly()
 		}
-		c.uncounted = c.uncounted[:0]
 		_, _, _ = c.addRules() // as before: what its functions returned is kept
 	}
 	switch {
@@ -113,8 +111,6 @@ func (c *call) addRules() (needsLogin, stopped *appliedRule, err error) {
 		c.deciding = a.named
 		switch err := c.addRule(a); {
 		case err == nil:
-		case a.rule.Mode == DryRun:
-			c.uncounted = append(c.uncounted, a)
 		case a.rule.Mode == Soft:
 			c.goOnUncounted(a, err)
 		default:
@@ -133,8 +129,8 @@ func (c *call) noteLogin(by *appliedRule, user string) {
 	}
 }
 
-// needLogin returns the first rule that applies and needs a login, or nil. A lenient rule asks nobody
-// to log in.
+// needLogin returns the first rule that applies and needs a login, or nil. A rule that refuses nobody
+// asks nobody to log in.
 func (c *call) needLogin() *appliedRule {
 	for i := range c.rules {
 		if rule := c.rules[i].rule; rule.NeedLogin && rule.Mode == Enforce {
@@ -146,29 +142,38 @@ func (c *call) needLogin() *appliedRule {
 
 // addRule adds the counters of a rule, or returns why its subject cannot be found.
 func (c *call) addRule(a *appliedRule) error {
-	if a.rule.NeedLogin && a.rule.Mode != Enforce { // a lenient rule asks nobody to log in
+	counts, err := c.askRule(a)
+	if counts {
+		c.Add(&a.counted)
+	}
+	return err
+}
+
+// askRule runs the functions of a rule. It reports whether the rule counts the call, or returns why
+// its subject cannot be found.
+func (c *call) askRule(a *appliedRule) (counts bool, err error) {
+	if a.rule.NeedLogin && a.rule.Mode != Enforce { // which asks nobody to log in
 		user, err := c.User()
 		if err != nil && a.rule.Mode == Soft {
-			return err
+			return false, err
 		}
 		if err == nil {
 			c.noteLogin(a, user)
 		}
 		if user == "" { // as also with an error, which a rule in DryRun does not report
-			return nil
+			return false, nil
 		}
 	}
 	if !a.known {
 		a.err, a.known = c.prepare(a, c.cost(a)), true
 	}
 	if a.err != nil {
-		return a.err
+		return false, a.err
 	}
 	if a.rule.Note != nil && !a.noted && !c.LooksOnly() {
 		c.makeNote(a)
 	}
-	c.Add(&a.counted)
-	return nil
+	return true, nil
 }
 
 // makeNote makes the note on a call that will be charged, if a limit of the rule keeps notes.
@@ -187,41 +192,12 @@ func (c *call) goOnUncounted(a *appliedRule, cause error) {
 	}
 }
 
-// consult asks the store for verdicts on the counters, and charges them if charge is set. It reports
-// whether the cost fits: if not, nothing was charged.
-func (c *call) consult(charge bool) (fits bool) {
-	if charge {
-		fits = c.Decide(c.Context())
-	} else {
-		fits = c.Look(c.Context())
-	}
-	if c.MayBeOverridden() {
-		c.useOverrides()
-	}
-	c.noteUntried()
-	return fits
-}
-
-// noteUntried notes the rules in DryRun whose cost never fits.
-func (c *call) noteUntried() {
-	for _, untried := range c.Untried() {
-		c.uncounted = append(c.uncounted, &c.rules[untried.At])
-	}
-}
-
 // ruleCostly returns the ruling on a call whose cost never fits.
 func (c *call) ruleCostly() *ruling {
 	costly := c.Costly()
 	r := c.ruleBy(CostTooHigh, &c.rules[costly.By.At], nil)
 	r.limit = c.costlyLimit(&costly)
 	return r
-}
-
-// cutToOverride cuts estimates that are above an override, which only the store knew, and drops all
-// counters. It reports whether there were any, so that the call is to be decided again.
-func (c *call) cutToOverride() bool {
-	costly := c.Costly()
-	return c.cutTo(&costly, func(rule int) *BillTerms { return c.rules[rule].rule.terms })
 }
 
 // ruleByVerdicts leaves the call to the limits, unless its context has ended. For a counter without a

@@ -11,9 +11,6 @@ import (
 
 // answerTo answers the call by a ruling or, if that is nil, by the limit that binds it.
 func (c *call) answerTo(r *ruling) Answer {
-	for _, a := range c.uncounted {
-		c.reportUncounted(a)
-	}
 	switch {
 	case r == nil:
 		return c.answerVerdicts(c.Binding())
@@ -24,19 +21,12 @@ func (c *call) answerTo(r *ruling) Answer {
 	}
 }
 
-// reportUncounted reports a rule in DryRun that would have refused the call before its counter was
-// asked.
-func (c *call) reportUncounted(a *appliedRule) {
-	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), 0, &c.place)
-	c.report(&Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
-}
-
 // passUncounted answers a call that has no counter.
 func (c *call) passUncounted() Answer {
 	var d Decision
 	d.fillUnlimited(c.rules[0].named.name, "")
 	answer := c.letPass(&d)
-	answer.completion = c.completion() // its handler may settle what was not counted
+	answer.completion = c.completion(c.Context(), c.isRPC()) // its handler may settle what was not counted
 	return answer
 }
 
@@ -48,14 +38,11 @@ func (c *call) answerVerdicts(at int) (answer Answer) {
 		c.writeHeaders(c.ResponseHeader())
 	}
 	c.Notice(at)
-	if len(c.tried) > 0 {
-		c.reportDryRuns()
-	}
 	if options := &c.parts.options; !c.Passed() || options.OnDecision != nil || options.Expose || c.SoftExceeded(at) {
 		answer = c.answerDecision(at)
 	}
 	if c.Passed() && (c.learns != 0 || c.Holder() != "") {
-		answer.completion = c.completion()
+		answer.completion = c.completion(c.Context(), c.isRPC())
 	}
 	return answer
 }
@@ -81,16 +68,6 @@ func (c *call) answerDecision(at int) Answer {
 	var d Decision
 	c.fillDecision(&d, at, "")
 	return c.answer(&d)
-}
-
-// reportDryRuns reports the decision of each rule in DryRun to OnDecision by itself.
-func (c *call) reportDryRuns() {
-	for _, at := range c.tried {
-		var d Decision
-		c.fillDecision(&d, at, "")
-		c.report(&d)
-	}
-	c.tried = c.tried[:0]
 }
 
 // refuse refuses the call for a reason that no counter gave.
@@ -212,8 +189,12 @@ func (c *call) report(d *Decision) {
 	if c.parts.options.OnDecision == nil {
 		return
 	}
-	c.parts.options.OnDecision(c.Context(), Event{
-		Decision: *d, Method: strings.Clone(c.Method()), Route: strings.Clone(c.Route()), Path: strings.Clone(c.Path()),
-		ClientIP: c.ClientIP(),
-	})
+	e := c.event()
+	e.Decision = *d
+	c.parts.options.OnDecision(c.Context(), e)
+}
+
+// event returns what OnDecision is told of the call.
+func (c *call) event() Event {
+	return Event{Method: strings.Clone(c.Method()), Route: strings.Clone(c.Route()), Path: strings.Clone(c.Path()), ClientIP: c.ClientIP()}
 }

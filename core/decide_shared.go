@@ -22,7 +22,7 @@ func (c *call) refusedForEveryone() bool {
 }
 
 // mayRepeatShared reports whether some rules count by user, and a shared limit may refuse the call
-// in their place. It may not if a lenient rule has to be asked about the call, or if the cost of
+// in their place. It may not if a soft rule has to be asked about the call, or if the cost of
 // the call may be too high for a rule by user. The status of an answer must not depend on what is
 // remembered.
 func (c *call) mayRepeatShared() bool {
@@ -45,10 +45,9 @@ func (c *call) mayRepeatShared() bool {
 // shared limit refuses the call, that is the ruling, as it is for anonymous callers. Nothing is
 // charged.
 func (c *call) ruleUnidentified(a *appliedRule, cause error) *ruling {
-	c.noteUntried()
 	c.Drop()
 	if a.perUser() && c.Context().Err() == nil && c.addShared() {
-		if c.consult(false) && c.OverLimit() && c.Ended() < 0 {
+		if c.consult(c.Context(), false) && c.OverLimit() && c.Ended() < 0 {
 			return c.ruleByVerdicts()
 		}
 	}

@@ -113,7 +113,7 @@
 //	    addRules                 decide.go                   subject, Cost, Plan: rule_functions.go
 //	      User                   call.go                     runs Identify, first if a rule needs a login
 //	      Call.Add               internal/engine/add.go      limits and bans become counters
-//	    consult                  decide.go                   asks for a verdict on each counter
+//	    consult                  call_decider.go             asks for a verdict on each counter
 //	      Call.Decide            internal/engine/decide.go   charges all counters or none
 //	        localfirst.Decide    internal/localfirst         lease, deny cache, Redis, fallback
 //	          redisstore.Decide  internal/redisstore         decide.go: a round trip, with a deadline
@@ -128,6 +128,7 @@
 //	    fillDecision             call_decider.go             the Decision, if somebody reads it
 //	    answer                   decide_answer.go            OnDecision: request.go; Refusal: refusal.go
 //	    completion               answer.go                   what is given back after the handler
+//	  startDryRuns               dry_run.go                  decides by rules in DryRun, behind the answer
 //	  letSettle                  answer.go                   lets the handler settle estimates: see below
 //	Answer.Run                   answer.go                   runs the handler
 //	  Completion.Run             internal/inflight           slots, and calls that do not count
@@ -218,7 +219,7 @@
 //	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated
 //	Call.applyBans     internal/engine/decide.go             a ban's wait, if that is longer
 //	Call.Binding       internal/engine/binding.go            of several limits, that of the longest wait
-//	fillLimit          call_decider.go                       a time.Duration; 0 in soft and dry runs
+//	fillLimit          call_decider.go                       a time.Duration; 0 in Soft and DryRun
 //	newRefusal         refusal.go                            the limit's; if none refused, 1 s or none
 //	Refusal.SetHeader  refusal.go                            the header, if there is a wait
 //	  RetryAfter       internal/waits/waits.go               whole seconds, rounded up, at least 1

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -26,6 +27,29 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 
 // AwaitReports returns when the thresholds that calls have reached so far are reported.
 func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background()) }
+
+// AwaitDryRuns returns when the dry runs of the calls so far have ended.
+func AwaitDryRuns(l *Limiter) { l.front().Behind.Await(context.Background()) }
+
+// HoldDryRuns makes the store wait with its answers about rules in DryRun until release is called.
+func HoldDryRuns(l *Limiter) (release func()) {
+	f := l.front()
+	store := holding{f.Store, make(chan struct{})}
+	useStore(f, store, nil)
+	return func() { close(store.released) }
+}
+
+type holding struct {
+	limiter.Store
+	released chan struct{}
+}
+
+func (h holding) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+	if bytes.Contains(counters[0].Key, []byte("%dry")) {
+		<-h.released
+	}
+	h.Store.Decide(ctx, counters, charge, verdicts)
+}
 
 // AwaitAudit returns when the versions of a set so far are in the audit.
 func AwaitAudit(s *RuleSet) { <-s.inside().audits }
@@ -99,7 +123,7 @@ func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdic
 // Kept returns what is kept outside a limiter: the objects that its next calls work with.
 func Kept(l *Limiter) []any {
 	f := l.front()
-	return []any{f.calls.Get(), f.directs.Get()}
+	return []any{f.calls.Get(), f.directs.Get(), f.dryRuns.pool.Get()}
 }
 
 // KnownLimits returns how many prepared limits a limiter remembers.

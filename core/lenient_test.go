@@ -3,6 +3,7 @@ package core_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -15,16 +16,16 @@ import (
 var tried = core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Mode: core.DryRun}
 
 // Beside a live rule, only that one is shown, decides and charges. Each rule in DryRun is reported
-// by itself.
+// by itself, and counts how many of its calls the live rule refused.
 func TestDryRunBesideALiveRule(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+	onBothEngines(t, func(t *testing.T, options core.Options, source core.Source) {
 		var heard decisions
 		options.OnDecision = heard.note
 		limiter, other := newLimiter(t, options), tried
 		other.Name, other.MaxCount = "other", 9
 		guard := newGuard(t, limiter, tried, core.Rule{Name: "live", Seconds: 3600, MaxCount: 2}, other)
 		for call, want := range [][]core.Reason{
-			{core.Allowed, core.Allowed, core.Allowed}, {core.DryRunExceeded, core.Allowed, core.Allowed}, {core.DryRunExceeded, core.Allowed, core.LimitExceeded},
+			{core.Allowed, core.Allowed, core.Allowed}, {core.Allowed, core.DryRunExceeded, core.Allowed}, {core.LimitExceeded, core.DryRunExceeded, core.Allowed},
 		} {
 			v := newView("GET", "/")
 			refusal := guard.Check(v).Refusal
@@ -34,16 +35,27 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 			if (refusal != nil) != (call == 2) || refusal != nil && (!slices.Equal(refusal.Violated, []string{"live"}) || refusal.Decision.Rule != "live") {
 				t.Errorf("call %d: %+v", call, refusal)
 			}
+			core.AwaitDryRuns(limiter)
 			heard.last(t, 3*call+3)
-			for i, name := range []string{"n", "other", "live"} {
-				d := heard.heard[3*call+i]
-				if d.Rule != name || d.Reason != want[i] || d.All != nil || d.Allowed != (d.RetryAfter == 0) {
+			for i, name := range []string{"live", "n", "other"} {
+				at := slices.IndexFunc(heard.heard[3*call:], func(d core.Decision) bool { return d.Rule == name })
+				d := heard.heard[3*call+at]
+				if d.Reason != want[i] || d.All != nil || d.Allowed != (d.RetryAfter == 0) {
 					t.Errorf("call %d: received %+v, want %s of %s", call, d, want[i], name)
+				}
+				if call == 2 && name == "other" && d.Remaining != 7 {
+					t.Errorf("a refused call was charged to a tried rule, which has %d left, want 7", d.Remaining)
 				}
 			}
 		}
-		if d := heard.heard[7]; d.Remaining != 7 {
-			t.Errorf("a refused call was charged to a tried rule, which has %d left, want 7", d.Remaining)
+		refused := make(map[core.DecisionCount]uint64)
+		for _, d := range limiter.Stats().Decisions {
+			if d.Refused > 0 {
+				refused[counted(d.Rule, d.Reason, "")] += d.Refused
+			}
+		}
+		if want := map[core.DecisionCount]uint64{counted("n", core.DryRunExceeded, ""): 1, counted("other", core.Allowed, ""): 1}; !maps.Equal(refused, want) {
+			t.Errorf("refused by the live rule: %v, want %v", refused, want)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,6 +31,7 @@ type borrower struct {
 	limiter *core.Limiter
 	lent    *lender
 	heard   decisions
+	mu      sync.Mutex
 	events  []core.Event
 	seen    []context.Context // by handlers
 }
@@ -39,6 +41,8 @@ func newBorrower(t *testing.T, options core.Options) *borrower {
 	options.Identify = func(r core.Request) (string, error) { return r.Value("user").(string), nil }
 	options.OnDecision = func(ctx context.Context, e core.Event) {
 		b.heard.note(ctx, e)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.events = append(b.events, e)
 	}
 	options.Expose, options.Prefix = true, b.lent.lend("lent")
@@ -52,6 +56,7 @@ func newBorrower(t *testing.T, options core.Options) *borrower {
 func (b *borrower) check(at string) {
 	b.Helper()
 	b.lent.takeBack()
+	core.AwaitDryRuns(b.limiter)
 	if found := b.lent.kept(b.limiter, b.events, b.seen, core.Kept(b.limiter)); len(found) > 0 {
 		b.Fatalf("%s: lent, and kept in\n%s", at, strings.Join(found, "\n"))
 	}
@@ -92,7 +97,8 @@ func (b *borrower) callGuard() {
 		core.Rule{Name: "log", Limit: core.PerMinute(5).Log(), Note: lentHeader("X-Note")},
 		core.Rule{Name: "slot", Limit: core.Limit{Max: 5, Window: 60 * time.Second, Algorithm: core.Concurrency}},
 		core.Rule{Name: "counted", Seconds: 60, Count: func(int) bool { return false }},
-		core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, Mode: core.DryRun, Key: core.ByHeader("X-Note")},
+		core.Rule{Name: "dry", Seconds: 60, MaxCount: 1, Mode: core.DryRun, Key: core.ByHeader("X-Note"), Count: func(int) bool { return false }},
+		core.Rule{Name: "dry log", Limit: core.PerMinute(5).Log(), Note: lentHeader("X-Note"), Mode: core.DryRun},
 	)
 	b.check("Guard")
 	for range 3 { // the third is refused

@@ -66,6 +66,7 @@ func (f *front) takeParts() {
 		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, logins: new(logins), references: p.References,
 		inFlight: p.InFlight,
 	}
+	f.dryRuns = newDryRuns(&f.callParts, p.Behind)
 	if p.Redis != nil {
 		f.source = FromRedis
 	}
@@ -85,13 +86,14 @@ func (f *front) logStore() {
 	}
 }
 
-// Close ends the work in the background: sweeping, reading the lists of bans, renewing the slots of
-// calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
+// Close ends the work in the background: dry runs, sweeping, reading the lists of bans, renewing the
+// slots of calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
 // Top, for at most Timeout each. The Redis client stays open. Call Close when no call is
 // in flight any more. Slots that are held then, or taken later, are free after their Window, though
 // their calls go on.
 func (l *Limiter) Close() {
 	f := l.mustFront()
+	f.Behind.Close(f.Timeout)
 	f.thresholds.Close(f.Timeout)
 	f.Parts.Close()
 }

@@ -3,8 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // Mode is what a rule does with the calls that do not fit. The zero value is Enforce.
@@ -12,7 +10,7 @@ type Mode uint8
 
 const (
 	// Enforce refuses them.
-	Enforce = Mode(engine.Enforce)
+	Enforce Mode = iota
 	// Soft refuses nobody, but tells the handler. A call that fits is charged. One that does not fit
 	// goes on, is not charged by this rule, and does not keep other rules from being charged. If no
 	// other rule refuses it, its Decision has the Reason [SoftExceeded], and the handler finds that
@@ -28,12 +26,16 @@ const (
 	// The rule needs a Name, and all rules of this Name must be Soft. It cannot have Ban, Lease, or
 	// OnStoreError: FailClosed. A call with a soft rule always asks the store, even if another rule
 	// refused the same call just before.
-	Soft = Mode(engine.Soft)
-	// DryRun counts and decides, but refuses nobody. If the rule would have refused a call,
-	// OnDecision receives a separate Decision, which is allowed with the Reason DryRunExceeded. The
-	// rule has counters of its own, so nothing counted meanwhile is held against callers when it is
-	// enforced. Callers do not notice it.
-	DryRun = Mode(engine.DryRun)
+	Soft
+	// DryRun counts and decides as Enforce does, but refuses nobody: a call that does not fit has the
+	// Reason DryRunExceeded. The rule has counters of its own, so nothing counted meanwhile is held
+	// against callers when it is enforced.
+	//
+	// Neither callers nor handlers notice it. Its functions run in the call. It asks Redis in the
+	// background, once the call has been answered by the other rules. If they refused the call, it
+	// only looks. OnDecision receives its Decision then, by itself. At most 1,000 calls of a Limiter
+	// wait for that, and further ones are dropped, which Stats.DryRuns counts.
+	DryRun
 )
 
 // modes are the text forms of the modes.

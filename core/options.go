@@ -89,11 +89,13 @@ type Options struct {
 	// calls without an address, in front of rules by IP; an unnamed rule where the route is not
 	// known yet.
 	Logger *slog.Logger
-	// OnDecision, if set, receives every decision, in the goroutine of the call and before the
-	// handler runs: once for the rules that are decided together, and once for each rule in DryRun. It
-	// also receives calls that go out, and refusals of these by the server.
+	// OnDecision, if set, receives every decision on rules that are decided together, in the goroutine
+	// of the call and before the handler runs. It also receives calls that go out, and refusals of
+	// these by the server.
 	// If it panics, the call ends as if its handler had: its slots are free, and Count receives 500
 	// or 13. Danger: every call waits for it.
+	// It receives the decision of each rule in DryRun by itself, with Redis in the background. The
+	// context then has the values of the call's, and does not end with it. A panic is logged.
 	OnDecision func(context.Context, Event)
 	// OnThreshold, if set, receives the thresholds of rules with [Rule].Warn, one after the other,
 	// in a goroutine of its own. Its context ends with the Limiter. A panic in it is logged.

@@ -197,7 +197,7 @@ func claimsOf(rules []*boundRule) (claims []rulenames.Claim[Limit]) {
 // spans. A rule in DryRun has counters of its own, and does not claim its Name.
 func (b *boundRule) claim() rulenames.Claim[Limit] {
 	c := rulenames.Claim[Limit]{
-		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Mode: engine.Mode(b.Mode), Bans: b.ban != nil, BanAfter: b.Ban.After, Outgoing: b.outgoing,
+		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Soft: b.Mode == Soft, DryRun: b.Mode == DryRun, Bans: b.ban != nil, BanAfter: b.Ban.After, Outgoing: b.outgoing,
 		Leases: b.Lease > 0, Settles: b.terms != nil,
 	}
 	if b.Name == "" || b.Mode == DryRun {

@@ -63,6 +63,10 @@ type Event struct {
 	// ClientIP is the caller's address as Options.ClientIP finds it, or the zero Addr for a direct
 	// call and for a caller without an address.
 	ClientIP netip.Addr
+	// DryRun reports whether the decision is that of a rule in [DryRun]. Delay is how long after the
+	// answer to the call it was made.
+	DryRun bool
+	Delay  time.Duration
 	// Outgoing reports whether the call goes out: see package outgoing. Waited is how long such a call
 	// has waited for its turn. ByServer reports that the server refused it because of a limit, after
 	// this service had sent it. The Decision then has no Reason, and its RetryAfter is what the server

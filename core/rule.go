@@ -187,7 +187,7 @@ type Rule struct {
 	// they are: Lease bounds the permits that are taken ahead. Peek counts leased permits as used.
 	//
 	// If several counters decide a call, as those of rules with Also or Ban do, it asks Redis each
-	// time. So do rules in DryRun. With Plans or LimitFor, only limits by these two algorithms are
+	// time. With Plans or LimitFor, only limits by these two algorithms are
 	// leased, all with the same Lease. Without Redis, Lease has no effect.
 	//
 	// Danger: permits that are idle in one process are missing in another until they are given

@@ -126,7 +126,7 @@ func (b *boundRule) fixedName() string {
 
 // newNamed returns the rule under a name, without its tally, which only a rule in use needs.
 func (b *boundRule) newNamed(name string) *namedRule {
-	p := &namedRule{name: name, banKey: rediskey.BanTail(name, b.Mode == DryRun), overrideKey: rediskey.OverrideTail(name)}
+	p := &namedRule{name: name, tried: b.Mode == DryRun, banKey: rediskey.BanTail(name, b.Mode == DryRun), overrideKey: rediskey.OverrideTail(name)}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has reported the error
 		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
@@ -139,7 +139,7 @@ func (b *boundRule) newNamed(name string) *namedRule {
 
 // counted returns what the engine knows of the rule under a name.
 func (b *boundRule) counted(p *namedRule) engine.Rule {
-	r := engine.Rule{Name: p.name, Mode: engine.Mode(b.Mode), Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
+	r := engine.Rule{Name: p.name, Soft: b.Mode == Soft, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
 	for _, limit := range p.limits {
 		r.Limits = append(r.Limits, &limit.counted)
 	}
@@ -147,6 +147,7 @@ func (b *boundRule) counted(p *namedRule) engine.Rule {
 		r.OverrideKey = p.overrideKey
 	}
 	b.OnStoreError.apply(&r)
+	r.Required = r.Required && b.Mode != DryRun // a failure refuses nobody
 	return r
 }
 

@@ -15,6 +15,7 @@ import (
 // namedRule is a rule under a name that its counters have: its own, or that of a route.
 type namedRule struct {
 	name   string
+	tried  bool                  // it is in DryRun
 	limits []*ruleLimit          // the rule's own, then those of Also
 	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
 	// computed holds what LimitFor returned, and the limits that overrides make.

@@ -30,7 +30,8 @@ import (
 // counters are those that were charged, whatever plan or override the caller has by now. A call that
 // nobody settles stays at its estimate. One that does not count by [Rule].Count is given back as a
 // whole. There is nothing to settle, and no error, if the rule did not count the call, for example
-// because its Skip ignored it, its cost was 0, the caller is [Unlimited], or Redis did not answer.
+// because its Skip ignored it, its cost was 0, the caller is [Unlimited], or Redis did not answer. A rule
+// in [DryRun] is settled in the background, without an error.
 //
 // The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
@@ -45,9 +46,12 @@ func Settle(ctx context.Context, rule string, used int) error {
 	for s := settleableIn(ctx); s != nil; s = s.outer {
 		e, names := s.find(rule)
 		skipped = skipped || s.skips(rule)
+		tried := s.settleDryRuns(rule, used)
 		switch {
 		case e != nil:
 			return s.settle(e, rule, used)
+		case tried:
+			return nil
 		case skipped && s.check.settles(rule):
 			return nil
 		case s.check.settles(rule):
@@ -75,6 +79,7 @@ type settleable struct {
 
 	mu      sync.Mutex
 	charged []*inflight.Estimates // of a middleware, then of checks that let the call pass
+	behind  []*inflight.Behind    // the same of rules in DryRun
 	skipped []string              // names of rules whose Skip ignored the call
 }
 
@@ -95,10 +100,14 @@ func settleableIn(ctx context.Context) *settleable {
 }
 
 // add adds what a middleware or a check charged, in place of what the same rules charged before, and the
-// names of rules that ignored the call. e is nil if all did.
-func (s *settleable) add(e *inflight.Estimates, skipped []string) {
+// names of rules that ignored the call. e is nil if none that refuses calls charged an estimate.
+func (s *settleable) add(e *inflight.Estimates, behind []*inflight.Behind, skipped []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, b := range behind {
+		s.behind = slices.DeleteFunc(s.behind, func(former *inflight.Behind) bool { return slices.Equal(former.Rules(), b.Rules()) })
+		s.behind = append(s.behind, b)
+	}
 	for _, rule := range skipped {
 		if !slices.Contains(s.skipped, rule) {
 			s.skipped = append(s.skipped, rule)
@@ -123,6 +132,26 @@ func (s *settleable) find(rule string) (e *inflight.Estimates, others []string) 
 		others = append(others, names...)
 	}
 	return nil, others
+}
+
+// settleDryRuns settles rules in DryRun of this name in the background, and reports whether there are
+// any. Nobody is told of an error.
+func (s *settleable) settleDryRuns(rule string, used int) (any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.behind {
+		if !slices.Contains(b.Rules(), rule) {
+			continue
+		}
+		any = true
+		b.Then(func() {
+			if e := b.Estimates(); e != nil {
+				_, err := e.Settle(context.Background(), rule, int64(used))
+				_ = s.parts.failures.errorOf(rule, err)
+			}
+		})
+	}
+	return any
 }
 
 // skips reports whether a rule of this name ignored the call.

@@ -18,7 +18,7 @@ type Stats struct {
 	//
 	// A call counts once for each rule that took part in it, however many limits the rule has, with
 	// the decision of that rule by itself. So a rule that allows a call which another one refuses
-	// counts as allowed. Rules in DryRun count too.
+	// counts as allowed. Rules in DryRun count every call, when they have decided it: see DryRuns.
 	//
 	// A rule does not count if the call costs it nothing or is Unlimited by it, or if it was not
 	// asked because another rule refused as it did before. A call that is refused for another
@@ -70,6 +70,10 @@ type Stats struct {
 	// says which. A restart with all data, and a failover to a replica that has them, are no losses.
 	// This is found out by a key that is renewed every ten seconds while calls are made.
 	Losses uint64
+	// DryRuns are further counts of rules in DryRun, in order of Rule. DryRunsNow is the number of
+	// calls that such rules decide now, or for which they settle or give something back.
+	DryRuns    []DryRunStats
+	DryRunsNow int
 	// Costs are the counts of costs that are known afterwards, in order of Rule.
 	Costs []CostStats
 	// Outgoing are the counts of calls that go out, in order of Rule: see package outgoing.
@@ -97,13 +101,28 @@ type DecisionCount struct {
 	// decide a call, the answer is that of the rule that refused. If all allowed it, the answer is
 	// that of an exceeded rule in Soft, or else of the rule with the fewest permits left.
 	// OnDecision receives the same one. The sum of Bound over all rules is the number of calls that
-	// were decided. A rule in DryRun never binds, so calls that only such rules looked at are not
-	// in the sum.
+	// were decided. A rule in DryRun never binds, so calls that only such rules decided are not in
+	// the sum.
 	Bound uint64
 	// Near is the number of these calls that left a limit of the rule nearly used up: after the
 	// charge, at least 80 % of its Max, or of its Burst for a TokenBucket, was in use. Only charged
 	// calls are near a limit, and not those that CountLocally counted in this process.
 	Near uint64
+	// Refused is the number of these calls that a rule in force refused. Only a rule in DryRun has it:
+	// of the calls that it would have refused, so many are refused already.
+	Refused uint64
+}
+
+// DryRunStats are this process's counts of a rule in [DryRun], beside those in Stats.Decisions.
+type DryRunStats struct {
+	// Rule is the name of the rule, as in DecisionCount.
+	Rule string
+	// Decided is the number of calls that the rule decided, and Delay the sum of the times from the
+	// answer until then.
+	Decided uint64
+	Delay   time.Duration
+	// Dropped is the number of calls that it did not decide, because 1,000 were waiting.
+	Dropped uint64
 }
 
 // CostStats are this process's counts of costs that are known afterwards, by one rule or handle. How
@@ -221,12 +240,15 @@ type keyCounter interface {
 // The modules promlimit and otellimit show them to Prometheus and OpenTelemetry.
 func (l *Limiter) Stats() Stats {
 	f := l.mustFront()
-	s := Stats{StoreErrors: f.failures.stats()}
+	s := Stats{StoreErrors: f.failures.stats(), DryRunsNow: f.Behind.Running()}
 	for _, state := range f.registry.sets.States() {
 		state.Version, state.Digest = tally.Label(state.Version), tally.Label(state.Digest)
 		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
 	}
 	s.readDecisions(f.tallies.Snapshot())
+	for _, e := range f.tallies.DryRuns() {
+		s.DryRuns = append(s.DryRuns, DryRunStats{Rule: e.Rule, Decided: e.Decided, Delay: e.Delay, Dropped: e.Dropped})
+	}
 	s.readStore(f.Store)
 	s.readCosts(f.tallies.Costs())
 	s.readOutgoing(&f.outgoing)
@@ -240,7 +262,7 @@ func (l *Limiter) Stats() Stats {
 func (s *Stats) readDecisions(entries []tally.Entry) {
 	s.Decisions = make([]DecisionCount, 0, len(entries))
 	for _, e := range entries {
-		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near})
+		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near, e.Refused})
 	}
 }
 

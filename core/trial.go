@@ -138,9 +138,9 @@ func (r *triedRule) describe() limiter.TrialRule {
 	rule, named := r.applied.rule, r.applied.named
 	of := limiter.TrialRule{
 		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, Handle: rule.handle, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
-		NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
+		Mode: uint8(rule.Mode), NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
-	if rule.terms != nil && rule.Mode == Enforce { // others are not cut to an override
+	if rule.terms != nil && rule.Mode != Soft { // which is not cut to an override
 		of.Cut = rule.terms.cut
 	}
 	for plan, limit := range named.plans {
@@ -221,17 +221,14 @@ func (t *trial) decideApplied(rules []int) limiter.Ruling {
 	c.LookOnly(true)
 	r := c.judge()
 	if r == nil {
-		at := c.Binding()
-		if at < 0 { // all rules are in DryRun
-			at = max(0, c.Represents(0))
-		}
+		at := max(0, c.Binding())
 		r = c.ruleBy(reasonOf[c.Outcome(at)], c.ruleOf(at), nil)
 		if wait = c.Verdict(at).RetryAfter; wait == algorithm.Forever {
 			wait = 0
 		}
 	}
-	if r.reason == Allowed && len(c.uncounted) > 0 {
-		r.reason, r.by = DryRunExceeded, c.uncounted[0]
+	if r.by.named.tried { // it is alone
+		r.reason = ifTried(r.reason)
 	}
 	by := slices.IndexFunc(rules, func(i int) bool { return t.rules[i].applied.rule == r.by.rule })
 	return limiter.Ruling{Reason: string(r.reason), By: rules[by], Wait: wait}

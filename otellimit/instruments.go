@@ -9,13 +9,14 @@ import (
 // instruments are the metrics of a limiter, except the store time, which no instrument can observe.
 type instruments struct {
 	decisions, calls, near                       metric.Int64ObservableCounter
+	tried, triedDropped, refusedAlready          metric.Int64ObservableCounter
 	evictions, trips, storeCalls, merged, losses metric.Int64ObservableCounter
 	errors, breakerOpened                        metric.Int64ObservableCounter
 	opened, settled, unknown                     metric.Int64ObservableCounter
 	estimated, settledEstimates, used            metric.Int64ObservableCounter
 	debtExceeded, refusals, pauses, waits        metric.Int64ObservableCounter
-	waitTime                                     metric.Float64ObservableCounter
-	keys, breaker, waiting                       metric.Int64ObservableUpDownCounter
+	waitTime, triedDelay                         metric.Float64ObservableCounter
+	keys, breaker, waiting, triedNow             metric.Int64ObservableUpDownCounter
 	rulesInfo, rulesFailed                       metric.Int64ObservableGauge
 	rulesUnread, rulesLost, rulesFallback        metric.Int64ObservableGauge
 	rulesLoaded                                  metric.Float64ObservableGauge
@@ -58,6 +59,11 @@ func (i *instruments) makeInstruments(meter metric.Meter) ([]metric.Observable, 
 	i.decisions = m.counter("decisions", "{decision}", "Decisions of each rule that took part in a call.")
 	i.calls = m.counter("calls", "{call}", "Calls that were answered with the decision of a rule.")
 	i.near = m.counter("near_limit", "{call}", "Calls that a rule allowed, after which at least 80 % of its limit was in use.")
+	i.tried = m.counter("dry_run.decided", "{call}", "Calls that a rule in DryRun decided.")
+	i.triedDelay = m.seconds("dry_run.delay", "Sum of the times from the answer to these calls until then.")
+	i.triedDropped = m.counter("dry_run.dropped", "{call}", "Calls that a rule in DryRun did not decide, because too many were waiting.")
+	i.triedNow = m.upDown("dry_run.now", "{call}", "Calls that rules in DryRun decide now, or for which they settle or give something back.")
+	i.refusedAlready = m.counter("dry_run.refused_already", "{call}", "Calls that a rule in DryRun would have refused, and that a rule in force refused.")
 	i.keys = m.upDown("keys", "{key}", "Counters that this process keeps.")
 	i.evictions = m.counter("evictions", "{key}", "Counters that were forgotten although they still counted, because there were too many.")
 	i.trips = m.counter("store.trips", "{trip}", "Round trips to Redis that decided calls.")

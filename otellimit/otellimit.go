@@ -96,10 +96,12 @@ type observer struct {
 func (o *observer) observe(_ context.Context, to metric.Observer) error {
 	s := o.limiter.Stats()
 	o.observeDecisions(to, s.Decisions)
+	o.observeDryRuns(to, s.DryRuns)
 	o.observeStore(to, &s)
 	o.observeCosts(to, s.Costs)
 	o.observeOutgoing(to, s.Outgoing)
 	o.observeRules(to, s.RuleSets)
+	to.ObserveInt64(o.triedNow, int64(s.DryRunsNow), o.with())
 	to.ObserveInt64(o.keys, int64(s.Keys), o.with())
 	to.ObserveInt64(o.evictions, int64(s.Evictions), o.with())
 	return nil
@@ -110,9 +112,21 @@ func (o *observer) observeDecisions(to metric.Observer, decisions []core.Decisio
 		rule, reason, source := ruleKey.String(d.Rule), reasonKey.String(string(d.Reason)), sourceKey.String(string(d.Source))
 		to.ObserveInt64(o.decisions, int64(d.Count), o.with(rule, reason, source))
 		to.ObserveInt64(o.calls, int64(d.Bound), o.with(rule, reason, source))
-		if d.Reason == core.Allowed {
+		switch d.Reason {
+		case core.Allowed:
 			to.ObserveInt64(o.near, int64(d.Near), o.with(rule, source))
+		case core.DryRunExceeded:
+			to.ObserveInt64(o.refusedAlready, int64(d.Refused), o.with(rule, source))
 		}
+	}
+}
+
+func (o *observer) observeDryRuns(to metric.Observer, rules []core.DryRunStats) {
+	for _, of := range rules {
+		rule := o.with(ruleKey.String(of.Rule))
+		to.ObserveInt64(o.tried, int64(of.Decided), rule)
+		to.ObserveFloat64(o.triedDelay, of.Delay.Seconds(), rule)
+		to.ObserveInt64(o.triedDropped, int64(of.Dropped), rule)
 	}
 }
 

@@ -40,7 +40,8 @@ const (
 //	accesslimit.outgoing.retry_after  the wait in seconds after a refusal, if it is known
 //
 // If several middlewares decide a call, the attributes are those of the last one. A rule in DryRun
-// that would have refused the call only sets accesslimit.dry_run.rule to its name.
+// that would have refused the call only sets accesslimit.dry_run.rule to its name, if the span has not
+// ended by then.
 func SetAttributes(ctx context.Context, e core.Event) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -52,8 +53,10 @@ func SetAttributes(ctx context.Context, e core.Event) {
 	}
 	d := &e.Decision
 	rule := strings.ToValidUTF8(d.Rule, "\uFFFD") // callers can make up gRPC routes, and exporters reject other texts
-	if d.Reason == core.DryRunExceeded {
-		span.SetAttributes(attribute.String("accesslimit.dry_run.rule", rule))
+	if e.DryRun {
+		if d.Reason == core.DryRunExceeded {
+			span.SetAttributes(attribute.String("accesslimit.dry_run.rule", rule))
+		}
 		return
 	}
 	attributes := append(make([]attribute.KeyValue, 0, 6), ruleKey.String(rule), reasonKey.String(string(d.Reason)),

@@ -6,6 +6,8 @@ import "github.com/prometheus/client_golang/prometheus"
 // OpenTelemetry translates into these.
 type descs struct {
 	decisions, calls, near              *prometheus.Desc
+	tried, triedDelay, triedDropped     *prometheus.Desc
+	refusedAlready, triedNow            *prometheus.Desc
 	keys, evictions                     *prometheus.Desc
 	trips, storeCalls, merged, losses   *prometheus.Desc
 	duration, errors                    *prometheus.Desc
@@ -28,6 +30,12 @@ func newDescs(constant prometheus.Labels) descs {
 		decisions: desc("decisions_total", "Decisions of each rule that took part in a call.", "rule", "reason", "source"),
 		calls:     desc("calls_total", "Calls that were answered with the decision of a rule.", "rule", "reason", "source"),
 		near:      desc("near_limit_total", "Calls that a rule allowed, after which at least 80 % of its limit was in use.", "rule", "source"),
+
+		tried:          desc("dry_run_decided_total", "Calls that a rule in DryRun decided.", "rule"),
+		triedDelay:     desc("dry_run_delay_seconds_total", "Sum of the times from the answer to these calls until then.", "rule"),
+		triedDropped:   desc("dry_run_dropped_total", "Calls that a rule in DryRun did not decide, because too many were waiting.", "rule"),
+		triedNow:       desc("dry_run_now", "Calls that rules in DryRun decide now, or for which they settle or give something back."),
+		refusedAlready: desc("dry_run_refused_already_total", "Calls that a rule in DryRun would have refused, and that a rule in force refused.", "rule", "source"),
 
 		keys:      desc("keys", "Counters that this process keeps."),
 		evictions: desc("evictions_total", "Counters that were forgotten although they still counted, because there were too many."),
@@ -67,7 +75,7 @@ func newDescs(constant prometheus.Labels) descs {
 
 func (d *descs) all() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		d.decisions, d.calls, d.near, d.keys, d.evictions, d.trips, d.storeCalls, d.merged, d.losses,
+		d.decisions, d.calls, d.near, d.tried, d.triedDelay, d.triedDropped, d.triedNow, d.refusedAlready, d.keys, d.evictions, d.trips, d.storeCalls, d.merged, d.losses,
 		d.duration, d.errors, d.breaker, d.breakerOpened,
 		d.opened, d.settled, d.unknown, d.estimated, d.settledEstimates, d.used, d.debtExceeded, d.refusals, d.pauses, d.waits, d.waitTime, d.waiting,
 		d.rulesInfo, d.rulesLoaded, d.rulesFailed, d.rulesUnread, d.rulesLost, d.rulesFallback,

@@ -50,10 +50,12 @@ type collector struct {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.limiter.Stats()
 	c.collectDecisions(ch, s.Decisions)
+	c.collectDryRuns(ch, s.DryRuns)
 	c.collectStore(ch, &s)
 	c.collectCosts(ch, s.Costs)
 	c.collectOutgoing(ch, s.Outgoing)
 	c.collectRules(ch, s.RuleSets)
+	gauge(ch, c.triedNow, float64(s.DryRunsNow))
 	gauge(ch, c.keys, float64(s.Keys))
 	counter(ch, c.evictions, s.Evictions)
 }
@@ -63,9 +65,20 @@ func (c *collector) collectDecisions(ch chan<- prometheus.Metric, decisions []co
 		labels := []string{d.Rule, string(d.Reason), string(d.Source)}
 		counter(ch, c.decisions, d.Count, labels...)
 		counter(ch, c.calls, d.Bound, labels...)
-		if d.Reason == core.Allowed {
+		switch d.Reason {
+		case core.Allowed:
 			counter(ch, c.near, d.Near, d.Rule, string(d.Source))
+		case core.DryRunExceeded:
+			counter(ch, c.refusedAlready, d.Refused, d.Rule, string(d.Source))
 		}
+	}
+}
+
+func (c *collector) collectDryRuns(ch chan<- prometheus.Metric, rules []core.DryRunStats) {
+	for _, of := range rules {
+		counter(ch, c.tried, of.Decided, of.Rule)
+		ch <- prometheus.MustNewConstMetric(c.triedDelay, prometheus.CounterValue, of.Delay.Seconds(), of.Rule)
+		counter(ch, c.triedDropped, of.Dropped, of.Rule)
 	}
 }
 

@@ -99,27 +99,37 @@ func banned(t *testing.T, s *site) {
 }
 
 func dryRun(t *testing.T, s *site) {
-	var tried atomic.Int32
+	events := make(chan core.Event, 100)
 	limiter := s.limiter(t, func(o *core.Options) {
 		o.OnDecision = func(_ context.Context, e core.Event) {
-			d := e.Decision
-
-			if d.Reason == core.DryRunExceeded {
-				tried.Add(1)
+			if e.DryRun {
+				events <- e
 			}
 		}
 	})
 	rule := core.Rule{Name: "tried", Seconds: 600, MaxCount: 1, Mode: core.DryRun, Ban: core.Ban{After: 1, For: time.Hour}}
 	slots := core.Rule{Name: "slots", Limit: core.Limit{Max: 1, Window: 600 * time.Second, Algorithm: core.Concurrency}, Mode: core.DryRun}
 	s.serve(t, App{Limiter: limiter, Routes: []Route{{Path: "/shop/list", limits: limit(rule, slots)}}})
-	for range 4 {
+	decided := make(map[string][]core.Reason)
+	call := func() {
 		reply := s.want(t, 200, "/shop/list")
 		wantHeader(t, reply, "Ratelimit", "")
 		wantHeader(t, reply, "Ratelimit-Policy", "")
+		for range 2 {
+			e := <-events
+			decided[e.Decision.Rule] = append(decided[e.Decision.Rule], e.Decision.Reason)
+		}
 	}
-	if n := tried.Load(); n != 3 {
-		t.Errorf("OnDecision was called for %d calls that would have been refused, want 3", n)
+	for range 4 {
+		call()
 	}
+	if got, exceeded := decided["tried"], core.DryRunExceeded; !slices.Equal(got, []core.Reason{core.Allowed, exceeded, exceeded, exceeded}) {
+		t.Errorf("OnDecision received %v, want that one call is allowed and three would have been refused", got)
+	}
+	eventually(t, "a call finds the slot that another one has given back", func() bool {
+		call()
+		return decided["slots"][len(decided["slots"])-1] == core.Allowed
+	})
 }
 
 // tell replies with the decision that the handler finds.

@@ -33,13 +33,37 @@ type ruleInForce struct {
 	Outage  string    `json:"if_redis_failed"` // what the rule would do then
 	Mode    core.Mode `json:"mode,omitempty"`
 	Total   counts    `json:"total"` // since the process started
+	// DryRun is the same for a rule in DryRun.
+	DryRun *dryRunCounts `json:"dry_run,omitempty"`
+}
+
+// dryRunCounts are the numbers of calls that a rule in DryRun decided, would have refused, and would have
+// refused though a rule in force refused them already, and of those that it did not decide.
+type dryRunCounts struct {
+	Decided        uint64 `json:"decided"`
+	WouldRefuse    uint64 `json:"would_refuse"`
+	RefusedAlready uint64 `json:"refused_already"`
+	Dropped        uint64 `json:"dropped"`
+}
+
+// add adds the counts of a name.
+func (c *dryRunCounts) add(stats *core.Stats, name string) {
+	for _, of := range stats.DryRuns {
+		if of.Rule == name {
+			c.Decided += of.Decided
+			c.Dropped += of.Dropped
+		}
+	}
+	for _, of := range stats.Decisions {
+		if of.Rule == name && of.Reason == core.DryRunExceeded {
+			c.WouldRefuse += of.Count
+			c.RefusedAlready += of.Refused
+		}
+	}
 }
 
 // maxPlaces bounds the places that are shown for a rule.
 const maxPlaces = 5
-
-// Decided returns the number of calls that the rule decided.
-func (r ruleInForce) Decided() uint64 { return r.Total.Allowed + r.Total.Refused }
 
 func (h *Handler) loadRules(_ *query) (any, error) {
 	stats := h.limiter.Stats()
@@ -53,6 +77,12 @@ func (h *Handler) loadRules(_ *query) (any, error) {
 	totals, known := sampleOf(stats, time.Time{}).rules, make(map[string]int)
 	for _, of := range attached {
 		rule := inForce(of, totals)
+		if rule.Mode == core.DryRun {
+			rule.DryRun = new(dryRunCounts)
+			for _, name := range of.Names {
+				rule.DryRun.add(&stats, name)
+			}
+		}
 		key := fmt.Sprint(rule.Names, rule.Limits, rule.Plans, rule.Version, rule.Calls, rule.Traits, rule.Outage)
 		at, ok := known[key]
 		if !ok || len(rule.Names) == 0 {

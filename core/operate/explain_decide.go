@@ -113,7 +113,7 @@ func (x *explanation) decide() (guards []decision) {
 	}
 	var here []*explained // of the Guard
 	for i, e := range x.rules {
-		if e.Applies && !e.undecided && !e.Elsewhere {
+		if e.Applies && !e.undecided && !e.Elsewhere && e.Mode != core.DryRun {
 			here = append(here, e)
 		}
 		if last := i+1 == len(x.rules) || x.rules[i+1].of.Guard != e.of.Guard; last && len(here) > 0 {
@@ -181,7 +181,6 @@ func (x *explanation) conclude(guards []decision) {
 		switch {
 		case refuses(d.reason) && (refused.by == nil || d.by.precedes(refused.by)):
 			refused = d
-		case d.by.Mode == core.DryRun:
 		case d.reason == core.SoftExceeded && x.Reason != core.SoftExceeded, d.reason == core.StoreFailOpen && x.Reason == core.Allowed:
 			x.Reason, x.Rule = d.reason, d.by.Name
 		}

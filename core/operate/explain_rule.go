@@ -64,7 +64,7 @@ const (
 func newExplained(at int, of limiter.TrialRule, calls *route.Noted) *explained {
 	e := &explained{at: at, of: of, cost: 1, breadth: calls.Breadth()}
 	e.Name, e.Place, e.Version, e.InHandler = of.Counted.Name, of.Place, of.Version, of.InHandler
-	e.Mode, e.Traits, e.Outgoing, e.Handle = core.Mode(of.Counted.Mode), of.Traits, of.Outgoing, of.Handle
+	e.Mode, e.Traits, e.Outgoing, e.Handle = core.Mode(of.Mode), of.Traits, of.Outgoing, of.Handle
 	e.Applies, e.Because = of.Applies, of.Because
 	for _, key := range calls.Routes {
 		e.Routes = append(e.Routes, key.Name())

@@ -14,7 +14,7 @@ type Counter struct {
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
 	// Lenient says that this counter refuses no call, though it is charged like any other. Its rule
-	// is soft or in DryRun. A ban is Lenient if the counters that it watches are; they never
+	// is soft. A ban is Lenient if the counters that it watches are; they never
 	// differ.
 	Lenient bool
 	// Group says which Lenient counters of a call belong together: of those with the same Group,

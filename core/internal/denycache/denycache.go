@@ -53,7 +53,7 @@ type Query struct {
 }
 
 // Snapshot fills the zero Query for a call, as of now. Some calls are never remembered: nobody
-// knows when a slot in flight comes back, a counter in DryRun has to count every call, and an
+// knows when a slot in flight comes back, a soft rule counts the call whoever refuses it, and an
 // override must apply to the next call in every process.
 //
 // On the path of a call, queries and verdicts are filled in place. A copy would read several fields

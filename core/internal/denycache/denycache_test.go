@@ -104,15 +104,15 @@ func TestOtherCallsAskTheStore(t *testing.T) {
 		many = append(many, Counter(fmt.Sprint("many", i), Windowed(algorithm.FixedWindow, 1, Hour), 1))
 	}
 	p.MustTake(t, many...)
-	dry, free := Counter("dry", limit, 1), Counter("free", limit, 0)
-	dry.Lenient = true
+	soft, free := Counter("soft", limit, 1), Counter("free", limit, 0)
+	soft.Lenient = true
 	for name, counters := range map[string][]algorithm.Counter{
 		"a smaller cost":            {Counter("user:a", limit, 3)},
 		"a larger cost":             {Counter("user:a", limit, 5)},
 		"a lower limit":             {Counter("user:a", Windowed(algorithm.FixedWindow, 4, Hour), 4)},
 		"another key":               {Counter("user:b", limit, 4)},
 		"one more counter":          {c, Counter("user:b", limit, 1)},
-		"never: in DryRun":          {c, dry},
+		"never: a soft rule":        {c, soft},
 		"never: one without a cost": {c, free},
 		"never: a slot in flight":   {slot},
 		"never: permits of a log that come back one by one": {log},

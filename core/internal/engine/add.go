@@ -8,11 +8,10 @@ import (
 )
 
 // Add adds the counters of a rule that applies: one for each limit, and then its ban. If the cost
-// of the call can never fit, it adds nothing and notes the rule as Costly or, in DryRun, as
-// Untried. There are two exceptions: a soft rule is exceeded, and for a rule with overrides only
-// the store knows the limit in force.
+// of the call can never fit, it adds nothing and notes the rule as Costly. There are two exceptions:
+// a soft rule is exceeded, and for a rule with overrides only the store knows the limit in force.
 func (c *Call) Add(a *Applied) {
-	c.hasSoft = c.hasSoft || a.Rule.Mode == Soft
+	c.hasSoft = c.hasSoft || a.Rule.Soft
 	c.warns = c.warns || len(a.Rule.Warn) > 0
 	before := len(c.counters)
 	c.watched = c.watched[:0]
@@ -34,10 +33,7 @@ func (c *Call) Add(a *Applied) {
 
 // costs notes that the cost of the call can never fit into the limit at n of a rule.
 func (c *Call) costs(a *Applied, n int) {
-	switch {
-	case a.Rule.Mode == DryRun:
-		c.untried = append(c.untried, a)
-	case c.costly.By == nil:
+	if c.costly.By == nil {
 		c.costly = Costly{By: a, N: n, At: -1, Most: a.limit(n).Compiled.Most(a.Reserves)}
 	}
 }
@@ -52,11 +48,11 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 		cost = a.cost()
 		costly = a.above(cost)
 	}
-	if costly >= 0 && a.Rule.Mode != Soft {
+	if costly >= 0 && !a.Rule.Soft {
 		return costly
 	}
 	var l lenience
-	if a.Rule.lenient() {
+	if a.Rule.Soft {
 		l = c.lenience(a, costly >= 0)
 	}
 	for n := range a.Rule.Limits {
@@ -69,7 +65,7 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 			return n
 		case at < 0:
 			continue
-		case a.Rule.lenient():
+		case a.Rule.Soft:
 			l = c.applyLenience(at, l)
 		}
 		if a.Rule.Ban != nil {
@@ -149,7 +145,7 @@ func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algor
 	// One by one, so that nothing large is copied.
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
 	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
-	counter.Lenient, counter.Personal = a.Rule.lenient(), a.Personal
+	counter.Lenient, counter.Personal = a.Rule.Soft, a.Personal
 	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
 	return counter
 }
@@ -157,7 +153,7 @@ func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algor
 // appendKey appends the key of a counter of the applied rule.
 func (c *Call) appendKey(room []byte, a *Applied, limit *Limit) []byte {
 	if limit.KeyTail == "" {
-		return rediskey.AppendLimit(room, c.engine.KeyHead, a.Subject, a.Rule.Name, a.Rule.Mode == DryRun, limit.Compiled)
+		return rediskey.AppendLimit(room, c.engine.KeyHead, a.Subject, a.Rule.Name, false, limit.Compiled)
 	}
 	return rediskey.Append(room, c.engine.KeyHead, a.Subject, limit.KeyTail)
 }

@@ -2,8 +2,7 @@ package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// Binding returns the index of the limit that binds the call most, or -1 if all rules are in DryRun or
-// only their bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or
+// Binding returns the index of the limit that binds the call most, or -1 if only bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or
 // if there is no hard limit.
 func (c *Call) Binding() (at int) {
 	at = -1
@@ -34,7 +33,7 @@ func (c *Call) softOr(at int) int {
 func (c *Call) bindingSoft() (at int) {
 	at = -1
 	for i := range c.limits {
-		if c.limits[i].Rule.Mode == Soft && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {
+		if c.limits[i].Rule.Soft && !c.Unasked(i) && (at < 0 || c.BindsMore(i, at)) {
 			at = i
 		}
 	}
@@ -43,7 +42,7 @@ func (c *Call) bindingSoft() (at int) {
 
 // SoftExceeded reports whether the limit at i exists, is soft, and is exceeded by the call.
 func (c *Call) SoftExceeded(i int) bool {
-	return c.hasSoft && i >= 0 && c.limits[i].Rule.Mode == Soft && c.verdicts[i].RetryAfter > 0
+	return c.hasSoft && i >= 0 && c.limits[i].Rule.Soft && c.verdicts[i].RetryAfter > 0
 }
 
 // Unasked reports whether the limit at i was not asked, because the remembered refusal of
@@ -54,7 +53,7 @@ func (c *Call) Unasked(i int) bool { return c.verdicts[i].From == algorithm.From
 // Soft limits are listed too, because a soft limit marks calls.
 func (c *Call) IsTold(i int) bool {
 	a := &c.limits[i]
-	return (a.Shown() || a.Rule.Mode == Soft) && !c.Unasked(i)
+	return (a.Shown() || a.Rule.Soft) && !c.Unasked(i)
 }
 
 // BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
@@ -111,5 +110,5 @@ func (c *Call) Represents(i int) (at int) {
 // SameRule reports whether the limits at i and j belong to one rule, or to rules with one name.
 func (c *Call) SameRule(i, j int) bool {
 	a, b := c.limits[i].Rule, c.limits[j].Rule
-	return a == b || a.Name == b.Name && a.Mode == b.Mode
+	return a == b || a.Name == b.Name && a.Soft == b.Soft
 }

@@ -28,7 +28,6 @@ var (
 	hardM     = hard("m", perDay(9))
 	softS     = soft("s", perDay(9))
 	softR     = soft("r", perDay(9))
-	dryD      = dry("d", perDay(9))
 	requiredQ = with(hard("q", perDay(9)), required)
 )
 
@@ -44,7 +43,6 @@ func TestBinding(t *testing.T) {
 		{[]*engine.Rule{hardN}, verdicts{fits}, 0},
 		{[]*engine.Rule{hardN}, verdicts{nobody}, -1},
 		{[]*engine.Rule{softS}, verdicts{fits}, 0},
-		{[]*engine.Rule{dryD}, verdicts{refused}, -1},
 		{[]*engine.Rule{hardN, hardM}, verdicts{fits, fits}, 0},
 		{[]*engine.Rule{hardN, hardM}, verdicts{fits, {Remaining: 4}}, 1},
 		{[]*engine.Rule{hardN, hardM}, verdicts{{Remaining: 4}, fits}, 0},
@@ -59,8 +57,6 @@ func TestBinding(t *testing.T) {
 		{[]*engine.Rule{hardN, hardM}, verdicts{nobody, fits}, 1},
 		{[]*engine.Rule{hardN, requiredQ}, verdicts{fits, away}, 1},
 		{[]*engine.Rule{hardN, requiredQ}, verdicts{refused, away}, 0},
-		{[]*engine.Rule{dryD, hardN}, verdicts{refused, fits}, 1},
-		{[]*engine.Rule{hardN, dryD}, verdicts{fits, refused}, 0},
 		{[]*engine.Rule{hardN, softS}, verdicts{fits, {Remaining: 1}}, 0},
 		{[]*engine.Rule{hardN, softS}, verdicts{fits, refused}, 1},
 		{[]*engine.Rule{hardN, softS}, verdicts{refused, refused}, 0},
@@ -68,8 +64,7 @@ func TestBinding(t *testing.T) {
 		{[]*engine.Rule{softS, softR}, verdicts{fits, refused}, 1},
 		{[]*engine.Rule{softS, softR}, verdicts{nobody, fits}, 1},
 		{[]*engine.Rule{softS, softR, hardN}, verdicts{{RetryAfter: 2 * hour}, refused, fits}, 0},
-		{[]*engine.Rule{softS, dryD}, verdicts{fits, refused}, 0},
-		{[]*engine.Rule{dryD, softS}, verdicts{refused, nobody}, -1},
+		{[]*engine.Rule{softS}, verdicts{nobody}, -1},
 		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {}}, 0},
 		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {RetryAfter: 1}}, 0},
 	} {
@@ -111,7 +106,7 @@ func TestRepresents(t *testing.T) {
 		{[]*engine.Rule{two, hardM}, verdicts{nobody, nobody, fits}, []int{-1, -1, 2}},
 		{[]*engine.Rule{two, hardM}, verdicts{fits, nobody, nobody}, []int{0, -1, -1}},
 		{[]*engine.Rule{two, hardM, other}, verdicts{fits, fits, fits, refused}, []int{3, -1, 2, -1}},
-		{[]*engine.Rule{hardN, soft("n", perHour(9)), dry("n", perDay(9))}, verdicts{fits, refused, refused}, []int{0, 1, 2}},
+		{[]*engine.Rule{hardN, soft("n", perHour(9))}, verdicts{fits, refused}, []int{0, 1}},
 		{[]*engine.Rule{banned}, verdicts{fits, {Remaining: 4}, {}}, []int{1, -1, -1}},
 		{[]*engine.Rule{banned}, verdicts{nobody, nobody, {}}, []int{2, -1, -1}},
 		{[]*engine.Rule{banned}, verdicts{fits, nobody, away}, []int{0, -1, -1}},
@@ -138,41 +133,41 @@ func TestASilentBanRepresents(t *testing.T) {
 	}
 }
 
-// The outcome of a limit, and its source, by its rule's mode and the store's verdict.
+// The outcome of a limit, and its source, by its rule and the store's verdict.
 func TestOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		verdict algorithm.Verdict
-		of      [3]engine.Outcome // by Enforce, Soft and DryRun
+		of      [2]engine.Outcome // of a rule that refuses, and of a soft one
 		source  algorithm.Origin
 	}{
-		"fits":       {fits, [3]engine.Outcome{}, algorithm.FromStore},
-		"leased":     {algorithm.Verdict{From: algorithm.FromLease}, [3]engine.Outcome{}, algorithm.FromLease},
-		"refused":    {refused, [3]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded, engine.DryRunExceeded}, algorithm.FromStore},
-		"remembered": {algorithm.Verdict{RetryAfter: 1, From: algorithm.FromRefusal}, [3]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded, engine.DryRunExceeded}, algorithm.FromRefusal},
-		"failed":     {away, [3]engine.Outcome{engine.StoreFailOpen, engine.StoreFailOpen, engine.StoreFailOpen}, algorithm.FromNobody},
+		"fits":       {fits, [2]engine.Outcome{}, algorithm.FromStore},
+		"leased":     {algorithm.Verdict{From: algorithm.FromLease}, [2]engine.Outcome{}, algorithm.FromLease},
+		"refused":    {refused, [2]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded}, algorithm.FromStore},
+		"remembered": {algorithm.Verdict{RetryAfter: 1, From: algorithm.FromRefusal}, [2]engine.Outcome{engine.LimitExceeded, engine.SoftExceeded}, algorithm.FromRefusal},
+		"failed":     {away, [2]engine.Outcome{engine.StoreFailOpen, engine.StoreFailOpen}, algorithm.FromNobody},
 	} {
-		for mode := range engine.DryRun + 1 {
-			c := newWorld(t).ask([]algorithm.Verdict{test.verdict}, rule("n", mode, perDay(9)))
-			if got := c.Outcome(0); got != test.of[mode] || c.Source(0) != test.source {
-				t.Errorf("%s, mode %d: outcome %d from %d, want %d", name, mode, got, c.Source(0), test.of[mode])
+		for i, of := range test.of {
+			c := newWorld(t).ask([]algorithm.Verdict{test.verdict}, rule("n", i == 1, perDay(9)))
+			if got := c.Outcome(0); got != of || c.Source(0) != test.source {
+				t.Errorf("%s, soft %t: outcome %d from %d, want %d", name, i == 1, got, c.Source(0), of)
 			}
-			c = newWorld(t).ask([]algorithm.Verdict{away}, with(rule("n", mode, perDay(9)), required))
-			if closed := c.Outcome(0) == engine.StoreFailClosed; closed != (mode == engine.Enforce) {
-				t.Errorf("mode %d, required: outcome %d", mode, c.Outcome(0))
+			c = newWorld(t).ask([]algorithm.Verdict{away}, with(rule("n", i == 1, perDay(9)), required))
+			if closed := c.Outcome(0) == engine.StoreFailClosed; closed != (i == 0) {
+				t.Errorf("soft %t, required: outcome %d", i == 1, c.Outcome(0))
 			}
 		}
 	}
 }
 
-// A block is told apart from a ban, and both from a limit, but not by rules that refuse nobody.
+// A block is told apart from a ban, and both from a limit, but not by soft rules.
 func TestOutcomeOfBlocksAndBans(t *testing.T) {
 	w := newWorld(t)
 	w.override("n", overrides(perDay(9))["blocked"])
 	w.ban("n")
-	for mode, outcome := range []engine.Outcome{engine.Blocked, engine.SoftExceeded, engine.DryRunExceeded} {
-		c := w.open().add(by{Rule: obeying(banning(rule("n", engine.Mode(mode), perDay(9))))})
+	for i, outcome := range []engine.Outcome{engine.Blocked, engine.SoftExceeded} {
+		c := w.open().add(by{Rule: obeying(banning(rule("n", i == 1, perDay(9))))})
 		if c.Decide(background); c.Outcome(0) != outcome {
-			t.Errorf("mode %d, blocked: %d, %s", mode, c.Outcome(0), c.verdicts())
+			t.Errorf("soft %t, blocked: %d, %s", i == 1, c.Outcome(0), c.verdicts())
 		}
 	}
 	w.override("n", overrides(perDay(9))["9"])
@@ -185,8 +180,8 @@ func TestOutcomeOfBlocksAndBans(t *testing.T) {
 // Callers are told of hard and soft limits that the store answered for, and of bans in force.
 func TestTold(t *testing.T) {
 	banned := banning(hard("b", perDay(9)))
-	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, refused, nobody, fits, {}}, hardN, softS, dryD, hardM, banned)
-	for i, want := range []bool{true, true, false, false, true, false} {
+	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, nobody, fits, {}}, hardN, softS, hardM, banned)
+	for i, want := range []bool{true, true, false, true, false} {
 		if c.IsTold(i) != want {
 			t.Errorf("%s is told %t", c.limitName(i), !want)
 		}

@@ -24,15 +24,14 @@ type Call struct {
 
 	// queries ask for the overrides of rules in this call; those of later calls use them again.
 	queries []*algorithm.OverrideQuery
-	asked   int        // how many of the queries belong to this call
-	untried []*Applied // see Untried
+	asked   int // how many of the queries belong to this call
 }
 
 // state is what is known of a call.
 type state struct {
 	fit       bool // the store answered for all counters, and the call fits in each
 	passed    bool // the call was to be charged, and was allowed: by the store, or because it failed
-	hasSoft   bool // a rule in Soft was added
+	hasSoft   bool // a soft rule was added
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule with Warn was added
 	looksOnly bool // see LookOnly
@@ -73,8 +72,18 @@ func (a *Applied) limit(n int) *Limit { return a.Rule.limit(n, a.Own) }
 
 // KeepsNotes reports whether one of the limits that may be charged keeps notes.
 func (a *Applied) KeepsNotes() bool {
+	return a.anyLimit(func(p *algorithm.Properties) bool { return p.Notes })
+}
+
+// TakesSlots reports whether one of the limits that may be charged has slots.
+func (a *Applied) TakesSlots() bool {
+	return a.anyLimit(func(p *algorithm.Properties) bool { return p.Slots })
+}
+
+// anyLimit reports whether one of the limits that may be charged is such a limit.
+func (a *Applied) anyLimit(is func(*algorithm.Properties) bool) bool {
 	for n := 0; n < len(a.Rule.Limits) && a.counts(); n++ {
-		if a.limit(n).Compiled.Properties().Notes {
+		if is(a.limit(n).Compiled.Properties()) {
 			return true
 		}
 	}
@@ -100,12 +109,12 @@ type CallLimit struct {
 	Merged     []*Applied // the other rules that have the counter
 	IsBan      bool
 	Banned     bool // the ban of the rule is in force, and this limit reports it
-	Costly     bool // the cost is above this limit of a lenient rule, which therefore does not charge the call
+	Costly     bool // the cost is above this limit of a soft rule, which therefore does not charge the call
 }
 
-// Shown reports whether callers are told about the limit. They are not told about limits of lenient
-// rules and silent bans.
-func (a *CallLimit) Shown() bool { return a.Rule.Mode == Enforce && !a.Silent() }
+// Shown reports whether callers are told about the limit. They are not told about silent bans, nor
+// about limits of soft rules that do not bind.
+func (a *CallLimit) Shown() bool { return !a.Rule.Soft && !a.Silent() }
 
 // Silent reports whether this is a ban with nothing to report, because it lets the call pass or
 // another limit of its rule reports it.
@@ -125,7 +134,7 @@ func (c *Call) Clear() {
 		c.forgetOverrides()
 	}
 	c.state = state{}
-	c.merged, c.untried = c.merged[:0], c.untried[:0]
+	c.merged = c.merged[:0]
 	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
 		c.costly = Costly{}
 	}
@@ -151,7 +160,7 @@ func (c *Call) Drop() {
 	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
 	c.hasSoft, c.hasCostly, c.warns = false, false, false
-	c.costly, c.untried = Costly{}, c.untried[:0]
+	c.costly = Costly{}
 }
 
 // Len returns the number of limits and bans.
@@ -173,5 +182,5 @@ func (c *Call) Fit() bool { return c.fit }
 // answer it.
 func (c *Call) Passed() bool { return c.passed }
 
-// HasSoft reports whether a rule in Soft was added.
+// HasSoft reports whether a soft rule was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }

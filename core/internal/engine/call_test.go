@@ -46,7 +46,7 @@ func (c *call) everything() string {
 	binding := c.Binding()
 	c.Notice(binding)
 	text := fmt.Sprintln(c.counters()) + fmt.Sprintln(c.verdicts()) +
-		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), len(c.Untried()), c.of.take())
+		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), c.of.take())
 	for i := range c.Len() {
 		counter := c.Counter(i)
 		text += fmt.Sprintf("%s lease %d outcome %d, ", counter.Key, counter.Lease, c.Outcome(i))
@@ -157,7 +157,7 @@ func TestAllocations(t *testing.T) {
 	subject := []byte("a")
 	for name, rules := range map[string][]*engine.Rule{
 		"one rule":  {hard("n", perDay(1e9))},
-		"many":      {banning(hard("n", perDay(1e9), perHour(1e9))), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2)), dry("d", perDay(1e9))},
+		"many":      {banning(hard("n", perDay(1e9), perHour(1e9))), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2))},
 		"a refusal": {banning(hard("r", perDay(1))), hard("k", perDay(1e9))},
 	} {
 		c, applied := w.NewCall(quiet{}, 1), make([]engine.Applied, len(rules))

@@ -205,13 +205,12 @@ func (c *Call) Ended() (at int) {
 // Outcome is what a limit decides about a call, and why.
 type Outcome uint8
 
-// The outcomes. A call passes by Allowed, DryRunExceeded, SoftExceeded and StoreFailOpen only.
+// The outcomes. A call passes by Allowed, SoftExceeded and StoreFailOpen only.
 const (
 	Allowed Outcome = iota
 	LimitExceeded
 	Banned
 	Blocked
-	DryRunExceeded
 	SoftExceeded
 	StoreFailOpen
 	StoreFailClosed
@@ -227,9 +226,7 @@ func (c *Call) Outcome(i int) Outcome {
 		return StoreFailClosed
 	case v.Err != nil:
 		return StoreFailOpen
-	case a.Rule.Mode == DryRun:
-		return DryRunExceeded
-	case a.Rule.Mode == Soft:
+	case a.Rule.Soft:
 		return SoftExceeded
 	case v.Blocked:
 		return Blocked

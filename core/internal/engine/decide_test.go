@@ -161,8 +161,6 @@ func TestBans(t *testing.T) {
 		{"of a free one first", []by{free, n}, "n ban 0 of 0, watches [1 2]; n/0 1 of 1; n/1 1 of 1", "n ban left 0, in 24h; n/0 left 0, in 24h, banned; n/1 left 0, in 1h; passed false", "n ban banned"},
 		{"one ban of two limits", []by{n, {Rule: banning(hard("n", windows(algorithm.FixedWindow, 9, 2*day)))}}, "n/0 1 of 1; n/1 1 of 1; n ban 0 of 0, watches [0 1 3]; n/0 1 of 9", "n/0 left 0, in 24h, banned; n/1 left 0, in 1h; n ban left 0, in 24h; n/0 left 9; passed false", "n ban banned"},
 		{"another subject", []by{{Rule: n.Rule, subject: "b"}}, "n/0 1 of 1; n/1 1 of 1; n ban 0 of 0, watches [0 1]", "n/0 left 0; n/1 left 0; n ban left 0; passed true", ""},
-		{"a try", []by{{Rule: banning(dry("n", perDay(1)))}}, "n/0 1 of 1, dry; n ban 0 of 0, dry, watches [0]", "n/0 left 0; n ban left 0; passed true", ""},
-		{"a refused try", []by{{Rule: banning(dry("n", perDay(1)))}}, "n/0 1 of 1, dry; n ban 0 of 0, dry, watches [0]", "n/0 left 0, in 24h, banned; n ban left 0, in 24h; passed true", "n ban banned"},
 	} {
 		c := w.open().add(test.rules...)
 		want(t, test.what, c.counters(), test.counters)
@@ -241,10 +239,10 @@ func TestFailures(t *testing.T) {
 func TestOverLimit(t *testing.T) {
 	w := newWorld(t)
 	w.store.answers = []algorithm.Verdict{{}, {RetryAfter: 1}}
-	for _, r := range []*engine.Rule{hard("m", perDay(1)), soft("m", perDay(1)), dry("m", perDay(1))} {
+	for _, r := range []*engine.Rule{hard("m", perDay(1)), soft("m", perDay(1))} {
 		c := w.open().add(by{Rule: hard("n", perDay(1))}, by{Rule: r})
-		if c.Look(background); c.OverLimit() != (r.Mode == engine.Enforce) || c.HasSoft() != (r.Mode == engine.Soft) {
-			t.Errorf("mode %d: over the limit %t, soft %t", r.Mode, c.OverLimit(), c.HasSoft())
+		if c.Look(background); c.OverLimit() != !r.Soft || c.HasSoft() != r.Soft {
+			t.Errorf("soft %t: over the limit %t, soft %t", r.Soft, c.OverLimit(), c.HasSoft())
 		}
 	}
 }

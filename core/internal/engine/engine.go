@@ -5,13 +5,13 @@
 //
 // The engine knows neither frameworks nor the functions of rules. It alone knows the order of
 // precedence: a block, a ban, an unlimited override, an override, a plan, the rule; and rules that
-// refuse, soft rules, rules in DryRun.
+// refuse, soft rules.
 //
 // From top to bottom, in the order in which the code runs:
 //
 //	Call.Add        add.go       makes the limits and the ban of a rule into counters
 //	  askOverride   override.go  asks for what an operator set for the subject
-//	  lenience      lenient.go   rules that refuse nobody
+//	  lenience      lenient.go   soft rules
 //	  mergeLast     merge.go     two rules with one counter charge it once
 //	Call.Decide     decide.go    asks the store for a verdict on each counter
 //	  obey          override.go  applies the overrides that the store found

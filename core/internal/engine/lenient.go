@@ -2,18 +2,15 @@ package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// A lenient rule is in DryRun or Soft, so it refuses nobody. If the call passes, the store charges
-// either all counters of the rule or, if the call does not fit into one of them, none. Otherwise a
-// rule in DryRun would count differently from the same rule in force. A rule with one limit needs
-// no group, which shortens the arguments of the script.
+// A soft rule refuses nobody, so its counters are lenient. If the call passes, the store charges
+// either all counters of the rule or, if the call does not fit into one of them, none. A rule with one
+// limit needs no group, which shortens the arguments of the script.
 
-// A rule in DryRun has counters of its own, because it may stand beside the rule that it is meant
-// to replace, under the same name. A soft rule has the usual counters, so a limit can become soft
-// and hard again without losing its use, and handles of its name reach it. Only soft rules may
-// share its name: they do not count calls that do not fit, and a hard rule with the same counter
-// would miss them.
+// A soft rule has the usual counters, so a limit can become soft and hard again without losing its
+// use, and handles of its name reach it. Only soft rules may share its name: they do not count calls
+// that do not fit, and a hard rule with the same counter would miss them.
 
-// lenience is what the counters of a lenient rule have in common in a call.
+// lenience is what the counters of a soft rule have in common in a call.
 type lenience struct {
 	group  uint16 // Counter.Group; 0: none, or the rule has a single limit
 	costly bool   // the cost is above one of the limits, so none of them is charged

@@ -27,7 +27,7 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 	switch {
 	case !a.tooCostly(into.Cost, into.Limit):
 		return i, true
-	case a.Rule.lenient():
+	case a.Rule.Soft:
 		c.limits[i].Costly = true
 		return i, true
 	default:

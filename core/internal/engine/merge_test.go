@@ -19,7 +19,6 @@ func TestMerge(t *testing.T) {
 	}{
 		"another subject":    {[]by{{Rule: hard("n", perDay(5))}, {Rule: hard("n", perDay(5)), subject: "b"}}, "n/0 1 of 5; n/0 1 of 5"},
 		"another name":       {[]by{{Rule: hard("n", perDay(5))}, {Rule: hard("m", perDay(5))}}, "n/0 1 of 5; m/0 1 of 5"},
-		"a try":              {[]by{{Rule: hard("n", perDay(5))}, {Rule: dry("n", perDay(5))}}, "n/0 1 of 5; n/0 1 of 5, dry"},
 		"the larger cost":    {[]by{{Rule: hard("n", perDay(5)), cost: 3}, {Rule: hard("n", perDay(5)), cost: 2}}, "n/0 3 of 5, both 5+5, with 0"},
 		"a later cost":       {[]by{{Rule: hard("n", perDay(5))}, {Rule: hard("n", perDay(5)), cost: 2}}, "n/0 2 of 5, both 5+5, with 0"},
 		"the stricter":       {[]by{{Rule: hard("n", perDay(5))}, {Rule: hard("n", perDay(7))}}, "n/0 1 of 5, both 5+5, with 1"},
@@ -39,7 +38,7 @@ func TestMerge(t *testing.T) {
 		"hard before soft":   {[]by{{Rule: hard("n", perDay(5)), cost: 2}, {Rule: soft("n", perDay(3))}}, "n/0 2 of 5"},
 		"soft before hard":   {[]by{{Rule: soft("n", perDay(3))}, {Rule: hard("n", perDay(5)), cost: 2}}, "n/0 2 of 5"},
 		"soft between":       {[]by{{Rule: hard("m", perDay(5))}, {Rule: soft("n", perDay(3))}, {Rule: hard("k", perDay(3))}, {Rule: hard("n", perDay(4))}}, "m/0 1 of 5; n/0 1 of 4; k/0 1 of 3"},
-		"soft limits":        {[]by{{Rule: soft("n", perDay(3))}, {Rule: soft("n", perDay(2))}}, "n/0 1 of 2, both 2+2, dry, with 0"},
+		"soft limits":        {[]by{{Rule: soft("n", perDay(3))}, {Rule: soft("n", perDay(2))}}, "n/0 1 of 2, both 2+2, lenient, with 0"},
 		"soft obeys no more": {[]by{{Rule: obeying(soft("n", perDay(3)))}, {Rule: hard("n", perDay(4))}, {Rule: hard("m", perDay(9))}}, "n/0 1 of 4; m/0 1 of 9"},
 		"a plan":             {[]by{{Rule: hard("n", perDay(9), perHour(5)), own: ptr("n", perDay(2))}}, "n/0 1 of 2; n/1 1 of 5"},
 		"one of a plan":      {[]by{{Rule: hard("n", perDay(9)), own: ptr("n", perDay(4))}, {Rule: hard("n", perDay(9))}}, "n/0 1 of 4, both 4+4, with 1"},
@@ -61,12 +60,12 @@ func TestKeys(t *testing.T) {
 	computed := windows(algorithm.SlidingLog, 3, day)
 	c := newWorld(t).open().add(
 		by{Rule: soft("n", perDay(3))}, by{Rule: hard("k", perDay(5))}, by{Rule: hard("n", perDay(4), perHour(2))},
-		by{Rule: hard("m", perDay(9)), own: &computed}, by{Rule: dry("m", perDay(9)), own: &computed}, by{Rule: banning(hard("b", perDay(1)))})
+		by{Rule: hard("m", perDay(9)), own: &computed}, by{Rule: banning(hard("b", perDay(1)))})
 	got := ""
 	for i := range c.Len() {
 		got += string(c.Counter(i).Key) + " "
 	}
-	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 p:{a}:m%dry:sl2:86400000000 p:{a}:b:fw1:86400000000 p:{a}:b:bn1:0 ")
+	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 p:{a}:b:fw1:86400000000 p:{a}:b:bn1:0 ")
 }
 
 // A call takes one slot of each limit of slots, under one name, and leaves notes in logs only. No

@@ -17,7 +17,7 @@ type Decided struct {
 	// how much of it is in use.
 	Near bool
 	// Refused reports whether a limit, a ban or a block refused the call, or would have done so if
-	// the rule were not lenient.
+	// the rule were not soft.
 	Refused bool
 }
 
@@ -95,7 +95,7 @@ func merged(a, b []float64) []float64 {
 // near reports whether a call that passed left few permits of a limit of the rule that the limit
 // at i represents. The rule must have allowed it.
 func (c *Call) near(i int) bool {
-	if c.verdicts[i].RetryAfter > 0 { // a lenient rule lets the call pass even so
+	if c.verdicts[i].RetryAfter > 0 { // a soft rule lets the call pass even so
 		return false
 	}
 	for j := range c.limits {

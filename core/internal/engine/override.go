@@ -71,7 +71,6 @@ func (c *Call) obey() (fits bool) {
 			return false
 		}
 	}
-	c.dropUntried()
 	c.dropLifted(blocked)
 	return true
 }
@@ -95,24 +94,6 @@ func (c *Call) reportIgnored(i int) {
 		c.observer.OverrideIgnored(c.limits[i].Applied, algorithm.ErrOverrideSpan)
 	case found.What == algorithm.OverrideInvalid:
 		c.observer.OverrideIgnored(c.limits[i].Applied, algorithm.ErrNoOverride)
-	}
-}
-
-// Untried returns the rules in DryRun whose cost is above a limit in force. They counted nothing,
-// and no longer have limits in the call.
-func (c *Call) Untried() []*Applied { return c.untried }
-
-// dropUntried notes the rules in DryRun whose cost is above a limit in force, and removes their
-// limits. They counted nothing. Limits of soft rules remain, because they are exceeded.
-func (c *Call) dropUntried() {
-	for i := 0; i < len(c.limits); i++ {
-		if c.limits[i].Rule.Mode != DryRun || !c.verdicts[i].Costly {
-			continue
-		}
-		a := c.limits[i].Applied
-		c.untried = append(c.untried, a)
-		c.drop(func(at int) bool { return c.limits[at].Applied == a })
-		i = -1 // the indexes have changed
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // Rule is a rule under one name, prepared once for all its calls. A handle has one too.
 type Rule struct {
 	Name   string
-	Mode   Mode
+	Soft   bool             // it lets calls that do not fit pass, marked
 	Limits []*Limit         // the rule's own, then the further ones
 	Ban    *algorithm.Limit // nil if the rule has none
 	BanKey string           // what follows the subject in the key of its ban
@@ -26,19 +26,6 @@ type Rule struct {
 	// Warn are the fractions of the limits whose reaching is reported, ascending.
 	Warn []float64
 }
-
-// Mode says what a rule does with calls that do not fit.
-type Mode uint8
-
-// The modes.
-const (
-	Enforce Mode = iota // refuses them
-	Soft                // lets them pass, marked
-	DryRun              // lets them pass, and reports that it would have refused them
-)
-
-// lenient reports whether the rule refuses nobody.
-func (r *Rule) lenient() bool { return r.Mode != Enforce }
 
 func (r *Rule) mayBeOverridden() bool { return r.OverrideKey != "" }
 

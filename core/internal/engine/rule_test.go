@@ -11,25 +11,21 @@ import (
 )
 
 // rule returns a rule with limits. The subjects of all its limits differ.
-func rule(name string, mode engine.Mode, limits ...engine.Limit) *engine.Rule {
-	r := &engine.Rule{Name: name, Mode: mode, BanKey: rediskey.BanTail(name, mode == engine.DryRun)}
+func rule(name string, soft bool, limits ...engine.Limit) *engine.Rule {
+	r := &engine.Rule{Name: name, Soft: soft, BanKey: rediskey.BanTail(name, false)}
 	for _, l := range limits {
-		l.KeyTail = rediskey.LimitTail(name, mode == engine.DryRun, l.Compiled)
+		l.KeyTail = rediskey.LimitTail(name, false, l.Compiled)
 		r.Limits = append(r.Limits, &l)
 	}
 	return r
 }
 
 func hard(name string, limits ...engine.Limit) *engine.Rule {
-	return rule(name, engine.Enforce, limits...)
+	return rule(name, false, limits...)
 }
 
 func soft(name string, limits ...engine.Limit) *engine.Rule {
-	return rule(name, engine.Soft, limits...)
-}
-
-func dry(name string, limits ...engine.Limit) *engine.Rule {
-	return rule(name, engine.DryRun, limits...)
+	return rule(name, true, limits...)
 }
 
 // with returns the rule after a change.
@@ -116,7 +112,7 @@ func (c *call) counters() string {
 			text string
 		}{
 			{a.Max > 0, fmt.Sprintf("both %d+%d", a.Max, a.Burst)},
-			{counter.Lenient, "dry"}, {counter.Lenient != (a.Rule.Mode != engine.Enforce), "of another rule"}, {counter.Group > 0, fmt.Sprint("group ", counter.Group)},
+			{counter.Lenient, "lenient"}, {counter.Lenient != a.Rule.Soft, "of another rule"}, {counter.Group > 0, fmt.Sprint("group ", counter.Group)},
 			{counter.Required, "required"}, {counter.Personal, "personal"},
 			{counter.LocalShare > 0, fmt.Sprint("share ", counter.LocalShare)},
 			{counter.Mark != "", "mark " + counter.Mark}, {a.Costly, "costly"},

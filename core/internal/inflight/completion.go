@@ -20,6 +20,7 @@ type Completion struct {
 	counted   []countedCharge
 	again     []algorithm.Charge // given back after slots, which may have the same counters
 	estimates *Estimates         // nil if there is nothing to settle
+	behind    []*Behind          // what learns how the call ends
 	reply     Reply
 	done      atomic.Bool
 }
@@ -68,6 +69,9 @@ func (u *Completion) Add(charge algorithm.Charge, id uint64, count func(status i
 // Settles sets the Estimates that the handler of the call can settle.
 func (u *Completion) Settles(e *Estimates) { u.estimates = e }
 
+// Tells makes the Completion tell a Behind when the handler begins, and how the call ends.
+func (u *Completion) Tells(b *Behind) { u.behind = append(u.behind, b) }
+
 // Estimates returns what Settles has set, or nil.
 func (u *Completion) Estimates() *Estimates {
 	if u == nil {
@@ -82,7 +86,7 @@ func (u *Completion) HoldsReply() bool { return u != nil && (len(u.slots) > 0 ||
 
 // NeedsStatus reports whether the status of the reply determines what is given back.
 func (u *Completion) NeedsStatus() bool {
-	return u != nil && (len(u.counted) > 0 || u.estimates.counted())
+	return u != nil && (len(u.counted) > 0 || u.estimates.counted() || slices.ContainsFunc(u.behind, func(b *Behind) bool { return b.counts }))
 }
 
 // Follow sets the Reply, which knows the status that was sent even if the handler does not return
@@ -97,9 +101,9 @@ func (u *Completion) Run(handle func() (status int)) {
 		return
 	}
 	status, ended := 0, false
-	stop := func() bool { return true }
-	if len(u.slots) > 0 {
-		stop = u.keeper.Hold(u.slots).stop
+	stop := u.hold()
+	for _, b := range u.behind {
+		b.begin()
 	}
 	defer func() {
 		stop()
@@ -111,6 +115,14 @@ func (u *Completion) Run(handle func() (status int)) {
 	}()
 	status = handle()
 	ended = true
+}
+
+// hold begins to renew the slots, and returns what ends that.
+func (u *Completion) hold() (stop func() bool) {
+	if len(u.slots) == 0 {
+		return func() bool { return true }
+	}
+	return u.keeper.Hold(u.slots).stop
 }
 
 // Abandon ends a call whose handler will not run, as if the handler had panicked.
@@ -132,6 +144,9 @@ func (u *Completion) sent() int {
 // reply is held back meanwhile, so that a client that makes one call after another finds its
 // permits. The refund takes a second trip.
 func (u *Completion) finish(how ending) {
+	for _, b := range u.behind {
+		b.end(how)
+	}
 	defer func() {
 		u.estimates.countCosts()
 		u.keeper.giveBack(u.ctx, u.slots)

@@ -75,7 +75,7 @@ type lease struct {
 
 // Leasable reports whether permits of a counter may be fetched in advance.
 func Leasable(c *algorithm.Counter) bool {
-	return c.Lease > 0 && c.Cost > 0 && !c.Lenient && c.Limit.Leasable()
+	return c.Lease > 0 && c.Cost > 0 && c.Limit.Leasable()
 }
 
 // isOf reports whether this is the lease of a counter.

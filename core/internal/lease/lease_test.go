@@ -226,13 +226,11 @@ func TestCallsThatTakeNoLease(t *testing.T) {
 	for range 50 {
 		p.MustTake(t, Leased("user:a", limit, 1, 100))
 	}
-	dry, free := Leased("user:a", limit, 1, 100), Leased("user:a", limit, 0, 100)
-	dry.Lenient = true
+	free := Leased("user:a", limit, 0, 100)
 	for name, counters := range map[string][]algorithm.Counter{
 		"not leased":      {Counter("user:a", limit, 1)},
 		"another limit":   {Leased("user:a", Windowed(algorithm.SlidingWindow, 20_000, Hour), 1, 100)},
 		"another counter": {Leased("user:a", limit, 1, 100), Counter("user:b", limit, 1)},
-		"in DryRun":       {dry},
 		"costs nothing":   {free},
 		"a bucket":        {Leased("bucket", Bucket(t, 10_000, Hour, 10_000), 1, 100)},
 		"a log":           {Leased("log", Windowed(algorithm.SlidingLog, 10_000, Hour), 1, 100)},

@@ -59,6 +59,7 @@ type Parts struct {
 	Engine   engine.Engine
 	CallIDs  atomic.Uint64 // the number of IDs given to calls
 	InFlight *inflight.Keeper
+	Behind   *inflight.Queue // of rules in DryRun
 	Unused   *abandoned.Turns
 	Refunds  refund.Ledger
 	Failures failure.Counts // failures of the store to answer
@@ -76,6 +77,7 @@ type Parts struct {
 
 // Assemble makes the store and what depends on it. obeying is [Front].Obeying.
 func (p *Parts) Assemble(obeying func() (banned, overridden []string)) {
+	p.Behind = inflight.NewQueue(p.Client == nil, p.Log.Panicked)
 	if p.Client == nil {
 		p.countInProcess()
 	} else {

@@ -26,7 +26,8 @@ type Trial interface {
 	OfSubject(v adapter.View, subject string) []TrialRule
 	// Prepare runs the functions of a rule that applies to the call, each once.
 	Prepare(rule int) *Prepared
-	// Decide decides the call as a middleware with these rules would.
+	// Decide decides the call as a middleware with these rules would. A rule in DryRun is decided
+	// alone.
 	Decide(rules ...int) Ruling
 	// DecideBy decides a call of the subject by a single rule. own replaces the rule's limit; nil
 	// means no limit.
@@ -45,7 +46,8 @@ type Caller struct {
 type TrialRule struct {
 	// Counted is what the engine knows of the rule under the name that it counts by.
 	Counted *engine.Rule
-	Guard   int // the index of its Guard or Check
+	Mode    uint8 // a core.Mode
+	Guard   int   // the index of its Guard or Check
 	// Place is where the rule is written, or was attached. Version is that of its RuleSet.
 	Place, Version string
 	InHandler      bool // it belongs to a Check

@@ -134,7 +134,7 @@ func (p *shardPart) refuses() bool {
 	return !algorithm.Passes(p.counters, p.verdicts)
 }
 
-// hasStrike reports whether a ban has to count a refusal by this part, even in DryRun.
+// hasStrike reports whether a ban has to count a refusal by this part.
 func (p *shardPart) hasStrike() bool {
 	for i := range p.counters {
 		if algorithm.Struck(p.counters, p.verdicts, i) {
@@ -144,37 +144,17 @@ func (p *shardPart) hasStrike() bool {
 	return false
 }
 
-// again returns a part to be asked once more, so that its bans count a refusal. If only counters in
-// DryRun refused, it has no other counters, because those may already be charged.
+// again returns a part to be asked once more, so that its bans count a refusal.
 func (p *shardPart) again() *shardPart {
 	again := *p
 	again.counters, again.verdicts = slices.Clone(p.counters), slices.Clone(p.verdicts)
-	if p.refuses() {
-		return &again
-	}
-	again.asked = nil
-	for i := range again.counters {
-		again.counters[i].Override = nil // the counters have the limits in force
-		if !p.verdicts[i].Exceeded() {
-			again.counters[i].Cost = 0
-		}
-	}
 	return &again
 }
 
 // adopt replaces the part's answer by the answer of again.
 func (p *shardPart) adopt(again *shardPart) {
-	if again.failed() {
-		return
-	}
-	if p.refuses() {
+	if !again.failed() {
 		*p = *again
-		return
-	}
-	for i := range p.verdicts {
-		if c := &again.counters[i]; c.Cost > 0 || c.Limit.Properties().Watches {
-			p.verdicts[i] = again.verdicts[i]
-		}
 	}
 }
 

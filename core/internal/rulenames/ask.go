@@ -3,8 +3,6 @@ package rulenames
 import (
 	"maps"
 	"slices"
-
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // Questions that operators and the process itself ask about the names of rules.
@@ -39,10 +37,10 @@ func (t *Table[L]) Obeying() (banned, overridden []string) {
 	defer t.mu.Unlock()
 	for name, claims := range t.claims {
 		for _, c := range claims {
-			if c.Bans && c.Mode != engine.DryRun {
+			if c.Bans && !c.DryRun {
 				banned = append(banned, c.Rule)
 			}
-			if c.Overrides && c.Mode != engine.Soft && c.Rule == name { // a rule in DryRun claims the tail of its keys
+			if c.Overrides && !c.Soft && c.Rule == name { // a rule in DryRun claims the tail of its keys
 				overridden = append(overridden, name)
 			}
 		}
@@ -57,7 +55,7 @@ func (t *Table[L]) Bans(name string) (known, banning bool, after int) {
 	defer t.mu.Unlock()
 	for _, claims := range t.claims { // a rule without a Name claims the tail of its keys
 		for _, c := range claims {
-			if c.Rule == name && c.Mode != engine.DryRun {
+			if c.Rule == name && !c.DryRun {
 				known, banning, after = true, banning || c.Bans, max(after, c.BanAfter)
 			}
 		}

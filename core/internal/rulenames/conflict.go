@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // Conflict is a claim to a name that already stands for something else.
@@ -16,8 +14,8 @@ type Conflict[L Limit] struct{ Taken, Own Claim[L] }
 func (c *Conflict[L]) Why(here string) string {
 	taken, own, why := limitsText(c.Taken.Limits), limitsText(c.Own.Limits), "one name, one limit"
 	switch {
-	case c.Taken.Mode != c.Own.Mode:
-		taken, own = softText(c.Taken.Mode), softText(c.Own.Mode)
+	case c.Taken.Soft != c.Own.Soft:
+		taken, own = softText(c.Taken.Soft), softText(c.Own.Soft)
 		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
 	case slices.Equal(c.Taken.Limits, c.Own.Limits) && c.Taken.leasesBeside(&c.Own):
 		taken, own = leasesText(c.Taken.Leases), leasesText(c.Own.Leases)
@@ -37,8 +35,8 @@ func At(place string) string {
 	return " (" + place + ")"
 }
 
-func softText(mode engine.Mode) string {
-	if mode == engine.Soft {
+func softText(soft bool) string {
+	if soft {
 		return "a soft rule"
 	}
 	return "a rule that refuses calls"

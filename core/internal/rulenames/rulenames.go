@@ -11,8 +11,6 @@ package rulenames
 import (
 	"slices"
 	"sync"
-
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 )
 
 // maxNames bounds the tables, because handlers may make rules in each call. Names beyond it are not
@@ -49,13 +47,14 @@ type Owner struct {
 }
 
 // Claim is what a name stands for in the rules of one owner. All rules with a name have the same
-// Limits, Overrides and Mode, and none Leases if another Settles.
+// Limits, Overrides and Soft, and none Leases if another Settles.
 type Claim[L Limit] struct {
 	Name      string // or the key tail of a rule that does not share the counters of its name
 	Rule      string
 	Limits    []L
 	Overrides bool
-	Mode      engine.Mode
+	Soft      bool
+	DryRun    bool
 	Bans      bool   // a rule of this name has a ban
 	BanAfter  int    // the After of that rule's Ban
 	Outgoing  bool   // the rules are for calls that go out
@@ -132,7 +131,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 
 // differs reports whether a name cannot stand for both claims.
 func (c *Claim[L]) differs(other *Claim[L]) bool {
-	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Mode != other.Mode || c.leasesBeside(other)
+	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Soft != other.Soft || c.leasesBeside(other)
 }
 
 // leasesBeside reports whether one claim has a Lease and the other charges estimates: leased permits would

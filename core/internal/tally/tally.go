@@ -136,7 +136,8 @@ type Tally struct {
 	label string // the name in snapshots
 	usual *cell  // the cell of the usual reason and source; also the first of cells
 	cells atomic.Pointer[[]*cell]
-	costs atomic.Pointer[Costs] // nil until a cost is known afterwards
+	costs atomic.Pointer[Costs]   // nil until a cost is known afterwards
+	tries atomic.Pointer[DryRuns] // nil until there is a dry run
 
 	kept    atomic.Bool // the name is never removed
 	holders int         // Table.naming protects it
@@ -155,15 +156,16 @@ const (
 	Bound Traits = 1 << iota
 	// Near means that few permits are left.
 	Near
+	// Refused means that another rule refused the call, on which a rule in DryRun decided.
+	Refused
 
-	allTraits = Bound | Near
+	allTraits = Bound | Near | Refused
 )
 
 // stripe is a part of a count, alone on its cache line. It has a number for each set of traits, and
 // each decision is in one of them, so counting it is one write.
 type stripe struct {
 	numbers [allTraits + 1]atomic.Uint64
-	_       [32]byte
 }
 
 // Count counts a decision with its traits.
@@ -215,10 +217,10 @@ func (t *Tally) addCell(reason, source string) *cell {
 }
 
 // Entry holds how often a name decided with one reason and source, and how many of these decisions
-// were Bound and Near.
+// were Bound, Near and Refused.
 type Entry struct {
-	Name, Reason, Source string
-	Count, Bound, Near   uint64
+	Name, Reason, Source        string
+	Count, Bound, Near, Refused uint64
 }
 
 // Snapshot returns all that was counted, in order of name, reason and source. A rule and a handle
@@ -234,6 +236,7 @@ func (t *Table) Snapshot() (entries []Entry) {
 			merged[last].Count += e.Count
 			merged[last].Bound += e.Bound
 			merged[last].Near += e.Near
+			merged[last].Refused += e.Refused
 		} else {
 			merged = append(merged, e)
 		}
@@ -279,6 +282,9 @@ func (s *stripe) addTo(e *Entry) {
 		}
 		if Traits(traits)&Near != 0 {
 			e.Near += n
+		}
+		if Traits(traits)&Refused != 0 {
+			e.Refused += n
 		}
 	}
 }
