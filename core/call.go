@@ -56,7 +56,7 @@ func newCall(parts *callParts) *call {
 	c := &call{
 		inspects: true, headers: limitheader.Writer{Style: limitheader.Style(parts.options.Headers), BindsMore: engine.BindsMore},
 	}
-	c.init(parts, &c.decider)
+	c.init(parts)
 	return c
 }
 

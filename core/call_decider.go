@@ -24,9 +24,10 @@ type decider struct {
 	log      *operatorlog.Log
 	place    tally.Place // where decisions are counted
 	rules    []appliedRule
-	subjects []byte      // those of all rules, one after the other
-	policy   StorePolicy // that of a handle
-	learns   afterwards  // what rules that apply have to learn
+	subjects []byte       // those of all rules, one after the other
+	policy   StorePolicy  // that of a handle
+	learns   afterwards   // what rules that apply have to learn
+	traits   tally.Traits // of decisions that do not bind
 }
 
 // appliedRule is a rule that applies to a call.
@@ -42,9 +43,9 @@ type appliedRule struct {
 }
 
 // init prepares a new decider for a pool. It must not be copied afterwards.
-func (c *decider) init(parts *callParts, observer engine.Observer) {
+func (c *decider) init(parts *callParts) {
 	c.parts, c.log, c.place = parts, parts.log, parts.tallies.NewPlace()
-	c.Call = parts.engine.NewCall(observer, parts.ids.Add(1)<<32)
+	c.Call = parts.engine.NewCall(c, parts.ids.Add(1)<<32)
 }
 
 // clear empties the decider for the next call.

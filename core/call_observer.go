@@ -15,16 +15,11 @@ import (
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {
-	traits := tally.Traits(0)
+	named, traits := c.ruleOf(i).named, c.traits
+	counts := named.tally
 	if d.Bound {
 		traits = tally.Bound
 	}
-	c.count(i, &d, reasonOf[d.Outcome], traits)
-}
-
-// count counts a decision by the limit at i.
-func (c *decider) count(i int, d *engine.Decided, reason Reason, traits tally.Traits) {
-	counts := c.ruleOf(i).named.tally
 	if d.Near {
 		traits |= tally.Near
 		noteNear(counts, c.ID(), c.Limit(i).Subject, c.MostUsed(i))
@@ -32,6 +27,10 @@ func (c *decider) count(i int, d *engine.Decided, reason Reason, traits tally.Tr
 	if d.Usual {
 		counts.CountUsual(traits, &c.place)
 		return
+	}
+	reason := reasonOf[d.Outcome]
+	if named.tried {
+		reason = ifTried(reason)
 	}
 	counts.Count(string(reason), string(c.source(i)), traits, &c.place)
 	if d.Refused {

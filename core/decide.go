@@ -31,6 +31,8 @@ func (c *call) applyRules(rules []*boundRule) {
 	for _, rule := range rules {
 		switch {
 		case !rule.scope.Everywhere() && !rule.inScope(c.View, &c.readings, c.log):
+		case rule.Mode == DryRun:
+			c.try(rule)
 		case rule.Skip == nil || !c.skips(rule):
 			c.apply(rule, rule.namedFor(c.View, c.log))
 		case rule.terms != nil:
@@ -48,18 +50,10 @@ func (c *call) skips(rule *boundRule) bool {
 
 // apply adds a rule that applies to the call, under the name that it counts by.
 func (c *call) apply(rule *boundRule, named *namedRule) *appliedRule {
-	if named.tried {
-		c.tried = append(c.tried, appliedRule{})
-		return c.tried[len(c.tried)-1].apply(rule, named, 0)
-	}
 	at := len(c.rules)
 	c.learns |= rule.learns
 	c.rules = append(c.rules, appliedRule{})
-	return c.rules[at].apply(rule, named, at) // filled in place: a literal would be built elsewhere and copied
-}
-
-// apply fills the zero appliedRule a.
-func (a *appliedRule) apply(rule *boundRule, named *namedRule, at int) *appliedRule {
+	a := &c.rules[at] // filled in place: a literal would be built elsewhere and copied
 	a.rule, a.named, a.own, a.counted.Rule, a.counted.At = rule, named, named.limits[0], &named.counted, at
 	return a
 }

@@ -20,7 +20,7 @@ import (
 type dryRun struct {
 	decider
 	passed   bool      // the call goes on; if not, the dry run only looks
-	answered time.Time // when that was known
+	answered time.Time // when that was known; zero if the dry run is decided at once
 	unknown  bool      // the subject is not known
 	isRPC    bool
 	ctx      context.Context  // for OnDecision; nil unless it is set
@@ -39,7 +39,7 @@ func newDryRuns(parts *callParts, queue *inflight.Queue) *dryRuns {
 	t := &dryRuns{queue: queue}
 	t.pool.New = func() any {
 		d := new(dryRun)
-		d.init(parts, d)
+		d.init(parts)
 		d.run = d.decide
 		return d
 	}
@@ -49,8 +49,18 @@ func newDryRuns(parts *callParts, queue *inflight.Queue) *dryRuns {
 // close empties a dry run and puts it back.
 func (t *dryRuns) close(d *dryRun) {
 	d.clear()
-	d.unknown, d.ctx, d.event, d.behind = false, nil, Event{}, nil
+	d.unknown, d.answered, d.ctx, d.event, d.behind = false, time.Time{}, nil, Event{}, nil
 	t.pool.Put(d)
+}
+
+// try applies a rule in DryRun, in whose scope the call is.
+func (c *call) try(rule *boundRule) {
+	switch named := rule.namedFor(c.View, c.log); {
+	case rule.Skip == nil || !c.skips(rule):
+		c.tried = append(c.tried, appliedRule{rule: rule, named: named, own: named.limits[0], counted: engine.Applied{Rule: &named.counted}})
+	case rule.terms != nil:
+		c.skipped = append(c.skipped, named.name)
+	}
 }
 
 // decideBesideDryRuns is decide for a call with rules in DryRun.
@@ -106,7 +116,13 @@ func (c *call) startDryRuns(passed bool) (behind []*inflight.Behind) {
 			continue
 		}
 		d := t.pool.Get().(*dryRun)
-		d.passed, d.answered, d.isRPC = passed, time.Now(), c.isRPC()
+		d.passed, d.isRPC = passed, c.isRPC()
+		if !t.queue.AtOnce() {
+			d.answered = time.Now()
+		}
+		if d.traits = 0; !passed {
+			d.traits = tally.Refused
+		}
 		c.takeTried(named.name, d.take)
 		if c.parts.options.OnDecision != nil {
 			d.ctx, d.event = context.WithoutCancel(c.Context()), c.event()
@@ -209,14 +225,14 @@ func (d *dryRun) addAll() {
 // reportUnasked reports that the rule would have refused the call whatever its counters hold.
 func (d *dryRun) reportUnasked() {
 	a := &d.rules[0]
-	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), d.traits(), &d.place)
+	a.named.tally.Count(string(DryRunExceeded), string(FromNobody), d.traits, &d.place)
 	d.report(a.named.tally, &Decision{Allowed: true, Reason: DryRunExceeded, Rule: a.named.name, Limit: a.rule.limits[0], Source: FromNobody})
 }
 
 // reportDecision reports what the limits decided.
 func (d *dryRun) reportDecision() {
+	d.Notice(-1)
 	at := d.Binding()
-	d.Notice(at)
 	if at < 0 {
 		return
 	}
@@ -249,24 +265,14 @@ func ifTried(reason Reason) Reason {
 
 // report passes a decision to OnDecision, if that is set, and counts how long it took.
 func (d *dryRun) report(of *tally.Tally, decision *Decision) {
-	delay := time.Since(d.answered)
-	of.DryRuns().Decide(delay)
+	delay := time.Duration(0)
+	if !d.answered.IsZero() {
+		delay = time.Since(d.answered)
+	}
+	of.DryRuns().Decide(d.ID(), delay)
 	if d.ctx != nil {
 		d.event.Decision, d.event.DryRun, d.event.Delay = *decision, true, delay
 		d.parts.options.OnDecision(d.ctx, d.event)
 	}
 }
 
-func (d *dryRun) traits() tally.Traits {
-	if d.passed {
-		return 0
-	}
-	return tally.Refused
-}
-
-// Decided implements engine.Observer.
-func (d *dryRun) Decided(i int, of engine.Decided) {
-	d.count(i, &of, ifTried(reasonOf[of.Outcome]), d.traits())
-}
-
-var _ engine.Observer = (*dryRun)(nil)

@@ -85,8 +85,7 @@ func TestDryRunsAreBounded(t *testing.T) {
 	}
 	release()
 	core.AwaitDryRuns(limiter)
-	if s := limiter.Stats().DryRuns; len(s) != 1 || s[0].Rule != "n" || s[0].Decided != 1000 || s[0].Dropped != 3 || s[0].Delay <= 0 || len(events) != 1000 {
-		t.Errorf("%+v, and %d events", s, len(events))
+	if s := limiter.Stats(); s.DryRuns["n"].Count != 1000 || s.DryRuns["n"].Sum <= 0 || s.DryRunsDropped["n"] != 3 || len(events) != 1000 {
+		t.Errorf("%+v, %d dropped, and %d events", s.DryRuns, s.DryRunsDropped, len(events))
 	}
 }
-

@@ -26,7 +26,7 @@ type hereCall struct {
 
 func newDirectCall(parts *callParts) *directCall {
 	c := new(directCall)
-	c.init(parts, &c.decider)
+	c.init(parts)
 	return c
 }
 

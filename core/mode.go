@@ -34,7 +34,7 @@ const (
 	// Neither callers nor handlers notice it. Its functions run in the call. It asks Redis in the
 	// background, once the call has been answered by the other rules. If they refused the call, it
 	// only looks. OnDecision receives its Decision then, by itself. At most 1,000 calls of a Limiter
-	// wait for that, and further ones are dropped, which Stats.DryRuns counts.
+	// wait for that, and further ones are dropped, which Stats.DryRunsDropped counts.
 	DryRun
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"

@@ -64,7 +64,7 @@ type Event struct {
 	// call and for a caller without an address.
 	ClientIP netip.Addr
 	// DryRun reports whether the decision is that of a rule in [DryRun]. Delay is how long after the
-	// answer to the call it was made.
+	// answer to the call it was made; without Redis, that is 0.
 	DryRun bool
 	Delay  time.Duration
 	// Outgoing reports whether the call goes out: see package outgoing. Waited is how long such a call

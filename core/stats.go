@@ -70,10 +70,13 @@ type Stats struct {
 	// says which. A restart with all data, and a failover to a replica that has them, are no losses.
 	// This is found out by a key that is renewed every ten seconds while calls are made.
 	Losses uint64
-	// DryRuns are further counts of rules in DryRun, in order of Rule. DryRunsNow is the number of
-	// calls that such rules decide now, or for which they settle or give something back.
-	DryRuns    []DryRunStats
-	DryRunsNow int
+	// DryRuns are, by the names of rules in DryRun, how long after the answer to a call they decided it.
+	// DryRunsDropped are the numbers of calls that they did not decide, because 1,000 were waiting.
+	// DryRunsNow is the number of calls that they decide now, or for which they settle or give
+	// something back.
+	DryRuns        map[string]Histogram
+	DryRunsDropped map[string]uint64
+	DryRunsNow     int
 	// Costs are the counts of costs that are known afterwards, in order of Rule.
 	Costs []CostStats
 	// Outgoing are the counts of calls that go out, in order of Rule: see package outgoing.
@@ -111,18 +114,6 @@ type DecisionCount struct {
 	// Refused is the number of these calls that a rule in force refused. Only a rule in DryRun has it:
 	// of the calls that it would have refused, so many are refused already.
 	Refused uint64
-}
-
-// DryRunStats are this process's counts of a rule in [DryRun], beside those in Stats.Decisions.
-type DryRunStats struct {
-	// Rule is the name of the rule, as in DecisionCount.
-	Rule string
-	// Decided is the number of calls that the rule decided, and Delay the sum of the times from the
-	// answer until then.
-	Decided uint64
-	Delay   time.Duration
-	// Dropped is the number of calls that it did not decide, because 1,000 were waiting.
-	Dropped uint64
 }
 
 // CostStats are this process's counts of costs that are known afterwards, by one rule or handle. How
@@ -246,9 +237,7 @@ func (l *Limiter) Stats() Stats {
 		s.RuleSets = append(s.RuleSets, RuleSetStats(state))
 	}
 	s.readDecisions(f.tallies.Snapshot())
-	for _, e := range f.tallies.DryRuns() {
-		s.DryRuns = append(s.DryRuns, DryRunStats{Rule: e.Rule, Decided: e.Decided, Delay: e.Delay, Dropped: e.Dropped})
-	}
+	s.readDryRuns(f.tallies.DryRuns())
 	s.readStore(f.Store)
 	s.readCosts(f.tallies.Costs())
 	s.readOutgoing(&f.outgoing)
@@ -263,6 +252,14 @@ func (s *Stats) readDecisions(entries []tally.Entry) {
 	s.Decisions = make([]DecisionCount, 0, len(entries))
 	for _, e := range entries {
 		s.Decisions = append(s.Decisions, DecisionCount{e.Name, Reason(e.Reason), Source(e.Source), e.Count, e.Bound, e.Near, e.Refused})
+	}
+}
+
+// readDryRuns reads the counts of rules in DryRun.
+func (s *Stats) readDryRuns(entries []tally.DryRunEntry) {
+	s.DryRuns, s.DryRunsDropped = make(map[string]Histogram, len(entries)), make(map[string]uint64, len(entries))
+	for _, e := range entries {
+		s.DryRuns[e.Rule], s.DryRunsDropped[e.Rule] = Histogram(e.Delays), e.Dropped
 	}
 }
 

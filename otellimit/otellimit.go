@@ -96,12 +96,11 @@ type observer struct {
 func (o *observer) observe(_ context.Context, to metric.Observer) error {
 	s := o.limiter.Stats()
 	o.observeDecisions(to, s.Decisions)
-	o.observeDryRuns(to, s.DryRuns)
+	o.observeDryRuns(to, &s)
 	o.observeStore(to, &s)
 	o.observeCosts(to, s.Costs)
 	o.observeOutgoing(to, s.Outgoing)
 	o.observeRules(to, s.RuleSets)
-	to.ObserveInt64(o.triedNow, int64(s.DryRunsNow), o.with())
 	to.ObserveInt64(o.keys, int64(s.Keys), o.with())
 	to.ObserveInt64(o.evictions, int64(s.Evictions), o.with())
 	return nil
@@ -121,13 +120,14 @@ func (o *observer) observeDecisions(to metric.Observer, decisions []core.Decisio
 	}
 }
 
-func (o *observer) observeDryRuns(to metric.Observer, rules []core.DryRunStats) {
-	for _, of := range rules {
-		rule := o.with(ruleKey.String(of.Rule))
-		to.ObserveInt64(o.tried, int64(of.Decided), rule)
-		to.ObserveFloat64(o.triedDelay, of.Delay.Seconds(), rule)
-		to.ObserveInt64(o.triedDropped, int64(of.Dropped), rule)
+func (o *observer) observeDryRuns(to metric.Observer, s *core.Stats) {
+	for name, delays := range s.DryRuns {
+		rule := o.with(ruleKey.String(name))
+		to.ObserveInt64(o.tried, int64(delays.Count), rule)
+		to.ObserveFloat64(o.triedDelay, delays.Sum, rule)
+		to.ObserveInt64(o.triedDropped, int64(s.DryRunsDropped[name]), rule)
 	}
+	to.ObserveInt64(o.triedNow, int64(s.DryRunsNow), o.with())
 }
 
 func (o *observer) observeStore(to metric.Observer, s *core.Stats) {

@@ -50,12 +50,11 @@ type collector struct {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	s := c.limiter.Stats()
 	c.collectDecisions(ch, s.Decisions)
-	c.collectDryRuns(ch, s.DryRuns)
+	c.collectDryRuns(ch, &s)
 	c.collectStore(ch, &s)
 	c.collectCosts(ch, s.Costs)
 	c.collectOutgoing(ch, s.Outgoing)
 	c.collectRules(ch, s.RuleSets)
-	gauge(ch, c.triedNow, float64(s.DryRunsNow))
 	gauge(ch, c.keys, float64(s.Keys))
 	counter(ch, c.evictions, s.Evictions)
 }
@@ -74,12 +73,13 @@ func (c *collector) collectDecisions(ch chan<- prometheus.Metric, decisions []co
 	}
 }
 
-func (c *collector) collectDryRuns(ch chan<- prometheus.Metric, rules []core.DryRunStats) {
-	for _, of := range rules {
-		counter(ch, c.tried, of.Decided, of.Rule)
-		ch <- prometheus.MustNewConstMetric(c.triedDelay, prometheus.CounterValue, of.Delay.Seconds(), of.Rule)
-		counter(ch, c.triedDropped, of.Dropped, of.Rule)
+func (c *collector) collectDryRuns(ch chan<- prometheus.Metric, s *core.Stats) {
+	for rule, delays := range s.DryRuns {
+		counter(ch, c.tried, delays.Count, rule)
+		ch <- prometheus.MustNewConstMetric(c.triedDelay, prometheus.CounterValue, delays.Sum, rule)
+		counter(ch, c.triedDropped, s.DryRunsDropped[rule], rule)
 	}
+	gauge(ch, c.triedNow, float64(s.DryRunsNow))
 }
 
 func (c *collector) collectStore(ch chan<- prometheus.Metric, s *core.Stats) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,8 +115,12 @@ func dryRun(t *testing.T, s *site) {
 		wantHeader(t, reply, "Ratelimit", "")
 		wantHeader(t, reply, "Ratelimit-Policy", "")
 		for range 2 {
-			e := <-events
-			decided[e.Decision.Rule] = append(decided[e.Decision.Rule], e.Decision.Reason)
+			select {
+			case e := <-events:
+				decided[e.Decision.Rule] = append(decided[e.Decision.Rule], e.Decision.Reason)
+			case <-time.After(patience):
+				t.Fatal("OnDecision received no decision of a rule in DryRun")
+			}
 		}
 	}
 	for range 4 {

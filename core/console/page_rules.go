@@ -48,12 +48,8 @@ type dryRunCounts struct {
 
 // add adds the counts of a name.
 func (c *dryRunCounts) add(stats *core.Stats, name string) {
-	for _, of := range stats.DryRuns {
-		if of.Rule == name {
-			c.Decided += of.Decided
-			c.Dropped += of.Dropped
-		}
-	}
+	c.Decided += stats.DryRuns[name].Count
+	c.Dropped += stats.DryRunsDropped[name]
 	for _, of := range stats.Decisions {
 		if of.Rule == name && of.Reason == core.DryRunExceeded {
 			c.WouldRefuse += of.Count

@@ -17,7 +17,7 @@ func drawRules(t *rapid.T) (rules []by) {
 		limits := rapid.SampledFrom([][]engine.Limit{
 			{perDay(4)}, {perDay(3), perHour(5)}, {perHour(2)}, {bucket(3, 2)}, {bucket(2, 4), perDay(6)}, {logged(3)}, {slots(2), logged(4)},
 		}).Draw(t, "limits")
-		r := rule(rapid.SampledFrom([]string{"n", "m"}).Draw(t, "name"), engine.Mode(rapid.IntRange(0, 2).Draw(t, "mode")), limits...)
+		r := rule(rapid.SampledFrom([]string{"n", "m"}).Draw(t, "name"), rapid.Bool().Draw(t, "soft"), limits...)
 		if rapid.Bool().Draw(t, "bans") {
 			banning(r)
 		}

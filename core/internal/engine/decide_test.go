@@ -168,7 +168,7 @@ func TestBans(t *testing.T) {
 		want(t, test.what, c.verdicts(), test.verdicts)
 		want(t, test.what+", noticed", w.take(), test.noticed)
 		for i := range c.Len() {
-			if a := c.Limit(i); a.Silent() != (a.IsBan && !a.Banned) || a.Shown() != (!a.Silent() && a.Rule.Mode == engine.Enforce) {
+			if a := c.Limit(i); a.Silent() != (a.IsBan && !a.Banned) || a.Shown() != (!a.Silent() && !a.Rule.Soft) {
 				t.Errorf("%s: %s is silent %t, shown %t", test.what, c.limitName(i), a.Silent(), a.Shown())
 			}
 		}

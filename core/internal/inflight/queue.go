@@ -30,6 +30,9 @@ func NewQueue(atOnce bool, panicked func(error)) *Queue {
 	return &Queue{atOnce: atOnce, panicked: panicked}
 }
 
+// AtOnce reports whether everything runs at once.
+func (q *Queue) AtOnce() bool { return q.atOnce }
+
 // Enter reports whether there is room for one more question. If so, Leave is to be called when it
 // has been answered.
 func (q *Queue) Enter() bool {

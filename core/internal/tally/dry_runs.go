@@ -1,16 +1,16 @@
 package tally
 
 import (
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
 // DryRuns counts the calls that rules in DryRun of one name decided behind the answer.
 type DryRuns struct {
-	decided, dropped atomic.Uint64
-	delay            atomic.Int64
+	delays  histogram.Histogram
+	dropped atomic.Uint64
 }
 
 // DryRuns returns the counts of dry runs.
@@ -22,39 +22,26 @@ func (t *Tally) DryRuns() *DryRuns {
 	return t.tries.Load()
 }
 
-// Decide counts a call that was decided so long after the answer.
-func (d *DryRuns) Decide(delay time.Duration) {
-	d.decided.Add(1)
-	d.delay.Add(int64(delay))
-}
+// Decide counts a call that was decided so long after the answer. Calls with different IDs rarely wait
+// for each other.
+func (d *DryRuns) Decide(id uint64, delay time.Duration) { d.delays.Observe(id>>32, delay) }
 
 // Drop counts a call that was not decided, because too many waited.
 func (d *DryRuns) Drop() { d.dropped.Add(1) }
 
 // DryRunEntry holds the DryRuns of a name.
 type DryRunEntry struct {
-	Rule             string
-	Decided, Dropped uint64
-	Delay            time.Duration
+	Rule    string
+	Delays  histogram.Snapshot
+	Dropped uint64
 }
 
-// DryRuns returns the counts of dry runs, in order of names.
+// DryRuns returns the counts of dry runs, in no order.
 func (t *Table) DryRuns() (entries []DryRunEntry) {
 	for of := range t.all {
 		if d := of.tries.Load(); d != nil {
-			entries = append(entries, DryRunEntry{of.label, d.decided.Load(), d.dropped.Load(), time.Duration(d.delay.Load())})
+			entries = append(entries, DryRunEntry{of.label, d.delays.Snapshot(), d.dropped.Load()})
 		}
 	}
-	slices.SortFunc(entries, func(a, b DryRunEntry) int { return strings.Compare(a.Rule, b.Rule) })
-	merged := entries[:0]
-	for _, e := range entries { // several names may have one label
-		if last := len(merged) - 1; last >= 0 && merged[last].Rule == e.Rule {
-			merged[last].Decided += e.Decided
-			merged[last].Dropped += e.Dropped
-			merged[last].Delay += e.Delay
-		} else {
-			merged = append(merged, e)
-		}
-	}
-	return merged
+	return entries
 }

@@ -30,10 +30,10 @@ func TestNamesAreBounded(t *testing.T) {
 	if len(entries) != MaxHandles+2 {
 		t.Errorf("%d entries", len(entries))
 	}
-	if !slices.Contains(entries, Entry{OtherNames, "allowed", "memory", n - MaxHandles, n - MaxHandles, 0}) {
+	if !slices.Contains(entries, Entry{OtherNames, "allowed", "memory", n - MaxHandles, n - MaxHandles, 0, 0}) {
 		t.Error("some of the names beyond the bound were lost")
 	}
-	if !slices.Contains(entries, Entry{"late", "allowed", "memory", 1, 1, 0}) {
+	if !slices.Contains(entries, Entry{"late", "allowed", "memory", 1, 1, 0, 0}) {
 		t.Error("the rule was not counted under its own name")
 	}
 }
@@ -46,7 +46,7 @@ func TestNamesAreLabels(t *testing.T) {
 		table.OfRule(name).CountUsual(Bound, &at)
 	}
 	entries := table.Snapshot()
-	if len(entries) != 4 || entries[0] != (Entry{"a\uFFFD", "allowed", "memory", 2, 2, 0}) {
+	if len(entries) != 4 || entries[0] != (Entry{"a\uFFFD", "allowed", "memory", 2, 2, 0, 0}) {
 		t.Errorf("the entries are %+v", entries)
 	}
 	for _, e := range entries {
@@ -89,7 +89,7 @@ func TestOnePlaceForSeveral(t *testing.T) {
 		})
 	}
 	goroutines.Wait()
-	if want := (Entry{"rule", "allowed", "memory", 40_000, 20_000, 20_000}); !slices.Contains(table.Snapshot(), want) {
+	if want := (Entry{"rule", "allowed", "memory", 40_000, 20_000, 20_000, 0}); !slices.Contains(table.Snapshot(), want) {
 		t.Errorf("counted %v, want %v", table.Snapshot(), want)
 	}
 }
