@@ -67,6 +67,7 @@ func TestBanText(t *testing.T) {
 // banningProcess is a process whose rules obey bans and overrides. There is one for each StorePolicy,
 // and one that refuses nobody for each way to do so.
 type banningProcess struct {
+	t         *testing.T
 	limiter   *core.Limiter
 	guards    map[string]*core.Guard // by the names of their rules
 	decisions *decisions
@@ -77,6 +78,7 @@ type banningProcess struct {
 func (p *banningProcess) call(rule, subject string) (int, core.Decision) {
 	p.decisions.heard = nil
 	got := status(p.guards[rule].Check(of(subject)))
+	awaitDryRuns(p.t, p.limiter)
 	if len(p.decisions.heard) == 0 {
 		return got, core.Decision{}
 	}
@@ -144,7 +146,7 @@ func of(subject string) *fakeView { return newView("GET", "/").With("Subject", s
 
 func newBanningProcess(t *testing.T, o *outage) *banningProcess {
 	t.Helper()
-	p := &banningProcess{guards: make(map[string]*core.Guard), decisions: new(decisions)}
+	p := &banningProcess{t: t, guards: make(map[string]*core.Guard), decisions: new(decisions)}
 	p.limiter = newLimiter(t, core.Options{Redis: o.connect(t), Timeout: patient, OnDecision: p.decisions.note})
 	for name := range banningPolicies {
 		p.guards[name] = newGuard(t, p.limiter, banningRule(name))

@@ -275,4 +275,3 @@ func (d *dryRun) report(of *tally.Tally, decision *Decision) {
 		d.parts.options.OnDecision(d.ctx, d.event)
 	}
 }
-

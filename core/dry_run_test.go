@@ -54,14 +54,14 @@ func TestDryRunsAreBehindTheAnswer(t *testing.T) {
 		t.Errorf("%d dry runs have been decided, and %d are under way, want 0 and 4", len(events), now)
 	}
 	release()
-	core.AwaitDryRuns(limiter)
+	awaitDryRuns(t, limiter)
 	for range 4 {
 		if e := <-events; e.Path != "/a" || e.Decision.Key != me || e.Decision.Reason != core.Allowed {
 			t.Errorf("%+v", e)
 		}
 	}
 	guard.Check(newView("GET", "/a").In(context.WithValue(background, ownKey{}, "own")))
-	core.AwaitDryRuns(limiter)
+	awaitDryRuns(t, limiter)
 	left := make(map[string]int)
 	for range 4 {
 		e := <-events
@@ -84,7 +84,7 @@ func TestDryRunsAreBounded(t *testing.T) {
 		wantStatus(t, guard, newView("GET", "/").In(ctx), 200)
 	}
 	release()
-	core.AwaitDryRuns(limiter)
+	awaitDryRuns(t, limiter)
 	if s := limiter.Stats(); s.DryRuns["n"].Count != 1000 || s.DryRuns["n"].Sum <= 0 || s.DryRunsDropped["n"] != 3 || len(events) != 1000 {
 		t.Errorf("%+v, %d dropped, and %d events", s.DryRuns, s.DryRunsDropped, len(events))
 	}

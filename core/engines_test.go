@@ -27,6 +27,7 @@ var (
 	wantRuleError     = limitertest.WantRuleError
 	eventually        = limitertest.Eventually
 	noMax             = limitertest.NoMax
+	awaitDryRuns      = limitertest.AwaitDryRuns
 	newGuard          = limitertest.Guard
 	attach            = limitertest.Attach
 	ban               = limitertest.Ban

@@ -86,6 +86,7 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		err = handled(t, newGuard(t, limiter, plain, free), func(ctx context.Context) error { return core.Settle(ctx, "n", 50) })
 		b.is(err, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 19) // of a rule by which the call costs nothing, there is nothing to settle
+		awaitDryRuns(t, limiter)
 		for _, d := range limiter.Stats().Decisions {
 			if d.Rule == "beside" && d.Count != 1 {
 				t.Errorf("%+v, want one decision", d)

@@ -28,9 +28,6 @@ func CounterKey(prefix, subject, name string, limit Limit) string {
 // AwaitReports returns when the thresholds that calls have reached so far are reported.
 func AwaitReports(l *Limiter) { l.front().thresholds.Await(context.Background()) }
 
-// AwaitDryRuns returns when the dry runs of the calls so far have ended.
-func AwaitDryRuns(l *Limiter) { l.front().Behind.Await(context.Background()) }
-
 // HoldDryRuns makes the store wait with its answers about rules in DryRun until release is called.
 func HoldDryRuns(l *Limiter) (release func()) {
 	f := l.front()

@@ -52,6 +52,7 @@ func TestGuardReset(t *testing.T) {
 			wantStatus(t, guard, newView("POST", "/b"), 200)
 		}
 		wantStatus(t, guard, newView("GET", "/a").From("192.0.2.2"), 200)
+		awaitDryRuns(t, limiter)
 		ban(t, limiter, "n", me, time.Hour)
 		for _, want := range []bool{true, false} {
 			if changed, err := guard.Reset(background, me); err != nil || changed != want {

@@ -244,13 +244,13 @@ func TestRefusalsThatWaitForIdentify(t *testing.T) {
 					t.Errorf("%+v", d)
 				}
 			}
-			core.AwaitDryRuns(limiter)
+			awaitDryRuns(t, limiter)
 			heard.last(t, 4*test.heard)
 			// The same limit has refused another call, but this rule need not count that one.
 			if test.name == "tried" {
 				wantStatus(t, newGuard(t, limiter, ip, core.Rule{Name: "live", Seconds: 60, NeedLogin: true}), newView("GET", "/").As("alice"), 429)
 				wantStatus(t, guard, newView("GET", "/").As("alice"), 429)
-				core.AwaitDryRuns(limiter)
+				awaitDryRuns(t, limiter)
 				heard.last(t, 4*test.heard+1+test.heard)
 			}
 			if test.name == "dear" {

@@ -35,7 +35,7 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 			if (refusal != nil) != (call == 2) || refusal != nil && (!slices.Equal(refusal.Violated, []string{"live"}) || refusal.Decision.Rule != "live") {
 				t.Errorf("call %d: %+v", call, refusal)
 			}
-			core.AwaitDryRuns(limiter)
+			awaitDryRuns(t, limiter)
 			heard.last(t, 3*call+3)
 			for i, name := range []string{"live", "n", "other"} {
 				at := slices.IndexFunc(heard.heard[3*call:], func(d core.Decision) bool { return d.Rule == name })
@@ -170,7 +170,7 @@ func TestDryRunWithoutAStore(t *testing.T) {
 	options.OnDecision = heard.note
 	limiter := newLimiter(t, options)
 	wantServed(t, newGuard(t, limiter, closed), newView("GET", "/"), ok, 200)
-	core.AwaitDryRuns(limiter)
+	awaitDryRuns(t, limiter)
 	if d := heard.last(t, 1); d.Reason != core.StoreFailOpen || !d.Allowed {
 		t.Errorf("%+v", d)
 	}

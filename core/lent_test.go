@@ -56,7 +56,7 @@ func newBorrower(t *testing.T, options core.Options) *borrower {
 func (b *borrower) check(at string) {
 	b.Helper()
 	b.lent.takeBack()
-	core.AwaitDryRuns(b.limiter)
+	awaitDryRuns(b, b.limiter)
 	if found := b.lent.kept(b.limiter, b.events, b.seen, core.Kept(b.limiter)); len(found) > 0 {
 		b.Fatalf("%s: lent, and kept in\n%s", at, strings.Join(found, "\n"))
 	}

@@ -201,6 +201,7 @@ func (w *twins) call(refused map[core.Reason]bool) {
 		w.Fatalf("%v, size %d: status %d on several servers and %d in a process, explained as %s by %q and %s by %q",
 			drawn.Request, drawn.BodySize, got, want, several.Reason, several.Rule, one.Reason, one.Rule)
 	}
+	awaitDryRuns(w, w.shard.limiter)
 	if after, _ := w.counted(w.shard); got != 200 && after != before {
 		w.Fatalf("%v, size %d: refused with %d, which changed %s to %s", drawn.Request, drawn.BodySize, got, before, after)
 	}

@@ -27,8 +27,18 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 	}
 	metered.Spend(t, limiter, "tenant:acme")
 	metered.GoOut(t, limiter, "api", "host")
+	metered.Try(limiter)
 	found := collect(t, reader)
-	wantNames(t, found, 17)
+	wantNames(t, found, 22)
+	for name, want := range map[string]int64{
+		"decided accesslimit.limiter=default,accesslimit.rule=tried": 3, "dropped accesslimit.limiter=default,accesslimit.rule=tried": 0,
+		"refused_already accesslimit.limiter=default,accesslimit.rule=tried,accesslimit.source=memory": 1, "now accesslimit.limiter=default": 0,
+	} {
+		name, labels, _ := strings.Cut(name, " ")
+		if got, ok := points(found["accesslimit.dry_run."+name])[labels]; got != want || !ok {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
 	const tokens, api = "accesslimit.limiter=default,accesslimit.rule=tokens", "accesslimit.limiter=default,accesslimit.rule=api"
 	for name, want := range map[string]int64{
 		"bills.opened": 2, "bills.settled": 1, "bills.unknown": 0, "bills.estimated_permits": 8,

@@ -121,6 +121,9 @@ func (o *observer) observeDecisions(to metric.Observer, decisions []core.Decisio
 }
 
 func (o *observer) observeDryRuns(to metric.Observer, s *core.Stats) {
+	if len(s.DryRuns) == 0 {
+		return
+	}
 	for name, delays := range s.DryRuns {
 		rule := o.with(ruleKey.String(name))
 		to.ObserveInt64(o.tried, int64(delays.Count), rule)

@@ -74,6 +74,9 @@ func (c *collector) collectDecisions(ch chan<- prometheus.Metric, decisions []co
 }
 
 func (c *collector) collectDryRuns(ch chan<- prometheus.Metric, s *core.Stats) {
+	if len(s.DryRuns) == 0 {
+		return
+	}
 	for rule, delays := range s.DryRuns {
 		counter(ch, c.tried, delays.Count, rule)
 		ch <- prometheus.MustNewConstMetric(c.triedDelay, prometheus.CounterValue, delays.Sum, rule)

@@ -120,22 +120,26 @@ func TestNamesAndConcurrentScrapes(t *testing.T) {
 	}
 }
 
-// Costs that are known afterwards have metrics, and so have calls that go out: refusals by a server are
+// Costs that are known afterwards have metrics, and so have dry runs, and calls that go out: refusals by a server are
 // not among the decisions of this service.
 func TestCostsAndCallsThatGoOut(t *testing.T) {
 	limiter, registry := extensiontest.NewLimiter(t, core.Options{}), prometheus.NewPedanticRegistry()
 	registry.MustRegister(promlimit.NewCollector(limiter, promlimit.Options{}))
 	metered.Spend(t, limiter, "tenant:acme")
 	metered.GoOut(t, limiter, "api", "host")
+	metered.Try(limiter)
 	found := values(t, registry)
 	for name, want := range map[string]float64{
 		"bills_opened_total": 2, "bills_settled_total": 1, "bills_unknown_total": 0, "bills_estimated_permits_total": 8,
 		"bills_settled_estimated_permits_total": 4, "bills_used_permits_total": 6, "debt_exceeded_permits_total": 5,
+		"dry_run_decided_total": 3, "dry_run_dropped_total": 0, "dry_run_delay_seconds_total": 0,
 		"outgoing_refusals_total": 1, "outgoing_pauses_total": 1, "outgoing_waits_total": 0, "outgoing_wait_seconds_total": 0, "outgoing_waiting": 0,
 	} {
 		rule := "tokens"
 		if strings.HasPrefix(name, "outgoing") {
 			rule = "api"
+		} else if strings.HasPrefix(name, "dry_run") {
+			rule = "tried"
 		}
 		if got, ok := found["accesslimit_"+name+" limiter=default rule="+rule]; got != want || !ok {
 			t.Errorf("%s is %v, want %v, in %v", name, got, want, found)
@@ -143,6 +147,9 @@ func TestCostsAndCallsThatGoOut(t *testing.T) {
 	}
 	if n := found["accesslimit_decisions_total limiter=default reason=banned rule=api source=memory"]; n != 1 {
 		t.Errorf("%v calls were not sent, want 1", n)
+	}
+	if n, ok := found["accesslimit_dry_run_refused_already_total limiter=default rule=tried source=memory"], found["accesslimit_dry_run_now limiter=default"] == 0; n != 1 || !ok {
+		t.Errorf("%v calls were refused already, want 1", n)
 	}
 	families, _ := registry.Gather()
 	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); len(problems) > 0 || err != nil {

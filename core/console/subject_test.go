@@ -53,6 +53,7 @@ func TestSubject(t *testing.T) {
 		for range 3 {
 			guard.Check(callOf("GET", "/x"))
 		}
+		limitertest.AwaitDryRuns(t, limiter)
 		wantParts(t, operator.wantPage("subject?subject=198.51.100.7"),
 			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
 			"1 further rule, of which nothing is used idle, 7/h", "subject_test.go:", "Called for GET /x")
@@ -128,6 +129,7 @@ func TestBansOfARuleInDryRunHaveNoAuthor(t *testing.T) {
 		for range 2 {
 			trial.Check(callOf("GET", "/"))
 		}
+		limitertest.AwaitDryRuns(t, limiter)
 		body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
 		sections := strings.Split(body, "<section class=\"box")[1:]
 		for _, section := range sections {
@@ -155,6 +157,7 @@ func TestBansOfARuleInDryRunCannotBeLifted(t *testing.T) {
 				guard.Check(callOf("GET", "/"))
 			}
 		}
+		limitertest.AwaitDryRuns(t, limiter)
 		body := as(t, "operator", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
 		sections := strings.Split(body, "<section class=\"box")[1:]
 		for _, section := range sections {

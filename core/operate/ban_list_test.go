@@ -173,6 +173,7 @@ func TestBansThatAreNotListed(t *testing.T) {
 		for range 3 {
 			wantStatus(t, guard, "s", 200)
 		}
+		awaitDryRuns(t, limiter)
 		refuse(t, newGuard(t, limiter, strict), long, long[1:])
 		if _, err := operate.New(limiter).Ban(background, "n", long, time.Hour); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -118,18 +117,18 @@ func TestExplainCutsEstimates(t *testing.T) {
 	})
 }
 
-// A rule that refuses nobody does not cut an estimate to an override, and Explain does not either.
-func TestExplainLeavesEstimatesOfDryRuns(t *testing.T) {
+// A soft rule does not cut an estimate to an override, and Explain does not either.
+func TestExplainLeavesEstimatesOfSoftRules(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		var decided core.Reason
 		options.OnDecision = func(_ context.Context, e core.Event) { decided = e.Decision.Reason }
 		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
-		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Mode: core.DryRun, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
+		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Mode: core.Soft, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
 		guard := attach(t, limiter, rule)
 		setOverride(t, limiter, "n", me, operate.Override{Max: 100})
 		guard.Check(newView("GET", "/"))
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-		if err != nil || decided != core.DryRunExceeded || x.Rules[0].Reason != decided || x.Rules[0].Cost != 250 {
+		if err != nil || decided != core.SoftExceeded || x.Rules[0].Reason != decided || x.Rules[0].Cost != 250 {
 			t.Errorf("%q, %v, %+v", decided, err, x)
 		}
 	})
@@ -212,10 +211,6 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	}
 	events.all = nil
 	answer := guard.Check(v)
-	dry := func(d core.Decision) bool {
-		return slices.ContainsFunc(guard.Rules(), func(r core.Rule) bool { return r.Name == d.Rule && r.Mode == core.DryRun })
-	}
-	events.all = slices.DeleteFunc(events.all, dry)
 	d := core.Decision{Reason: core.Allowed}
 	if len(events.all) > 0 {
 		d = events.last(t, 1)

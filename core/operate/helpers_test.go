@@ -30,6 +30,7 @@ var (
 	eventually        = limitertest.Eventually
 	isRefused         = limitertest.IsRefused
 	noMax             = limitertest.NoMax
+	awaitDryRuns      = limitertest.AwaitDryRuns
 	overridable       = limitertest.Overridable
 	newGuard          = limitertest.Guard
 	attach            = limitertest.Attach
@@ -111,9 +112,14 @@ func cost(n int) func(core.Request) int { return func(core.Request) int { return
 var errVerify = errors.New("the session store is down")
 
 // decisions notes what OnDecision receives.
+// decisions are what OnDecision receives, but for those of rules in DryRun.
 type decisions struct{ all []core.Decision }
 
-func (d *decisions) note(_ context.Context, e core.Event) { d.all = append(d.all, e.Decision) }
+func (d *decisions) note(_ context.Context, e core.Event) {
+	if !e.DryRun {
+		d.all = append(d.all, e.Decision)
+	}
+}
 
 // last returns the newest of exactly n decisions.
 func (d *decisions) last(t testing.TB, n int) core.Decision {

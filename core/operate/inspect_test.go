@@ -50,6 +50,7 @@ api dry_run: 5/24h fixed rule 1+4, 9/20h fixed also 1+8; allowed
 overridden enforce: 5/24h burst 5 rule 1+4; allowed
 GET /b enforce: 5/h rule 1+4; allowed
 POST /a enforce: 5/h rule 1+4; allowed`
+		awaitDryRuns(t, limiter)
 		x := inspect(t, limiter, "user:alice")
 		if got := rulesText(x); !sameLines(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -23,6 +23,7 @@ func TestResetByName(t *testing.T) {
 			wantStatus(t, others, subject, 200)
 			wantStatus(t, trial, subject, 200)
 		}
+		awaitDryRuns(t, limiter)
 		ctx := operate.WithActor(background, "ops", "ticket 7")
 		if changed, err := operate.New(limiter).Reset(ctx, "api", "user:alice"); err != nil || !changed {
 			t.Fatalf("Reset: %v, %v", changed, err)

@@ -108,6 +108,7 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 				guard.Check(about("a"))
 			}
 		}
+		awaitDryRuns(t, limiter)
 		want := []operate.TopEntry{{Rule: "blocked", Subject: "a", Refused: 11}}
 		for _, name := range []string{"also", "banned", "dry", "limit", "soft"} {
 			want = append(want, operate.TopEntry{Rule: name, Subject: "a", Refused: 10})

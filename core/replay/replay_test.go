@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 		{"bucket", core.Rule{Limit: core.PerSecond(1).Bucket(2)}, every(call{}, 0, 0, 0, 1, 1), "yynyn"},
 		{"calendar", core.Rule{Limit: core.PerCalendarDay(1, "UTC")}, every(call{}, 0, 50_000, 51_000), "yny"},
 		{"days later", core.Rule{Limit: core.PerHour(1)}, every(call{}, 0, 86_400*40), "yy"},
-		{"dry run", core.Rule{Limit: core.PerHour(1), Mode: core.DryRun}, every(call{}, 0, 1), "yydy"},
+		{"dry run", core.Rule{Limit: core.PerHour(1), Mode: core.DryRun}, every(call{}, 0, 1), "yd"},
 		{"soft", core.Rule{Limit: core.PerHour(1), Mode: core.Soft}, every(call{}, 0, 1), "ys"},
 		{"ban", core.Rule{Limit: core.PerMinute(1).Fixed(), Ban: core.Ban{After: 1, For: time.Hour}}, every(call{}, 0, 1, 120, 3700), "ybby"},
 		{"failures count", core.Rule{Limit: core.PerHour(1), Count: func(status int) bool { return status == 401 }},

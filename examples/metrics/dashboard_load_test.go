@@ -96,6 +96,9 @@ func (l *load) run() {
 		for i := range 300 {
 			l.call("/memory", fmt.Sprint(user, i))
 		}
+		for l.limiters["redis"].Stats().DryRunsNow > 0 {
+			time.Sleep(time.Millisecond)
+		}
 		stats := make(map[string]core.Stats)
 		for name, limiter := range l.limiters {
 			stats[name] = limiter.Stats()

@@ -46,6 +46,7 @@ func (l *load) expected(last time.Time) map[string]result {
 		"Share refused by rule A":            {"rule=limited": 7.0 / 12, "rule=closed": 1},
 		"Share near the limit A":             {"rule=limited": 2.0 / 5, "rule=tried": 1.0 / 3, "rule=memory": 0, "rule=local": 0, "rule=tokens": 2.0 / 3, "rule=api": 0},
 		"Dry runs that would have refused A": {"rule=tried": perStep},
+		"Dry runs that would have refused B": {"rule=tried": 0},
 		"Calls by source A":                  fallback,
 		"Decided without Redis A":            {"reason=store_fail_open rule=open": 2 * perStep, "reason=store_fail_closed rule=closed": perStep},
 		"Decided without Redis B":            {"rule=local": perStep},

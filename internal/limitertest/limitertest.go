@@ -88,14 +88,26 @@ func IsRefused(err error) bool {
 	return errors.As(err, &failed) && failed.Class == core.StoreRefused
 }
 
+// failing is what a *testing.T and a *rapid.T have in common here.
+type failing interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Eventually waits until a condition holds.
-func Eventually(t testing.TB, what string, is func() bool) {
+func Eventually(t failing, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patient); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after %v still not: %s", Patient, what)
 		}
 	}
+}
+
+// AwaitDryRuns waits until what rules in DryRun do for the calls so far has ended.
+func AwaitDryRuns(t failing, limiter *core.Limiter) {
+	t.Helper()
+	Eventually(t, "all dry runs have ended", func() bool { return limiter.Stats().DryRunsNow == 0 })
 }
 
 // Together runs a function in n goroutines that begin at once.

@@ -1,15 +1,18 @@
-// Package metered does what metrics and the operator's page show: it opens bills, exceeds a debt, and
-// makes calls that go out.
+// Package metered does what metrics and the operator's page show: it opens bills, exceeds a debt, tries
+// a rule, and makes calls that go out.
 package metered
 
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/outgoing"
+	"github.com/accesslimit/accesslimit/nethttplimit"
 )
 
 // Spend opens two bills of the counter "tokens" at 4 permits each, settles one at 6, and charges a
@@ -29,6 +32,16 @@ func Spend(t testing.TB, limiter *core.Limiter, subject string) {
 	}
 	if _, err := tokens.Charge(ctx, subject, 15); !errors.Is(err, core.ErrDebtExceeded) {
 		t.Fatalf("Charge: %v", err)
+	}
+}
+
+// Try makes three calls by the rule "tried" in DryRun, which would have refused two. A rule in force
+// refuses one of these.
+func Try(limiter *core.Limiter) {
+	tried := core.Rule{Name: "tried", Limit: core.PerHour(1), Mode: core.DryRun}
+	service := nethttplimit.New(limiter, tried, core.Rule{Name: "beside", Limit: core.PerHour(2)})(http.NotFoundHandler())
+	for range 3 {
+		service.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	}
 }
 
