@@ -138,6 +138,7 @@ func TestDiffOfNames(t *testing.T) {
 type diffed struct {
 	set   *Set
 	guard *core.Guard
+	await func() // returns when dry runs have ended
 
 	mu   sync.Mutex
 	left map[core.Limit]int // what the latest call had left
@@ -154,6 +155,7 @@ func newDiffed(t *testing.T, options core.Options, fields string) *diffed {
 	options.Identify, options.OnDecision, options.Timeout = core.BearerToken(verify), s.note, patient
 	options.Logger = slog.New(slog.DiscardHandler)
 	limiter := limitertest.New(t, options)
+	s.await = func() { limitertest.AwaitDryRuns(t, limiter) }
 	functions := registered.clone()
 	functions.LimitFor["tens"] = func(core.Request) (core.Limit, error) { return core.PerHour(10), nil }
 	functions.LimitFor["twenties"] = func(core.Request) (core.Limit, error) { return core.PerHour(20), nil }
@@ -214,8 +216,10 @@ func (s *diffed) diff(t *testing.T, name, fields string) []Change {
 // usedOf makes a call and returns how many calls a limit had counted before it, or -1 if the limit
 // does not count.
 func (s *diffed) usedOf(limit core.Limit) (used int) {
+	s.await()
 	clear(s.left)
 	s.call(func() {})
+	s.await()
 	left, ok := s.left[limit]
 	if !ok {
 		return -1

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/accesslimit/accesslimit/core"
 )
@@ -20,6 +21,13 @@ func settle(ctx context.Context, rule string, used int) error { return core.Sett
 // withEstimates returns a context in which a rule of a check costs an estimate.
 func withEstimates(ctx context.Context, check *core.Check, rule string, n int) (context.Context, error) {
 	return check.WithEstimates(ctx, map[string]int{rule: n})
+}
+
+// awaitDryRuns waits until what rules in DryRun do has ended, so that a history can be repeated.
+func awaitDryRuns(limiter *core.Limiter) {
+	for limiter.Stats().DryRunsNow > 0 {
+		runtime.Gosched()
+	}
 }
 
 // obeyOverrides lets operators override the rule.

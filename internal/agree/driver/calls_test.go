@@ -79,6 +79,7 @@ func (h *history) handle(p *process, w http.ResponseWriter, r *http.Request) {
 		if !nethttplimit.Allow(w, r, p.check, [...]string{"", subject(o.subject)}[o.choice%2]) {
 			return
 		}
+		awaitDryRuns(p.limiter)
 	}
 	h.mu.Lock()
 	end := h.ends[o.id]

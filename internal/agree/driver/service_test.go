@@ -66,11 +66,16 @@ func (h *history) start(d design) (p *process) {
 // serve attaches the guards to routes.
 func (p *process) serve(h *history) {
 	mux, handler := http.NewServeMux(), http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.handle(p, w, r) }))
-	outer := nethttplimit.With(p.guards[0])
-	mux.Handle("/a/{id}", outer(handler))
-	mux.Handle("/b/{id}", outer(nethttplimit.With(p.guards[1])(handler)))
-	mux.Handle("/c/{id}", nethttplimit.With(p.guards[2])(handler))
-	mux.Handle("/d/{id}", nethttplimit.With(p.guards[3])(handler))
+	behind := func(guard *core.Guard, next http.Handler) http.Handler {
+		return nethttplimit.With(guard)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			awaitDryRuns(p.limiter)
+			next.ServeHTTP(w, r)
+		}))
+	}
+	mux.Handle("/a/{id}", behind(p.guards[0], handler))
+	mux.Handle("/b/{id}", behind(p.guards[0], behind(p.guards[1], handler)))
+	mux.Handle("/c/{id}", behind(p.guards[2], handler))
+	mux.Handle("/d/{id}", behind(p.guards[3], handler))
 	p.routes = mux
 	for _, guard := range p.guards {
 		p.own = append(p.own, nethttplimit.OwnLimits(guard))
@@ -137,7 +142,7 @@ func (h *history) timed(options core.Options) core.Options {
 	}
 	options.OnDecision = func(_ context.Context, e core.Event) {
 		h.remember(e.Decision)
-		h.notef("event %s %s %s %s %s", show(e.Decision), e.Method, e.Route, e.Path, e.ClientIP)
+		h.laterf("event %s %s %s %s %s", show(e.Decision), e.Method, e.Route, e.Path, e.ClientIP)
 	}
 	options.OnThreshold = func(_ context.Context, t core.Threshold) {
 		h.laterf("threshold %s %q %v %v used %d reset %s at %s", t.Rule, t.Key, t.Limit, t.Fraction, t.Used, micros(t.ResetAfter), since(t.Time))
