@@ -65,12 +65,18 @@ func (c *call) try(rule *boundRule) {
 
 // decideBesideDryRuns is decide for a call with rules in DryRun.
 func (c *call) decideBesideDryRuns() Answer {
+	first := c.tried[0].named.name
 	if c.Context().Err() == nil {
 		c.askDryRuns()
 	} else {
 		c.tried = c.tried[:0]
 	}
 	answer := c.decideInForce()
+	if len(c.rules) == 0 && c.parts.options.Expose { // the user, too
+		var d Decision
+		d.fillUnlimited(first, "")
+		answer = c.letPass(&d)
+	}
 	behind := c.startDryRuns(answer.Refusal == nil)
 	for _, b := range behind {
 		if answer.completion == nil {
@@ -85,7 +91,8 @@ func (c *call) decideBesideDryRuns() Answer {
 	return answer
 }
 
-// askDryRuns runs the functions of the rules in DryRun, and keeps the rules that have a question.
+// askDryRuns runs the functions of the rules in DryRun, and keeps the rules that have a question. Nothing
+// is to be settled for the others.
 func (c *call) askDryRuns() {
 	asks := c.tried[:0]
 	for i := range c.tried {
@@ -94,6 +101,8 @@ func (c *call) askDryRuns() {
 		counts, err := c.askRule(a)
 		if err != nil || counts && a.mayRefuse() {
 			asks = append(asks, *a)
+		} else {
+			c.drop(a)
 		}
 	}
 	c.tried, c.deciding = asks, nil
@@ -111,7 +120,7 @@ func (c *call) startDryRuns(passed bool) (behind []*inflight.Behind) {
 	for len(c.tried) > 0 {
 		named := c.tried[0].named
 		if !t.queue.Enter() {
-			c.takeTried(named.name, func(*appliedRule) {})
+			c.takeTried(named.name, c.drop)
 			named.tally.DryRuns().Drop()
 			continue
 		}
@@ -145,6 +154,13 @@ func (c *call) takeTried(name string, take func(*appliedRule)) {
 		}
 	}
 	c.tried = rest
+}
+
+// drop drops a rule that applies. Nothing is to be settled for it.
+func (c *call) drop(a *appliedRule) {
+	if a.rule.terms != nil {
+		c.skipped = append(c.skipped, a.named.name)
+	}
 }
 
 // take takes a rule that applies, with copies of what a framework may have lent.

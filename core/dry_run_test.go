@@ -86,6 +86,6 @@ func TestDryRunsAreBounded(t *testing.T) {
 	release()
 	awaitDryRuns(t, limiter)
 	if s := limiter.Stats(); s.DryRuns["n"].Count != 1000 || s.DryRuns["n"].Sum <= 0 || s.DryRunsDropped["n"] != 3 || len(events) != 1000 {
-		t.Errorf("%+v, %d dropped, and %d events", s.DryRuns, s.DryRunsDropped, len(events))
+		t.Errorf("%+v, %v dropped, and %d events", s.DryRuns, s.DryRunsDropped, len(events))
 	}
 }

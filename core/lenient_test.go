@@ -60,7 +60,8 @@ func TestDryRunBesideALiveRule(t *testing.T) {
 	})
 }
 
-// A rule in DryRun asks nobody to log in, and does not identify callers.
+// A rule in DryRun asks nobody to log in, and does not identify callers. A handler finds the user that
+// it asked for.
 func TestDryRunOfALogin(t *testing.T) {
 	for name, test := range map[string]struct {
 		user    string
@@ -69,13 +70,17 @@ func TestDryRunOfALogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var heard decisions
 			limiter := newLimiter(t, core.Options{
-				OnDecision: heard.note, Identify: func(core.Request) (string, error) { return test.user, nil },
+				OnDecision: heard.note, Expose: true, Identify: func(core.Request) (string, error) { return test.user, nil },
 			})
 			rule := tried
 			rule.NeedLogin = true
 			guard := newGuard(t, limiter, rule, core.Rule{Name: "live", Seconds: 60})
 			wantServed(t, guard, newView("GET", "/"), ok, 200, 200)
 			heard.last(t, 2+2*test.counted)
+			alone := newGuard(t, limiter, rule).Check(newView("GET", "/"))
+			if user, _ := core.UserFrom(alone.Context); user != test.user {
+				t.Errorf("the handler finds %q", user)
+			}
 			for i := range test.counted {
 				if d := heard.heard[2*i+1]; d.Rule != "n" || d.Key != "user:alice" {
 					t.Errorf("%+v", d)

@@ -98,6 +98,7 @@ func TestNothingToSettle(t *testing.T) {
 		"unlimited":        func(r *core.Rule) { r.Plan, r.Plans = plan, map[string]core.Limit{"free": core.Unlimited} },
 		"too much for now": func(r *core.Rule) { r.Mode, r.Cost = core.Soft, core.BillTerms{}.Estimate(cost(6)) },
 		"only tried":       func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(6)) },
+		"tried for free":   func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			limiter, rule := newLimiter(t, core.Options{}), estimating("n", hour, 2)

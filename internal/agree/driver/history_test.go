@@ -34,10 +34,11 @@ type history struct {
 	ends      map[int]chan struct{}      // closed when the handler of a call may end
 	stepped   bool                       // the clock stepped
 
-	mu    sync.Mutex
-	notes []string             // what can be seen of the operation so far
-	later []string             // the same of what happens beside it, in no order
-	edges [reset + 1]time.Time // see edge
+	mu     sync.Mutex
+	notes  []string             // what can be seen of the operation so far
+	later  []string             // the same of what happens beside it, in no order
+	edges  [reset + 1]time.Time // see edge
+	latest [reset + 1]time.Time // of the present operation
 }
 
 // edge is a moment at which an answer may change. Operations like to come just then, or a microsecond
@@ -120,6 +121,12 @@ func (h *history) begin() {
 // settleDown waits until nothing happens any more and writes down what was seen.
 func (h *history) settleDown(seen *strings.Builder, what string) {
 	synctest.Wait()
+	for i, at := range h.latest {
+		if !at.IsZero() {
+			h.edges[i] = at
+		}
+	}
+	clear(h.latest[:])
 	slices.Sort(h.later)
 	all := strings.Join(append(h.notes, h.later...), " ; ")
 	fmt.Fprintf(seen, "%s %s -> %s\n", since(time.Now()), what, strings.ReplaceAll(all, "\n", `\n`))
@@ -190,14 +197,21 @@ func (h *history) decided(o operation, d core.Decision, err error) {
 	h.decisions[o.id] = d
 }
 
-// remember keeps the edges of a decision.
+// remember keeps the edges of a decision, if they are the latest of the present operation.
 func (h *history) remember(d core.Decision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d.RetryAfter > 0 {
-		h.edges[retry] = time.Now().Add(d.RetryAfter)
+		h.latest[retry] = latest(h.latest[retry], time.Now().Add(d.RetryAfter))
 	}
 	if d.ResetAfter > 0 {
-		h.edges[reset] = time.Now().Add(d.ResetAfter)
+		h.latest[reset] = latest(h.latest[reset], time.Now().Add(d.ResetAfter))
 	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
