@@ -1,6 +1,6 @@
 // Package inflight keeps what calls hold while their handlers run, and gives it back afterwards:
 // the slots of Concurrency, which it renews meanwhile, the charges of calls that turn out not to
-// count, and estimates that turn out too high.
+// count, and estimates that turn out too high. For rules in DryRun, it does so behind the answers.
 package inflight
 
 import (
