@@ -82,7 +82,7 @@ func wantDocumented(t *testing.T, metrics string) {
 			}
 		}
 	}
-	if found != 31 {
+	if found != 36 {
 		t.Errorf("there are %d metrics", found)
 	}
 }
