@@ -299,10 +299,14 @@ func (c *cell) compare(m *matrix) {
 	said := slices.DeleteFunc(c.said(), func(line string) bool { return line != want[2] && slices.Contains(m.may, line) })
 	c.got[2] = strings.Join(said, ", ")
 	// A breaker that has opened stands for the class at which it opens, and so does a call that waited
-	// for an earlier one.
+	// for an earlier one. Where nobody answers, a new connection hears nothing either.
 	if m.class != string(core.StoreRefused) && m.class != string(core.StoreForeignValue) {
-		stands := strings.NewReplacer(string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class)
-		c.got[0] = stands.Replace(c.got[0])
+		also := []string{string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class}
+		if m.fault.hangs {
+			also = append(also, string(core.StoreUnreachable), m.class)
+		}
+		stands := strings.NewReplacer(also...)
+		c.got[0] = strings.Join(slices.Compact(strings.Split(stands.Replace(c.got[0]), ", ")), ", ")
 		c.got[3] = strings.Join(sorted(strings.Split(stands.Replace(c.got[3]), ", ")), ", ")
 	}
 	if c.got != want {
