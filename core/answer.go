@@ -152,7 +152,7 @@ func (c *decider) newCompletion(ctx context.Context, isRPC bool) *inflight.Compl
 // one of them says so. nil counts every call.
 func (c *decider) counts(i int) func(status int) bool {
 	a := c.Limit(i)
-	if a.IsBan {
+	if a.IsMark {
 		return nil
 	}
 	count := c.rules[a.At].rule.Count

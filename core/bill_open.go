@@ -53,21 +53,10 @@ func (q *handleCall) open(ctx context.Context, d *Decision) (*Bill, error) {
 
 // openBill decides a call that check found right, and returns its bill, or nil if it is refused.
 func (c *directCall) openBill(ctx context.Context, q *handleCall, d *Decision) (*Bill, error) {
-	if !q.unlimited() {
-		q.n = int(q.bills.cut(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
-	}
-	c.add(q, false)
+	c.add(ctx, q, false)
 	b := newBill(q)
 	record := algorithm.OpenBill{Key: b.bill.Key, Span: q.bills.Expires.Microseconds()}
 	fits := c.Open(ctx, record)
-	for !fits {
-		costly := c.Costly()
-		if !c.cutTo(&costly, func(int) *BillTerms { return &q.bills }) {
-			break
-		}
-		c.Add(&c.rules[0].counted)
-		fits = c.Open(ctx, record)
-	}
 	if err := c.answer(d, q, fits); err != nil || !d.Allowed {
 		return nil, err
 	}

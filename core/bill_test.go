@@ -66,19 +66,17 @@ func onBillings(t *testing.T, test func(b billing, limiter *core.Limiter)) {
 // billStories are steps on a counter of 10 an hour and 100 a month. After a step may follow the error
 // that it gives, and part of its text.
 var billStories = map[string]struct {
-	terms     core.BillTerms
-	overrides bool
-	steps     string
+	terms core.BillTerms
+	steps string
 }{
 	"a bill ends once, at what was used in all": {
 		steps: "open 4; add 3; left 3 93; settle 5; left 5 95; settle 5; settle 6 = settled, at 5; settle 0 = settled; add 1 = settled; left 5 95",
 	},
 	"a refused Open charges nothing, and is not remembered": {steps: "open 6; refused 5; left 4 94; settle 0; open 5"},
 	"an estimate that never fits is an error":               {steps: "open 11 = costs; left 10 100"},
-	"an estimate is cut":                                    {core.BillTerms{MaxEstimate: 0.25}, false, "open max; left 8 98; settle 0; left 10 100"},
-	"an estimate is cut with overrides, too":                {core.BillTerms{MaxEstimate: 0.25}, true, "open max; left 8 98; settle 0; left 10 100"},
+	"an estimate is cut":                                    {core.BillTerms{MaxEstimate: 0.25}, "open max; left 8 98; settle 0; left 10 100"},
 	"what is above the debt is reported, also if the reply to the first settlement was lost": {
-		core.BillTerms{MaxDebt: 0.5}, false, "open 5; settle 18 = debt : 3 were; settle 18 = debt : 3 were; left 0 82; exceeded 3; charge 1 = debt",
+		core.BillTerms{MaxDebt: 0.5}, "open 5; settle 18 = debt : 3 were; settle 18 = debt : 3 were; left 0 82; exceeded 3; charge 1 = debt",
 	},
 	"use above the debt is counted once, whether Add or Settle finds it": {
 		steps: "open 5; add 17 = debt; settle 23 = debt; exceeded 3",
@@ -91,19 +89,17 @@ var billStories = map[string]struct {
 		steps: "charge 0; left 10 100; charge max = debt; left 0 0; exceeded " + strconv.Itoa(min(1<<40, math.MaxInt-20)), // 2^40 is the most that a call adds
 	},
 	"bills obey the overrides when they are opened, and no longer when they are settled": {
-		core.BillTerms{}, true, "max 20; open 18; left 2 82; block; refused 1; resume; add 2; lift; settle 3; open max; resume; settle max; remove; left 7 97",
+		core.BillTerms{}, "max 20; open 18; left 2 82; block; refused 1; resume; add 2; lift; settle 3; open max; resume; settle max; remove; left 7 97",
 	},
-	"charges obey overrides": {core.BillTerms{}, true, "max 20; charge 40; charge 1 = debt; lift; charge max; block; charge 1 = blocked; remove; left 0 59"},
+	"charges obey overrides": {core.BillTerms{}, "max 20; charge 40; charge 1 = debt; lift; charge max; block; charge 1 = blocked; remove; left 0 59"},
 }
 
 func TestBills(t *testing.T) {
 	for name, story := range billStories {
 		t.Run(name, func(t *testing.T) {
 			onBillings(t, func(b billing, limiter *core.Limiter) {
-				if b.Counter = b.WithBills(story.terms); story.overrides {
-					b.Counter = b.WithOverrides()
-				}
-				s := storyteller{billing: b, operator: operator{b.T, limiter, "tokens", core.PerHour(10)}}
+				b.Counter = b.WithBills(story.terms)
+				s := storyteller{billing: b, operator: operator{b.T, limiter, "tokens", core.PerHour(10), []core.Limit{core.PerCalendarMonth(100, "UTC")}}}
 				for step := range strings.SplitSeq(story.steps, "; ") {
 					s.play(step)
 				}

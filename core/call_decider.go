@@ -4,11 +4,10 @@ import (
 	"context"
 	"sync/atomic"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/banlist"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
@@ -28,6 +27,8 @@ type decider struct {
 	policy   StorePolicy  // that of a handle
 	learns   afterwards   // what rules that apply have to learn
 	traits   tally.Traits // of decisions that do not bind
+	// outOfTime is set when the time of the call was over before the store was asked for its counters.
+	outOfTime bool
 }
 
 // appliedRule is a rule that applies to a call.
@@ -35,7 +36,8 @@ type appliedRule struct {
 	counted engine.Applied // what the engine knows of it; its At is the index in decider.rules
 	rule    *boundRule     // nil for a handle
 	named   *namedRule     // the rule under the name that it counts this call by
-	own     *ruleLimit     // the limit of this subject: the rule's own, or what a plan or an override puts in its place
+	own     *ruleLimit     // the limit of this subject: the rule's own, or what a plan puts in its place
+	instead *markedLimits  // the limits that a mark puts in place of all, or nil
 	known   bool           // the functions of the rule, except Note, ran for this call
 	noted   bool           // Note ran too
 	unit    int64          // how many bytes a permit stands for, if CostBySize computed the cost; otherwise 0
@@ -51,7 +53,7 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects, c.learns = c.rules[:0], c.subjects[:0], 0
+	c.rules, c.subjects, c.learns, c.outOfTime = c.rules[:0], c.subjects[:0], 0, false
 }
 
 // settles reports whether the handler can settle what the call costs.
@@ -64,17 +66,21 @@ func (c *decider) ruleOf(i int) *appliedRule { return &c.rules[c.Limit(i).At] }
 func (c *decider) preparedAt(i int) *ruleLimit {
 	a := c.Limit(i)
 	of := &c.rules[a.At]
-	if a.IsBan {
+	switch {
+	case a.IsMark:
 		return of.named.limits[0]
+	case of.instead != nil:
+		return of.instead.limits[a.N]
+	default:
+		return of.named.limitAt(a.N, of.own)
 	}
-	return of.named.limitAt(a.N, of.own)
 }
 
 // limitAt returns the limit at i: that of its rule, or the stricter one of several rules with this
 // counter.
 func (c *decider) limitAt(i int) *Limit {
 	limit, a := &c.preparedAt(i).limit, c.Limit(i)
-	if a.Max == 0 || c.isOverridden(i) {
+	if a.Max == 0 {
 		return limit
 	}
 	both := *limit
@@ -89,7 +95,7 @@ func (c *decider) limitAt(i int) *Limit {
 func (c *decider) estimateAt(i int) int {
 	a := c.Limit(i)
 	switch {
-	case !c.settles() || a.IsBan:
+	case !c.settles() || a.IsMark:
 		return -1
 	case c.rules[a.At].rule.terms != nil:
 		return a.At
@@ -106,68 +112,18 @@ func (c *decider) estimateAt(i int) int {
 // whether the cost fits: if not, nothing was charged.
 func (c *decider) consult(ctx context.Context, charge bool) (fits bool) {
 	if charge {
-		fits = c.Decide(ctx)
-	} else {
-		fits = c.Look(ctx)
+		return c.Decide(ctx)
 	}
-	if c.MayBeOverridden() {
-		c.useOverrides()
-	}
-	return fits
-}
-
-// cutToOverride cuts estimates that are above an override, which only the store knew, and drops all
-// counters. It reports whether there were any, so that the call is to be decided again.
-func (c *decider) cutToOverride() bool {
-	costly := c.Costly()
-	return c.cutTo(&costly, func(rule int) *BillTerms { return c.rules[rule].rule.terms })
+	return c.Look(ctx)
 }
 
 // costlyLimit returns the limit that the cost of the call never fits into.
 func (c *decider) costlyLimit(costly *engine.Costly) *Limit {
-	if costly.At >= 0 {
-		return c.limitAt(costly.At)
-	}
 	of := &c.rules[costly.By.At]
+	if of.instead != nil {
+		return &of.instead.limits[costly.N].limit
+	}
 	return &of.named.limitAt(costly.N, of.own).limit
-}
-
-// cutTo cuts the costs of the rules that have a limit, by the terms of each, if an override that the store
-// has found makes the limit too small for them. If it did, it drops all counters, and reports true.
-func (c *decider) cutTo(costly *engine.Costly, termsOf func(rule int) *BillTerms) (cut bool) {
-	if costly.At < 0 {
-		return false
-	}
-	a := c.Limit(costly.At)
-	for _, of := range append([]*engine.Applied{a.Applied}, a.Merged...) {
-		terms := termsOf(of.At)
-		if terms == nil {
-			continue
-		}
-		if less := terms.cut(of.Cost, costly.Most); less < of.Cost {
-			of.Cost, cut = less, true
-		}
-	}
-	if cut {
-		c.Drop()
-	}
-	return cut
-}
-
-// isOverridden reports whether an override replaces the limit at i.
-func (c *decider) isOverridden(i int) bool {
-	found := c.Override(i)
-	return found != nil && found.What == algorithm.OverrideLimit
-}
-
-// useOverrides replaces the own limits of rules by those of the overrides that the store found.
-func (c *decider) useOverrides() {
-	for i := range c.Len() {
-		if c.isOverridden(i) {
-			of := c.ruleOf(i)
-			of.own = of.named.overridden(c.parts.limits, c.Override(i))
-		}
-	}
 }
 
 // callParts are the parts of a limiter that its calls use: those of middlewares and those of
@@ -180,7 +136,7 @@ type callParts struct {
 	log        *operatorlog.Log
 	failures   *storeFailures
 	tallies    *tally.Table
-	bans       *banlist.Bans
+	marks      *marks.Set
 	refunds    *refund.Ledger
 	limits     *limitCache
 	clientIPs  *clientip.Finder
@@ -205,7 +161,7 @@ func (c *decider) fillDecision(d *Decision, at int, key string) {
 		return
 	}
 	for i := range c.Len() {
-		if i == at || c.Limit(i).Silent() || c.Unasked(i) {
+		if i == at || c.Unasked(i) {
 			continue
 		}
 		if d.All == nil {

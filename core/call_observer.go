@@ -35,6 +35,7 @@ func (c *decider) Decided(i int, d engine.Decided) {
 	counts.Count(string(reason), string(c.source(i)), traits, &c.place)
 	if d.Refused {
 		noteRefusal(counts, c.ID(), c.Limit(i).Subject)
+		c.strike(i)
 	}
 }
 
@@ -80,13 +81,6 @@ func (c *decider) thresholdCharge(i int, limit *Limit, warn []float64) threshold
 	return thresholds.Charge{Rule: a.Rule.Name, DryRun: c.ruleOf(i).named.tried, Subject: a.Subject, Warn: warn, Max: limit.Max}
 }
 
-// Banned implements engine.Observer.
-func (c *decider) Banned(i int) {
-	if a := c.Limit(i); !c.ruleOf(i).named.tried {
-		c.parts.bans.Saw(c.Counter(i).Key, a.Rule.Name, a.Subject, c.Verdict(i))
-	}
-}
-
 // StoreFailed implements engine.Observer. The error that a handle without a policy returns is logged
 // where it is made.
 func (c *decider) StoreFailed(a *engine.Applied, err error) {
@@ -97,11 +91,6 @@ func (c *decider) StoreFailed(a *engine.Applied, err error) {
 	if policy.inside().IsSet() {
 		c.parts.failures.failed(a.Rule.Name, policy.String(), err)
 	}
-}
-
-// OverrideIgnored implements engine.Observer.
-func (c *decider) OverrideIgnored(a *engine.Applied, why error) {
-	c.log.OverrideIgnored(a.Rule.Name, string(a.Subject), why.Error())
 }
 
 // reasonOf has the reasons of the engine's outcomes.

@@ -67,20 +67,6 @@ func (c Counter) WithStorePolicy(policy StorePolicy) Counter {
 	return c
 }
 
-// WithOverrides returns the counter with overrides, as [Rule].Overrides gives them to a rule: an
-// operator may replace the counter's first limit for one subject, lift all of its limits, or block
-// the subject (the Reason is [Blocked]). Each call asks the store for the override, even if the
-// subject is [Unlimited]. A limit from [Counter.With] must have the span and the algorithm of the
-// counter's own. An override applies to all handles and rules of its name that have overrides.
-// Errors are returned by the methods of the Counter.
-func (c Counter) WithOverrides() Counter {
-	c.handle = c.handle.withOverrides()
-	if c.handle != nil && c.own != nil && c.own.err == nil {
-		c.own = c.handle.substitute(c.own.limit)
-	}
-	return c
-}
-
 // WithBills returns the counter with other terms for [Counter.Open] and [Counter.Charge]. The error of
 // wrong terms is returned by the methods of the Counter.
 func (c Counter) WithBills(terms BillTerms) Counter {
@@ -127,7 +113,7 @@ func (c Counter) charge(ctx context.Context, subject string, n int, d *Decision)
 
 // chargesHere reports whether chargeHere decides calls of n permits.
 func (h *handle) chargesHere(n int) bool {
-	return h != nil && h.single != nil && h.memory != nil && 0 < n && int64(n) <= h.single.counted.Compiled.Max
+	return h != nil && h.single != nil && h.memory != nil && !h.named.marks.MayHave() && 0 < n && int64(n) <= h.single.counted.Compiled.Max
 }
 
 // chargeHere charges a call to the only limit of its handle, which is counted in this process. It
@@ -188,7 +174,7 @@ func (c Counter) AllowUpTo(ctx context.Context, subject string, n int) (granted 
 // says otherwise. No limit is charged beyond that bound. If the cost exceeds one, the error is
 // [ErrDebtExceeded], and the Decision is valid all the same. Stats.DebtExceeded counts it.
 //
-// Allowed is false only if the subject is [Blocked], or if the policy of [Counter.WithStorePolicy]
+// Allowed is false only if the subject is [Blocked] or [Banned], or if the policy of [Counter.WithStorePolicy]
 // says so while Redis does not answer; nothing is charged then. If n is 0, nothing is charged. Other
 // errors are those of [Counter]. A limit by SlidingLog is a *[RuleError], and so is one of a rule with a
 // Lease and the counter's name.

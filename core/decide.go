@@ -68,11 +68,8 @@ func (c *call) judge() *ruling {
 	if stopped != nil {
 		return c.ruleUnidentified(stopped, err)
 	}
-	for !c.consult(c.Context(), needsLogin == nil) {
-		if !c.cutToOverride() {
-			return c.ruleCostly()
-		}
-		_, _, _ = c.addRules() // as before: what its functions returned is kept
+	if !c.consult(c.Context(), needsLogin == nil) {
+		return c.ruleCostly()
 	}
 	switch {
 	case needsLogin != nil && !c.OverLimit() && c.Ended() < 0:
@@ -211,6 +208,5 @@ func (c *call) ruleUncharged() *ruling {
 		r.limit = c.limitAt(i)
 		return r
 	}
-	c.ReportBans()
 	return nil
 }

@@ -66,7 +66,7 @@ const (
 	LimitExceeded Reason = "limit_exceeded"
 	// Banned means that the subject is banned from the rule.
 	Banned Reason = "banned"
-	// Blocked means that an operator blocked the subject from the rule. See Rule.Overrides.
+	// Blocked means that an operator blocked the subject from the rule. See package operate.
 	Blocked Reason = "blocked"
 	// DryRunExceeded means that a rule in DryRun would have refused the call.
 	DryRunExceeded Reason = "dry_run_exceeded"
@@ -98,14 +98,15 @@ const (
 	FromMemory Source = "memory"
 	// FromDenyCache means a refusal by Redis that still holds. A process remembers it for at most a
 	// second, for the same limits and cost. If another process changes the counter meanwhile
-	// (Reset, Refund, Unban), that is seen after this second. While Redis does not answer, it also
-	// means a ban or a block that the process knows: see [Rule].OnStoreError.
+	// (Reset, Refund), that is seen after this second.
 	FromDenyCache Source = "deny_cache"
 	// FromLease means a permit that came from Redis together with others. See Rule.Lease.
 	FromLease Source = "lease"
 	// FromLocal means this process's own count, because Redis did not answer and the policy is
 	// CountLocally.
 	FromLocal Source = "local"
+	// FromMarks means a ban or a block. Each process knows those of all subjects, so no counter was asked.
+	FromMarks Source = "marks"
 	// FromNobody means that no counter was asked, or that Redis did not answer.
 	FromNobody Source = "none"
 )
@@ -120,6 +121,8 @@ func sourceOf(from algorithm.Origin, counts Source) Source {
 		return FromLease
 	case algorithm.FromLocal:
 		return FromLocal
+	case algorithm.FromMark:
+		return FromMarks
 	case algorithm.FromNobody:
 		return FromNobody
 	default:

@@ -113,12 +113,11 @@ func TestContextWithExpose(t *testing.T) {
 func TestDecisionOfAnUnlimitedCall(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Expose: true})
 	want, _ := limiter.MustCounter("n", core.PerHour(2)).With(core.Unlimited).Allow(background, "s")
-	operator{t, limiter, "lifted", core.PerHour(2)}.lift(me)
+	operator{t, limiter, "lifted", core.PerHour(2), nil}.lift(me)
 	for _, rule := range []core.Rule{
 		{Name: "n", Limit: core.PerHour(2), Plans: map[string]core.Limit{"staff": core.Unlimited}, Plan: planOf("staff")},
-		{Name: "lifted", Limit: core.PerHour(2), Overrides: true},
+		{Name: "lifted", Limit: core.PerHour(2)},
 		{Name: "free", Limit: core.PerHour(2), Cost: cost(0)},
-		{Name: "banning", Limit: core.PerHour(2), Cost: cost(0), Ban: core.Ban{ByHand: true}},
 	} {
 		d, _ := core.DecisionFrom(wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 200).Context)
 		if d.Limit != want.Limit || d.Remaining != want.Remaining || d.Source != want.Source || d.Reason != want.Reason || d.Rule != rule.Name {

@@ -45,9 +45,8 @@
 //   - [Rule].Cost returns how many permits a call takes. [CostBySize] computes them from the
 //     length of the body.
 //   - [Rule].Count gives back calls that do not count, such as logins that succeeded.
-//   - [Rule].Ban bans subjects that keep calling when they are refused. For bans by hand, set
-//     it at least to Ban{ByHand: true} beforehand.
-//   - [Rule].Overrides lets an operator change the limit of one subject at run time.
+//   - [Rule].Ban bans subjects that keep calling when they are refused. An operator can ban and
+//     block any subject, and change its limits, at run time: see package operate.
 //   - [Rule].Warn reports to [Options].OnThreshold that a caller has used a fraction of a limit, once
 //     in a whole fleet.
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
@@ -112,13 +111,14 @@
 //	    refusedForEveryone       decide_shared.go            repeats a refusal that is the same for all
 //	    addRules                 decide.go                   subject, Cost, Plan: rule_functions.go
 //	      User                   call.go                     runs Identify, first if a rule needs a login
-//	      Call.Add               internal/engine/add.go      limits and bans become counters
+//	      obey                   marked.go                   a block, a ban, or other limits: internal/marks
+//	      Call.Add               internal/engine/add.go      limits become counters, unless a mark refuses
 //	    consult                  call_decider.go             asks for a verdict on each counter
 //	      Call.Decide            internal/engine/decide.go   charges all counters or none
 //	        localfirst.Decide    internal/localfirst         lease, deny cache, Redis, fallback
 //	          redisstore.Decide  internal/redisstore         decide.go: a round trip, with a deadline
 //	        memstore.Decide      internal/memstore           the counters of this process
-//	        conclude             internal/engine/decide.go   overrides, bans, failures of the store
+//	        conclude             internal/engine/decide.go   marks that refuse, failures of the store
 //	  answerTo                   decide_answer.go            makes the Answer
 //	    Call.Binding             internal/engine/binding.go  the limit that the caller is told of
 //	    writeHeaders             decide_answer.go            what callers see:
@@ -135,8 +135,8 @@
 //
 // The package comment of internal/engine has the path within that package, and that of
 // internal/redisstore the round trip. The arithmetic is in internal/algorithm. In the process it is
-// NAME.go. In Redis it is NAME_fast.lua in decide_fast.lua for a charge on one strict counter without
-// an override: the script replies with the state that it found, and NAME.go makes the verdict of it
+// NAME.go. In Redis it is NAME_fast.lua in decide_fast.lua for a charge on one strict counter:
+// the script replies with the state that it found, and NAME.go makes the verdict of it
 // (found.go). For all else, or if there is no NAME_fast.lua, it is NAME.lua in decide.lua.
 //
 // A Rule is a boundRule once it is attached (rule_bound.go), a namedRule under each name that its
@@ -173,7 +173,7 @@
 //	    trial.Prepare         trial.go                        runs the functions of a rule, once
 //	    explained.prepared    core/operate/explain_rule.go    the limits that the rule has for the call
 //	  explanation.finish      core/operate/explain_decide.go  the store's answers, and what follows:
-//	    explanation.ask       core/operate/explain_ask.go     overrides and bans, then the limits in force
+//	    explanation.ask       core/operate/explain_ask.go     the limits in force
 //	      Survey.Ask          internal/survey/questions.go    looks at their counters, each once
 //	    explanation.decide    core/operate/explain_decide.go  by each rule alone, and by each Guard
 //	      trial.Decide        trial.go                        call.judge (decide.go)
@@ -217,7 +217,7 @@
 //
 //	look               internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
 //	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated
-//	Call.applyBans     internal/engine/decide.go             a ban's wait, if that is longer
+//	Call.addMark       internal/engine/decide.go             the rest of a ban, or of a block that ends
 //	Call.Binding       internal/engine/binding.go            of several limits, that of the longest wait
 //	fillLimit          call_decider.go                       a time.Duration; 0 in Soft and DryRun
 //	newRefusal         refusal.go                            the limit's; if none refused, 1 s or none
@@ -234,8 +234,8 @@
 //	toFailure               internal/redisstore/failure.go        the failure, with its text
 //	  classOf               internal/redisstore/failure_class.go  its class, by the client's error
 //	DropUnconfirmedSlots    internal/inflight/keeper.go           gives back slots that it may hold
-//	Store.standIn           internal/localfirst/localfirst.go     what answers in place of Redis:
-//	  Table.StandIn         internal/knownbans/answers.go         a ban or a block that is known
+//	Store.StandIn           internal/localfirst/localfirst.go     what answers in place of Redis:
+//	  Table.StandIn         internal/pauses/table.go              a pause that is known
 //	  Counters.StandIn      internal/fallback/fallback.go         a count here, by LocalShare
 //	Call.conclude           internal/engine/decide.go             lets the call pass, or refuses it:
 //	  Counter.Refuses       internal/algorithm/counter.go         obeys Required

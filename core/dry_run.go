@@ -108,9 +108,9 @@ func (c *call) askDryRuns() {
 	c.tried, c.deciding = asks, nil
 }
 
-// mayRefuse reports whether a limit, a ban or a block of the rule may refuse the call.
+// mayRefuse reports whether a limit of the rule or a mark may refuse the call.
 func (a *appliedRule) mayRefuse() bool {
-	return a.counted.Own != nil || a.rule.ban != nil || a.rule.Overrides
+	return a.counted.Own != nil || a.counted.Mark != nil
 }
 
 // startDryRuns starts the dry runs of a call that was answered. It returns what has to learn how the
@@ -222,20 +222,10 @@ func (d *dryRun) decide() {
 // ask asks the store, and reports whether the cost fits.
 func (d *dryRun) ask() (fits bool) {
 	d.LookOnly(!d.passed)
-	d.addAll()
-	for !d.consult(context.Background(), d.passed) {
-		if !d.cutToOverride() {
-			return false
-		}
-		d.addAll()
-	}
-	return true
-}
-
-func (d *dryRun) addAll() {
 	for i := range d.rules {
 		d.Add(&d.rules[i].counted)
 	}
+	return d.consult(context.Background(), d.passed)
 }
 
 // reportUnasked reports that the rule would have refused the call whatever its counters hold.

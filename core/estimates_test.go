@@ -38,9 +38,9 @@ func TestTermsOfEstimates(t *testing.T) {
 func TestEstimatesAreCutToEachLimitInForce(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter, limit := newLimiter(t, options), core.PerHour(10)
-		operator{t, limiter, "n", limit}.max("s", 1000)
+		operator{t, limiter, "n", limit, []core.Limit{core.PerDay(100)}}.max("s", 1000)
 		counter := limiter.MustCounter("n", limit, core.PerDay(100)).WithBills(core.BillTerms{MaxEstimate: 0.25})
-		b := billing{t, counter.WithOverrides().With(core.Unlimited)}
+		b := billing{t, counter.With(core.Unlimited)}
 		b.open(5000)
 		b.left(75, 975)
 	})
@@ -52,13 +52,14 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter, limit := newLimiter(t, options), core.PerHour(1000)
 		terms := core.BillTerms{MaxEstimate: 0.25}
-		o := operator{t, limiter, "n", limit}
-		guess := core.Rule{Name: "n", Limit: limit, Also: []core.Limit{core.PerDay(2000)}, Overrides: true, Cost: terms.Estimate(cost(math.MaxInt))}
+		day := core.PerDay(2000)
+		o := operator{t, limiter, "n", limit, []core.Limit{day}}
+		guess := core.Rule{Name: "n", Limit: limit, Also: []core.Limit{day}, Cost: terms.Estimate(cost(math.MaxInt))}
 		exact := guess
 		exact.Cost = cost(250)
 		beside := core.Rule{Name: "beside", Limit: limit, Mode: core.DryRun, Cost: cost(1001)}
 		guard := newGuard(t, limiter, guess, beside)
-		b := billing{t, limiter.MustCounter("n", limit, core.PerDay(2000)).WithOverrides()}
+		b := billing{t, limiter.MustCounter("n", limit, day)}
 		o.max("s", 100)
 		o.max(me, 100)
 		_, _, err := b.Open(background, "s", 250)

@@ -5,12 +5,10 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
-	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
@@ -132,64 +130,5 @@ func RefusingReasons() []Reason { return slices.Collect(maps.Keys(replies)) }
 // ReferenceOf returns the reference of a refusal by a decision.
 func ReferenceOf(l *Limiter, d Decision) string { return referenceOf(l.front().references, &d, 0) }
 
-// PutOverride writes an override of a name, in the stored form, or any other bytes, as [Overrides]
-// would write it. It removes the override if the text is empty.
-func PutOverride(l *Limiter, name, subject, text string) error {
-	f := l.front()
-	key := rediskey.Append(nil, f.KeyHead, subject, rediskey.OverrideTail(name))
-	switch {
-	case f.Memory == nil && text == "":
-		return f.Client.Del(context.Background(), string(key)).Err()
-	case f.Memory == nil:
-		return f.Client.Set(context.Background(), string(key), text, 0).Err()
-	case text == "":
-		f.Memory.RemoveOverride(key)
-		return nil
-	}
-	o, err := algorithm.ReadOverride(text)
-	if err == nil {
-		_, _, err = f.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, f.Overrides.Most)
-	}
-	return err
-}
-
-// StoredOverride returns the stored form of an override of a limit: another Max and Burst, or a
-// lifted limit, or a block.
-func StoredOverride[N int | int64](own Limit, maxPermits, burst N, unlimited, blocked bool, ends time.Time) string {
-	compiled, err := own.compile()
-	if err != nil {
-		panic(err)
-	}
-	o := algorithm.Override{What: algorithm.OverrideUnlimited, Span: compiled.Span()}
-	switch {
-	case blocked:
-		o.What = algorithm.OverrideBlocked
-	case !unlimited:
-		if o, err = compiled.Override(int64(maxPermits), int64(burst)); err != nil {
-			panic(err)
-		}
-	}
-	if !ends.IsZero() {
-		o.Ends = ends.UnixMicro()
-	}
-	text, err := o.Append(nil)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
-
-// ReadBanLists reads the lists of bans and overrides, as a process does in the background.
-func ReadBanLists(l *Limiter) error { return l.front().BanWatch.Read(context.Background()) }
-
-// WatchedBans returns the names of the rules whose bans are read, and of those whose overrides are.
-func WatchedBans(l *Limiter) (banned, overridden []string) { return l.front().Obeying() }
-
-// KnowsBan reports whether a process knows a ban that holds while Redis does not answer.
-func KnowsBan(l *Limiter, name, subject string) bool {
-	f := l.front()
-	return f.Known.Lasts(rediskey.Append(nil, f.KeyHead, subject, rediskey.BanTail(name, false))) > 0
-}
-
-// WatchesBans reports whether a process reads the lists of bans and overrides in the background.
-func WatchesBans(l *Limiter) bool { return l.front().BanWatch.Started() }
+// ReadMarks reads what other processes have marked, as a process does in the background.
+func ReadMarks(l *Limiter) error { return l.front().Marks.Read(context.Background()) }

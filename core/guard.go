@@ -36,7 +36,7 @@ func (l *Limiter) guard(rules []Rule, inHandler bool) (*Guard, error) {
 		return nil, joinRuleErrors(wrong)
 	}
 	g := &Guard{front: f}
-	g.rules = bind(rules, inHandler, f.registry.tallies)
+	g.rules = f.registry.bind(rules, inHandler)
 	if err := f.registry.attach(&g.attachment); err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func TestGuardReset(t *testing.T) {
 		var plan string
 		guard := newGuard(t, limiter,
 			core.Rule{
-				Name: "n", Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerDay(9)}, Ban: core.Ban{ByHand: true},
+				Name: "n", Seconds: 3600, MaxCount: 2, Also: []core.Limit{core.PerDay(9)},
 				Plan:  func(core.Request) (string, error) { return plan, nil },
 				Plans: map[string]core.Limit{"pro": core.PerHour(5).Bucket(5), "ours": core.Unlimited},
 			},
@@ -60,6 +60,7 @@ func TestGuardReset(t *testing.T) {
 			}
 		}
 		wantStatus(t, guard, newView("GET", "/a"), 429)
+		unban(t, limiter, "n")
 		for _, left := range []core.Rule{
 			named("n", core.PerHour(2)), named("n", core.PerDay(9)), named("n", core.PerHour(5).Bucket(5)), named("GET /a", core.PerDay(50)), named("POST /b", core.PerDay(50)),
 		} {
@@ -102,7 +103,7 @@ func TestSkip(t *testing.T) {
 		options.Identify = func(r core.Request) (string, error) { identified++; return whoSays(r) }
 		limiter := newLimiter(t, options)
 		skip := func(r core.Request) bool { return len(r.Header("X-Skip")) > 0 && r.Rule() == "n" }
-		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Ban: core.Ban{ByHand: true}, Skip: skip}
+		rule := core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Skip: skip}
 		login, dry := rule, rule
 		login.NeedLogin, dry.Mode = true, core.DryRun
 		skipped := func() *fakeView { return newView("GET", "/").With("X-Skip", "1") }
@@ -118,6 +119,7 @@ func TestSkip(t *testing.T) {
 		wantStatus(t, newGuard(t, limiter, login), newView("GET", "/"), 401)
 		beside := newGuard(t, limiter, login, core.Rule{Name: "beside", Seconds: 3600, MaxCount: 2, Skip: skip})
 		wantServed(t, beside, skipped(), ok, 200, 200, 429)
+		unban(t, limiter, "n")
 		wantLeft(t, limiter, "n", me, core.PerHour(1), 1)
 	})
 }

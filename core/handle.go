@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/accesslimit/accesslimit/core/internal/codeplace"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -22,7 +22,7 @@ type handle struct {
 	accepts func(*Limit) string
 	policy  StorePolicy
 	bills   BillTerms
-	wrong   error // why the handle cannot have overrides, or such bills
+	wrong   error // why the handle cannot have such bills
 }
 
 // newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
@@ -35,8 +35,9 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
 	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts, bills: BillTerms{}.filled()}
-	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name)}
-	h.named.prepare = func(of *preparedLimit) *ruleLimit { return &of.plain }
+	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name), accepts: accepts, marks: f.Marks.Rule(name)}
+	h.named.prepareAll = plainLimits
+	f.Marks.Start()
 	h.counted = engine.Rule{Name: h.named.name}
 	h.policy.apply(&h.counted)
 	for _, limit := range limits {
@@ -55,6 +56,14 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 	}
 	f.registry.noteHandle(h.named.name, h.limits)
 	return h, nil
+}
+
+// ofOne returns a handle whose calls have one limit, also by a mark.
+func (h *handle) ofOne() *handle {
+	if h != nil {
+		h.named.one = true
+	}
+	return h
 }
 
 // add adds a limit, with the constant part of its keys.
@@ -86,9 +95,6 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 	if own.err != nil {
 		return own
 	}
-	if h.hasOverrides() && own.limit != Unlimited && !own.limit.sharesCounter(h.limits[0].limit) {
-		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own.limit, Why: notOverridable}}
-	}
 	for _, further := range h.limits[1:] {
 		if own.limit.sharesCounter(further.limit) {
 			return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Code: codeSameCounter, Value: own.limit, Why: sameCounter}}
@@ -96,8 +102,6 @@ func (h *handle) substitute(limit Limit) *preparedLimit {
 	}
 	return own
 }
-
-func (h *handle) hasOverrides() bool { return h.counted.OverrideKey != "" }
 
 // withPolicy returns the handle with a store policy.
 func (h *handle) withPolicy(policy StorePolicy) *handle {
@@ -113,24 +117,12 @@ func (h *handle) withPolicy(policy StorePolicy) *handle {
 	return &changed
 }
 
-// withOverrides returns the handle with overrides.
-func (h *handle) withOverrides() *handle {
-	if h == nil {
-		return nil
+// plainLimits returns limits as a handle counts by them.
+func plainLimits(all []*preparedLimit) (limits []*ruleLimit) {
+	for _, of := range all {
+		limits = append(limits, &of.plain)
 	}
-	changed := *h
-	changed.single = nil // the path for one counter does not ask for overrides
-	own := h.limits[0].limit
-	switch {
-	case own == Unlimited:
-		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Value: own, Why: "has no span, and overrides are made for a span"}
-	case !h.front.registry.names.ClaimHandle(h.named.name, own, codeplace.OfCaller):
-		changed.wrong = &RuleError{Rule: h.named.name, Field: "Limit", Code: codeNotOverridable, Value: own, Why: notOverridable}
-	default:
-		changed.counted.OverrideKey = rediskey.OverrideTail(h.named.name)
-		h.front.BanWatch.Start()
-	}
-	return &changed
+	return limits
 }
 
 // handleCall is one call of a handle.
@@ -193,12 +185,17 @@ func (q *handleCall) check(ctx context.Context) error {
 			return &RuleError{Rule: q.named.name, Field: "StorePolicy", Value: q.policy, Why: why}
 		}
 	}
-	if q.charging == chargeInDebt || q.charging == chargeBilled {
+	if q.mayOwe() {
 		if err := q.checkDebt(); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// mayOwe reports whether the call may put a limit into debt, now or when its bill is settled.
+func (q *handleCall) mayOwe() bool {
+	return q.charging == chargeInDebt || q.charging == chargeBilled
 }
 
 // checkDebt returns a *RuleError if one of the limits cannot be in debt, or is leased by a rule. Which
@@ -242,16 +239,18 @@ func (q *handleCall) limit(i int) *preparedLimit {
 
 func (q *handleCall) unlimited() bool { return q.limit(0).limit.unlimited() }
 
-// countedAt returns the limit at i as calls count by it. If With chose Unlimited and the handle has
-// overrides, that is the handle's own, because an override may limit the subject.
+// countedAt returns the limit at i as calls count by it.
 func (q *handleCall) countedAt(i int) *ruleLimit {
-	if q.own == nil || q.hasOverrides() && q.unlimited() {
+	if q.own == nil {
 		return q.named.limits[i]
 	}
 	return q.named.limitAt(i, &q.own.plain)
 }
 
 // key returns the key of the counter at i.
-func (q *handleCall) key(i int) []byte {
-	return rediskey.AppendLimit(nil, q.keyHead, q.subject, q.named.name, false, q.countedAt(i).counted.Compiled)
+func (q *handleCall) key(i int) []byte { return q.keyOf(q.countedAt(i).counted.Compiled) }
+
+// keyOf returns the key of the subject's counter of a limit.
+func (q *handleCall) keyOf(limit *algorithm.Limit) []byte {
+	return rediskey.AppendLimit(nil, q.keyHead, q.subject, q.named.name, false, limit)
 }

@@ -44,13 +44,10 @@ func (p *directPool) close(c *directCall) {
 
 // process decides a call that check found right.
 func (c *directCall) process(ctx context.Context, q *handleCall, d *Decision) error {
-	if q.charging == chargeUpTo && !q.hasOverrides() && !q.unlimited() {
-		q.n = int(min(int64(q.n), q.counted.LargestCost(&q.countedAt(0).counted)))
-	}
-	c.add(q, false)
+	c.add(ctx, q, false)
 	fits := true
 	switch {
-	case q.charging == chargeUpTo && q.n > 0 && c.Len() > 0:
+	case q.charging == chargeUpTo && q.n > 0 && c.Call.Counts():
 		q.n = int(c.DecideUpTo(ctx))
 	case q.charging == chargeInDebt:
 		c.decideInDebt(ctx, q)
@@ -72,12 +69,12 @@ func (c *directCall) decideInDebt(ctx context.Context, q *handleCall) {
 
 // reserve is process for a turn that may come later.
 func (c *directCall) reserve(ctx context.Context, q *handleCall, patience time.Duration, d *Decision) error {
-	c.add(q, true)
+	c.add(ctx, q, true)
 	return c.answer(d, q, c.Reserve(ctx, patience.Microseconds()))
 }
 
 // add adds the counters of the handle.
-func (c *directCall) add(q *handleCall, reserves bool) {
+func (c *directCall) add(ctx context.Context, q *handleCall, reserves bool) {
 	c.policy, c.subjects = q.policy, append(c.subjects, q.subject...)
 	inDebt, cost := q.charging == chargeInDebt, min(int64(q.n), algorithm.LargestCost-1)
 	if inDebt {
@@ -91,15 +88,27 @@ func (c *directCall) add(q *handleCall, reserves bool) {
 	if !q.unlimited() {
 		in.Own = &a.own.counted
 	}
+	if q.named.marks.MayHave() {
+		c.obey(ctx, a, addressIn(q.subject))
+	}
+	if q.mayOwe() && a.instead.refusesDebt() {
+		c.log.MarkIgnored(q.named.name, in.Mark.Limits)
+		a.instead, in.Instead = nil, nil
+	}
+	switch {
+	case !in.Counts():
+	case q.charging == chargeUpTo:
+		in.Cost = min(in.Cost, in.Largest())
+		q.n = int(in.Cost)
+	case q.charging == chargeBilled:
+		in.Cost = q.bills.cut(in.Cost, in.Largest())
+	}
 	c.LookOnly(q.charging == chargeNothing)
 	c.Add(in)
 }
 
 // answer fills the zero Decision d by what the store answered, and counts it.
 func (c *directCall) answer(d *Decision, q *handleCall, fits bool) error {
-	if c.MayBeOverridden() {
-		c.useOverrides()
-	}
 	if !fits {
 		return c.costError(q)
 	}

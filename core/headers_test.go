@@ -108,7 +108,7 @@ func TestDraft11(t *testing.T) {
 		"a soft and a hard": {[]core.Rule{{Name: "a", Limit: fixed, Mode: core.Soft}, {Name: "b", Limit: fixed}}, []string{`"b";r=1;t=60`}},
 		"bytes":             {[]core.Rule{{Name: "a", Limit: core.PerMinute(10).Fixed(), Cost: core.CostBySize(1000)}}, []string{`"a";r=6000;t=60`}},
 		"a lease":           {[]core.Rule{{Name: "a", Limit: fixed, Lease: 1}}, []string{`"a";r=1`, `"a";r=0`, `"a";r=0;t=58 58`}},
-		"a ban":             {[]core.Rule{banned}, []string{`"ban";r=0;t=60`, `"ban";r=0;t=3600 3600`, `"ban";r=0;t=3599 3599`}},
+		"a ban":             {[]core.Rule{banned}, []string{`"ban";r=0;t=60`, `"ban";r=0;t=59 59`, `"ban";r=0;t=3599 3599`}},
 	} {
 		limiter, now := newDraft11(t, core.Options{})
 		guard := newGuard(t, limiter, test.rules...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // status returns the status that the caller gets: 200 stands for the handler.
@@ -139,6 +140,13 @@ func refund(t testing.TB, limiter *core.Limiter, d core.Decision, n int) {
 	}
 }
 
+func unban(t *testing.T, limiter *core.Limiter, rule string) {
+	t.Helper()
+	if changed, err := operate.New(limiter).Unban(background, rule, me); !changed || err != nil {
+		t.Errorf("%t, %v", changed, err)
+	}
+}
+
 func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
 
 func key(subject string) core.KeyFunc {
@@ -182,9 +190,9 @@ func atOnceAs(name string, n int) core.Rule {
 	return rule
 }
 
-// byUser returns a rule of two calls an hour for each user, with overrides.
+// byUser returns a rule of two calls an hour for each user.
 func byUser(name string) core.Rule {
-	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser, Overrides: true}
+	return core.Rule{Name: name, Limit: core.PerHour(2), Key: core.ByUser}
 }
 
 // decisions notes what OnDecision receives.

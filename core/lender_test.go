@@ -142,7 +142,7 @@ func (w *walk) lock(v reflect.Value) (unlock func()) {
 	}
 }
 
-// mutexesOf returns the mutexes of a struct that are not locked yet.
+// mutexesOf returns the mutexes of a struct, and of the structs in it, that are not locked yet.
 func (w *walk) mutexesOf(v reflect.Value) (mutexes []mutex) {
 	for i := range v.NumField() {
 		var mu mutex
@@ -153,6 +153,9 @@ func (w *walk) mutexesOf(v reflect.Value) (mutexes []mutex) {
 			mu = (*sync.Mutex)(v.Field(i).Addr().UnsafePointer())
 		case of == reflect.TypeFor[sync.RWMutex]():
 			mu = (*sync.RWMutex)(v.Field(i).Addr().UnsafePointer())
+		case of.Kind() == reflect.Struct:
+			mutexes = append(mutexes, w.mutexesOf(v.Field(i))...)
+			continue
 		default:
 			continue
 		}

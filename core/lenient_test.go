@@ -185,9 +185,9 @@ func TestDryRunWithoutAStore(t *testing.T) {
 // rule. Only that rule counts then, and refuses.
 func TestSoftNamedLikeARoute(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		soft, hard := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Mode: core.Soft, Overrides: true}, core.Rule{Seconds: 3600, MaxCount: 3}
+		soft, hard := core.Rule{Name: "GET /", Seconds: 3600, MaxCount: 1, Mode: core.Soft}, core.Rule{Seconds: 3600, MaxCount: 3}
 		soft.Also = []core.Limit{core.PerDay(1)}
-		other := core.Rule{Name: "other", Seconds: 3600, MaxCount: 99, Overrides: true, Key: key("x")}
+		other := core.Rule{Name: "other", Seconds: 3600, MaxCount: 99, Key: key("x")}
 		for i, rules := range [][]core.Rule{{soft, hard, other}, {hard, soft, other}} {
 			limiter := newLimiter(t, options)
 			guard := newGuard(t, limiter, rules...)

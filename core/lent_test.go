@@ -164,14 +164,14 @@ func (b *borrower) operate() {
 	b.check("Bans")
 	_, _ = operate.New(b.limiter).Unban(background, b.lent.lend("rule"), subject())
 	b.check("Unban")
-	newGuard(b, b.limiter, core.Rule{Name: b.lent.lend("overridden"), Seconds: 60, Overrides: true})
+	newGuard(b, b.limiter, core.Rule{Name: b.lent.lend("overridden"), Seconds: 60})
 	overrides, err := operate.New(b.limiter).Overrides(b.lent.lend("overridden"))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.check("Overrides")
 	actor := operate.WithActor(background, b.lent.lend("bob"), b.lent.lend("ticket 7"))
-	_ = overrides.Set(actor, subject(), operate.Override{Max: 5, Note: b.lent.lend("contract 17")})
+	_ = overrides.Set(actor, subject(), operate.Override{Limits: []core.Limit{core.PerMinute(5)}, Note: b.lent.lend("contract 17")})
 	b.check("Set")
 	_, _, _ = overrides.Get(background, subject())
 	_, _, _ = overrides.List(background, b.lent.lend("user:"), 10)

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"reflect"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 	"github.com/accesslimit/accesslimit/core/internal/reference"
 	"github.com/accesslimit/accesslimit/core/internal/rulenames"
@@ -55,7 +54,7 @@ func (f *front) assemble() {
 	r := &f.registry
 	r.names = rulenames.New(Limit.sharesCounter)
 	r.tallies, r.log, r.options = f.tallies, f.Log, &f.options
-	r.startBanWatch, r.writeChange = f.BanWatch.Start, f.Audits.RulesChanged
+	r.marks, r.writeChange = f.Marks, f.Audits.RulesChanged
 }
 
 // takeParts makes the parts for calls.
@@ -63,7 +62,7 @@ func (f *front) takeParts() {
 	p := f.Parts
 	f.callParts = callParts{
 		engine: &p.Engine, ids: &p.CallIDs, source: FromMemory, options: f.options, log: p.Log, failures: &storeFailures{&p.Failures, p.Log},
-		bans: p.Bans, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, logins: new(logins), references: p.References,
+		marks: p.Marks, refunds: &p.Refunds, limits: &f.registry.limits, clientIPs: p.ClientIPs, logins: new(logins), references: p.References,
 		inFlight: p.InFlight,
 	}
 	f.dryRuns = newDryRuns(&f.callParts, p.Behind)
@@ -86,7 +85,7 @@ func (f *front) logStore() {
 	}
 }
 
-// Close ends the work in the background: dry runs, sweeping, reading the lists of bans, renewing the
+// Close ends the work in the background: dry runs, sweeping, following bans and overrides, renewing the
 // slots of calls in flight, reporting thresholds, giving back charges and leases, and adding to the lists of
 // Top, for at most Timeout each. The Redis client stays open. Call Close when no call is
 // in flight any more. Slots that are held then, or taken later, are free after their Window, though
@@ -132,17 +131,6 @@ func (l *Limiter) mustFront() *front {
 	return f
 }
 
-// Obeying implements limiter.Front.
-func (f *front) Obeying() (banned, overridden []string) {
-	banned, overridden = f.registry.names.Obeying()
-	f.registry.eachRoute(func(rule *boundRule, name string) {
-		if rule.ban != nil {
-			banned = append(banned, name)
-		}
-	})
-	return banned, overridden
-}
-
 // Attached implements limiter.Front.
 func (f *front) Attached() (rules []limiter.AttachedRule[Rule], notListed int) {
 	guards, notListed := f.registry.attached.All()
@@ -167,60 +155,8 @@ func (f *front) CheckSubject(name, subject string) error { return checkSubject(n
 // Failed implements limiter.Front.
 func (f *front) Failed(name string, err error) error { return f.failures.errorOf(name, err) }
 
-// Bans implements limiter.Front.
-func (f *front) Bans(name string) (known, banning bool, after int) {
-	known, banning, after = f.registry.names.Bans(name)
-	f.registry.eachRoute(func(rule *boundRule, route string) {
-		if route == name {
-			known, banning, after = true, banning || rule.ban != nil, max(after, rule.Ban.After)
-		}
-	})
-	return known, banning, after
-}
-
 // Pauses implements limiter.Front.
 func (f *front) Pauses(name string) bool { return f.registry.names.Outgoing(name) }
 
 // PausingRules implements limiter.Front.
 func (f *front) PausingRules() []string { return f.registry.names.AllOutgoing() }
-
-// Overridable implements limiter.Front.
-func (f *front) Overridable(name string) (own *algorithm.Limit, err error) {
-	limit, err := f.overridable(name)
-	if err != nil {
-		return nil, err
-	}
-	return &prepare(limit).compiled, nil
-}
-
-// overridable returns the rule's own limit.
-func (f *front) overridable(name string) (own Limit, err error) {
-	own, ok := f.registry.names.Overridable(name)
-	if !ok {
-		return Limit{}, &RuleError{
-			Rule: name, Field: "Overrides", Value: false,
-			Why: "must be set in a rule of this name that is attached to this Limiter, or by WithOverrides of a handle",
-		}
-	}
-	return own, nil
-}
-
-// Override implements limiter.Front.
-func (f *front) Override(name string, permits, burst int) (algorithm.Override, error) {
-	own, err := f.overridable(name)
-	if err != nil {
-		return algorithm.Override{}, err
-	}
-	compiled := &prepare(own).compiled
-	own.Max, own.Burst = permits, burst
-	if _, err := own.compile(); err != nil {
-		wrong := *err.(*RuleError)
-		wrong.Rule, wrong.Field = name, "Override."+wrong.Field
-		return algorithm.Override{}, &wrong
-	}
-	stored, err := compiled.Override(int64(permits), int64(burst))
-	if err != nil {
-		return stored, &RuleError{Rule: name, Field: "Override.Max", Value: permits, Why: err.Error()}
-	}
-	return stored, nil
-}

@@ -18,7 +18,7 @@ type Log struct {
 // is a *[RuleError].
 func (l *Limiter) Log(name string, limit Limit) (Log, error) {
 	h, err := l.front().newHandle(name, onlyLogs, limit)
-	return Log{h}, err
+	return Log{h.ofOne()}, err
 }
 
 // MustLog is like Log but panics if the limit is wrong.
@@ -34,9 +34,6 @@ func onlyLogs(limit *Limit) string {
 // WithStorePolicy returns the log with a policy for when Redis does not answer. See
 // [Counter.WithStorePolicy]. Records are always read from Redis.
 func (l Log) WithStorePolicy(policy StorePolicy) Log { return Log{l.handle.withPolicy(policy)} }
-
-// WithOverrides returns the log with overrides. See [Counter.WithOverrides].
-func (l Log) WithOverrides() Log { return Log{l.handle.withOverrides()} }
 
 // Allow charges one permit, if there is one, and keeps the note: at most 256 bytes of it, as valid
 // UTF-8. Danger: the note stands in Redis in plain text, so it is no place for secrets.
@@ -60,7 +57,11 @@ func (l Log) Records(ctx context.Context, subject string) ([]Record, error) {
 	if q.unlimited() {
 		return nil, nil
 	}
-	kept, err := q.front.Store.Records(ctx, q.key(0), &q.limit(0).compiled)
+	limit := &q.limit(0).compiled
+	if instead := q.named.insteadOf(subject); instead != nil {
+		limit = instead.counted[0].Compiled
+	}
+	kept, err := q.front.Store.Records(ctx, q.keyOf(limit), limit)
 	if err != nil {
 		return nil, q.front.failures.errorOf(q.named.name, err)
 	}

@@ -24,7 +24,7 @@ func (f *front) Outgoing(rule Rule) (limiter.Outgoing, error) {
 		return limiter.Outgoing{}, joinRuleErrors(wrong)
 	}
 	g := &Guard{front: f}
-	g.rules = bind([]Rule{rule}, false, f.registry.tallies)
+	g.rules = f.registry.bind([]Rule{rule}, false)
 	g.rules[0].outgoing = true
 	if err := f.registry.attach(&g.attachment); err != nil {
 		return limiter.Outgoing{}, err

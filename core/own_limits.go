@@ -59,12 +59,12 @@ const jsonType = "application/json"
 //     route does not have, because what they return here is not what they return for a limited call
 //   - rules with NeedLogin, if the caller is not logged in
 //   - soft rules, if the caller or the rule's subject could not be identified
-//   - if the caller is blocked from one of the rules, all others
+//   - if the caller is blocked or banned from one of the rules, all others
 //
 // The Refusal is a 401 if the caller is not logged in and only rules that refuse such calls could be
 // shown. It is a 503 if the caller or the subject of a rule that refuses calls could not be identified,
-// if the context has ended, or if Redis did not answer, the rule does not CountLocally, and the process
-// knows of no ban or block.
+// if the context has ended, or if Redis did not answer, the rule does not CountLocally, and the caller
+// is neither banned nor blocked.
 //
 // Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
 func (g *Guard) OwnLimits(v adapter.View) OwnLimits {
@@ -128,9 +128,6 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 		return OwnLimits{Refusal: c.refuseOwn(NotLoggedIn, needsLogin.rule, nil)}
 	}
 	c.Ask(c.Context()) // a cost of one is never too much
-	if c.MayBeOverridden() {
-		c.useOverrides()
-	}
 	return c.showOwn()
 }
 

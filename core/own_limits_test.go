@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 )
 
@@ -51,7 +52,7 @@ func TestOwnLimitsChargeNothing(t *testing.T) {
 			}
 		}
 		ban(t, limiter, "api", me, 2*time.Hour)
-		own := wantOwn(t, guard, v, "api  of 2/h log, api III of 3/24h, slot II of 2 at once")
+		own := wantOwn(t, guard, v, "api  of 2/h log")
 		if d := own.Limits[0]; d.Reason != core.Banned || d.RetryAfter <= time.Hour {
 			t.Errorf("%+v", d)
 		}
@@ -117,13 +118,13 @@ func TestOwnLimitsWithOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter, v, bucket := newLimiter(t, options), newView("GET", "/rate_limit"), core.PerMinute(2).Bucket(3)
 		guard := newGuard(t, limiter,
-			core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}, Overrides: true},
-			core.Rule{Name: "plan", Seconds: 60, Overrides: true, Plan: planOf("free"), Plans: map[string]core.Limit{"free": core.Unlimited}},
+			core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}},
+			core.Rule{Name: "plan", Seconds: 60, Plan: planOf("free"), Plans: map[string]core.Limit{"free": core.Unlimited}},
 		)
-		o := operator{t, limiter, "api", bucket}
+		o := operator{t, limiter, "api", bucket, []core.Limit{core.PerDay(9)}}
 		wantOwn(t, guard, v, "api III of 2/m burst 3, api IIIIIIIII of 9/24h")
-		o.put(me, core.StoredOverride(bucket, 4, 5, false, false, time.Time{}))
-		operator{t, limiter, "plan", core.PerMinute(5)}.max(me, 1)
+		setOverride(t, limiter, "api", me, operate.Override{Limits: []core.Limit{core.PerMinute(4).Bucket(5), core.PerDay(9)}})
+		operator{t, limiter, "plan", core.PerMinute(5), nil}.max(me, 1)
 		own := wantOwn(t, guard, v, "api IIIII of 4/m burst 5, api IIIIIIIII of 9/24h, plan I of 1/m")
 		const shown = `{"limits":[{"name":"api","limit":5,"remaining":5,"reset":0,"window":75,"policy":"\"api\";q=5;w=75"},`
 		if _, _, body := own.Reply(); !strings.HasPrefix(string(body), shown) {

@@ -33,7 +33,7 @@ type Pacer struct {
 // Pacer returns a [Pacer] for a name and a limit by [TokenBucket]. The error is a *[RuleError].
 func (l *Limiter) Pacer(name string, limit Limit) (Pacer, error) {
 	h, err := l.front().newHandle(name, onlyBuckets, limit)
-	return Pacer{h}, err
+	return Pacer{h.ofOne()}, err
 }
 
 // MustPacer is like Pacer but panics if the limit is wrong.
@@ -49,9 +49,6 @@ func onlyBuckets(limit *Limit) string {
 // WithStorePolicy returns the pacer with a policy for when Redis does not answer. See
 // [Counter.WithStorePolicy]. Under [FailOpen] a turn comes at once.
 func (p Pacer) WithStorePolicy(policy StorePolicy) Pacer { return Pacer{p.handle.withPolicy(policy)} }
-
-// WithOverrides returns the pacer with overrides. See [Counter.WithOverrides].
-func (p Pacer) WithOverrides() Pacer { return Pacer{p.handle.withOverrides()} }
 
 // longestWait is how long Acquire waits at most if the context has no deadline.
 const longestWait = time.Minute
@@ -146,7 +143,7 @@ func (q *handleCall) reserve(ctx context.Context, d *Decision, patience time.Dur
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	if q.unlimited() && !q.hasOverrides() {
+	if q.unlimited() {
 		return q.askQuietly(ctx, d)
 	}
 	if q.n < 1 {

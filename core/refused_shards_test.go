@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -33,8 +34,7 @@ type twins struct {
 }
 
 // On several servers, calls are answered and charged as in one process: a call that is refused, by a
-// limit, a ban, a block, or because its cost never fits, changes no counter, and bans nobody whom it
-// would not ban there. Explain says the same on both.
+// limit, a ban, a block, or because its cost never fits, changes no counter. Explain says the same on both.
 func TestShardsDecideAsOneProcess(t *testing.T) {
 	var traces atomic.Int64
 	for name, options := range map[string]core.Options{
@@ -107,18 +107,7 @@ func drawShardedRule(t *rapid.T, i int, subject string) core.Rule {
 		r.Plans = map[string]core.Limit{"internal": core.Unlimited}
 		r.Plan = func(c core.Request) (string, error) { return headerOf(c, "X-Plan", i), nil }
 	}
-	r.Overrides = rapid.Bool().Draw(t, "overrides")
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
-	case 0:
-		r.Mode = core.Soft
-	case 1:
-		r.Mode = core.DryRun
-	case 2:
-		r.Mode = core.DryRun
-		fallthrough
-	case 3, 4:
-		r.Ban = core.Ban{After: 1, For: month}
-	}
+	r.Mode = rapid.SampledFrom([]core.Mode{core.Enforce, core.Enforce, core.Enforce, core.Soft, core.DryRun}).Draw(t, "mode")
 	r.Cost = core.CostBySize(1)
 	if rapid.IntRange(0, 3).Draw(t, "by size") > 0 {
 		r.Cost = func(c core.Request) int {
@@ -140,37 +129,41 @@ func headerOf(c core.Request, name string, rule int) string {
 func (w *twins) play(refused map[core.Reason]bool) {
 	for range rapid.IntRange(1, 15).Draw(w.T, "calls") {
 		if rapid.IntRange(0, 3).Draw(w.T, "operate") == 0 {
-			w.override(rapid.IntRange(0, len(w.rules)-1).Draw(w.T, "rule"))
+			w.mark(rapid.IntRange(0, len(w.rules)-1).Draw(w.T, "rule"), marksOf)
 		}
 		w.call(refused)
 	}
-	for i := range w.rules { // what an override hid is compared, too
-		w.eachSide(func(l *core.Limiter) error { return w.put(l, i, "") })
+	for i := range w.rules { // what a mark hid is compared, too
+		w.mark(i, []string{""})
 	}
-	w.compare("in the end, without overrides")
+	w.compare("in the end, without marks")
 }
 
-// override gives the subject of a rule an override on both sides, or removes it. The rate of a
+var marksOf = []string{"", "unlimited", "unlimited", "blocked", "banned", "limit"}
+
+// mark gives the subject of a rule one of these marks on both sides, or removes all. The rate of a
 // bucket stays, because each rate is counted separately.
-func (w *twins) override(i int) {
-	own := w.rules[i].Limit
-	if !w.rules[i].Overrides {
-		return
-	}
-	what := rapid.SampledFrom([]string{"", "unlimited", "unlimited", "blocked", "blocked", "limit"}).Draw(w.T, "override")
-	if what == "limit" && own.Algorithm == core.TokenBucket {
+func (w *twins) mark(i int, marks []string) {
+	name, subject, limit := w.rules[i].Name, w.subjects[i], w.rules[i].Limit
+	what := rapid.SampledFrom(marks).Draw(w.T, "mark")
+	if limit.Max = rapid.IntRange(1, 5).Draw(w.T, "override's max"); what == "limit" && limit.Algorithm == core.TokenBucket {
 		what = ""
 	}
-	text := ""
-	if what != "" {
-		most := rapid.IntRange(1, 5).Draw(w.T, "override's max")
-		text = core.StoredOverride(own, most, 0, what == "unlimited", what == "blocked", time.Time{})
-	}
-	w.eachSide(func(l *core.Limiter) error { return w.put(l, i, text) })
-}
-
-func (w *twins) put(l *core.Limiter, i int, text string) error {
-	return core.PutOverride(l, w.rules[i].Name, w.subjects[i], text)
+	w.eachSide(func(l *core.Limiter) (err error) {
+		overrides, err := operate.New(l).Overrides(name)
+		switch what {
+		case "":
+			_, unbanned := operate.New(l).Unban(background, name, subject)
+			_, removed := overrides.Remove(background, subject)
+			return errors.Join(err, unbanned, removed)
+		case "banned":
+			return errorOf(operate.New(l).Ban(background, name, subject, time.Hour))
+		case "limit":
+			return overrides.Set(background, subject, operate.Override{Limits: []core.Limit{limit}})
+		default:
+			return overrides.Set(background, subject, operate.Override{Unlimited: what == "unlimited", Blocked: what == "blocked"})
+		}
+	})
 }
 
 func (w *twins) eachSide(do func(l *core.Limiter) error) {

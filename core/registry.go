@@ -10,6 +10,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/codeplace"
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/rulefield"
@@ -31,8 +32,7 @@ type registry struct {
 	log      *operatorlog.Log
 
 	options *Options
-	// startBanWatch begins to read the lists of bans and overrides.
-	startBanWatch func()
+	marks   *marks.Set
 	// writeChange writes into the audit that the rules of a set have changed. If earlier is not nil,
 	// it first waits until it is closed. It closes written when the change is written.
 	writeChange func(ctx context.Context, before, now string, earlier <-chan struct{}, written chan<- struct{})
@@ -44,7 +44,7 @@ func (g *registry) attach(a *attachment) error {
 	if conflict := g.names.Claim(nil, claimsOf(a.rules), func(string) string { return here() }); conflict != nil {
 		return nameError(conflict, here())
 	}
-	g.watchBans(a.rules)
+	g.marks.Start()
 	for _, rule := range a.rules {
 		if rule.fixed != nil {
 			rule.fixed.tally = g.tallies.OfRule(rule.fixed.name)
@@ -96,9 +96,7 @@ func (g *registry) noteHandle(name string, limits []*preparedLimit) {
 // asRules returns the handles as guards of one rule each, by their names. Nothing is attached.
 func (g *registry) asRules() (all []*attachment) {
 	for key, made := range g.handles.All() {
-		own, overrides := g.names.Overridable(key.name)
-		r := Rule{Name: key.name, Limit: key.limit, Also: made.also, Overrides: overrides && own.sharesCounter(key.limit)}
-		of := &attachment{rules: bind([]Rule{r}, false, g.tallies), callers: made.callers}
+		of := &attachment{rules: g.bind([]Rule{{Name: key.name, Limit: key.limit, Also: made.also}}, false), callers: made.callers}
 		of.rules[0].handle = true
 		all = append(all, of)
 	}
@@ -145,13 +143,6 @@ func (g *registry) checkSet(rules []Rule) (byName map[string]Rule, wrong []*Rule
 	return byName, wrong
 }
 
-// watchBans begins to read the lists of bans and overrides if some of the rules obey them.
-func (g *registry) watchBans(rules []*boundRule) {
-	if slices.ContainsFunc(rules, func(r *boundRule) bool { return r.ban != nil || r.Overrides }) {
-		g.startBanWatch()
-	}
-}
-
 // watchRoutes logs a warning when another unnamed rule counts a route of the same name in the same
 // counter.
 func (g *registry) watchRoutes(rule *boundRule) {
@@ -161,22 +152,6 @@ func (g *registry) watchRoutes(rule *boundRule) {
 	rule.onRoute = func(p *namedRule) {
 		if p.name != route.None && !g.routes.Take(route.Claim{KeyTail: p.limits[0].counted.KeyTail, ByUser: rule.NeedLogin}, rule) {
 			g.log.RouteCountedTwice(p.name)
-		}
-	}
-}
-
-// eachRoute calls a function for each route by which an attached rule has counted, because it has no name.
-// Rules in DryRun are left out.
-func (g *registry) eachRoute(do func(rule *boundRule, name string)) {
-	guards, _ := g.attached.All()
-	for _, guard := range guards {
-		for _, rule := range guard.bound() {
-			if rule.fixed != nil || rule.Mode == DryRun {
-				continue
-			}
-			for _, named := range rule.namedRules() {
-				do(rule, named.name)
-			}
 		}
 	}
 }
@@ -196,7 +171,7 @@ func claimsOf(rules []*boundRule) (claims []rulenames.Claim[Limit]) {
 // spans. A rule in DryRun has counters of its own, and does not claim its Name.
 func (b *boundRule) claim() rulenames.Claim[Limit] {
 	c := rulenames.Claim[Limit]{
-		Name: b.Name, Rule: b.fixed.name, Overrides: b.Overrides, Soft: b.Mode == Soft, DryRun: b.Mode == DryRun, Bans: b.ban != nil, BanAfter: b.Ban.After, Outgoing: b.outgoing,
+		Name: b.Name, Rule: b.fixed.name, Soft: b.Mode == Soft, Outgoing: b.outgoing,
 		Leases: b.Lease > 0, Settles: b.terms != nil,
 	}
 	if b.Name == "" || b.Mode == DryRun {

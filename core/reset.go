@@ -68,20 +68,16 @@ type forgotten struct{ counters, notices [][]byte }
 
 // add adds those of a rule under one of its names.
 func (f *forgotten) add(keyHead string, rule *boundRule, named *namedRule, subject string) {
-	for _, limit := range named.countedLimits() {
-		f.counters = append(f.counters, rediskey.Append(nil, keyHead, subject, limit.counted.KeyTail))
+	limits := named.countedLimits()
+	if instead := named.insteadOf(subject); instead != nil {
+		limits = append(limits, instead.limits...)
 	}
-	f.notices = rule.appendNotices(f.notices, named, keyHead, subject)
-}
-
-// appendNotices appends the keys of the notices of the rule's thresholds for a subject.
-func (b *boundRule) appendNotices(keys [][]byte, named *namedRule, keyHead, subject string) [][]byte {
-	for _, fraction := range b.Warn {
-		for _, limit := range named.countedLimits() {
-			keys = append(keys, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, b.Mode == DryRun, limit.counted.Compiled, fraction)))
+	for _, limit := range limits {
+		f.counters = append(f.counters, rediskey.Append(nil, keyHead, subject, limit.counted.KeyTail))
+		for _, fraction := range rule.Warn {
+			f.notices = append(f.notices, rediskey.Append(nil, keyHead, subject, rediskey.NoticeTail(named.name, rule.Mode == DryRun, limit.counted.Compiled, fraction)))
 		}
 	}
-	return keys
 }
 
 // reset forgets these keys of a subject.
@@ -111,6 +107,13 @@ func (q *handleCall) reset(ctx context.Context) (changed bool, err error) {
 		if !q.countedAt(i).limit.unlimited() {
 			keys = append(keys, q.key(i))
 		}
+	}
+	if instead := q.named.insteadOf(q.subject); instead != nil {
+		for _, limit := range instead.counted {
+			keys = append(keys, q.keyOf(limit.Compiled))
+		}
+		slices.SortFunc(keys, bytes.Compare)
+		keys = slices.CompactFunc(keys, bytes.Equal)
 	}
 	return q.front.Reset(ctx, audit.Act{What: audit.Reset, Rule: q.named.name, Subject: q.subject}, q.front.failures.errorOf, keys...)
 }

@@ -52,12 +52,12 @@ type Rule struct {
 	Key KeyFunc
 	// Cost returns how many permits a call takes; 1 by default. A call that costs 0 is not counted.
 	// A negative cost counts as 1 and is logged. A cost that can never fit gets 400, or with
-	// [CostBySize] 413, unless the call is Blocked by a rule with Overrides. For costs that are known
-	// only afterwards, see [BillTerms.Estimate].
+	// [CostBySize] 413, unless the caller is banned or blocked. For costs that are known only
+	// afterwards, see [BillTerms.Estimate].
 	Cost func(Request) int
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
 	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it
-	// passes unless the caller is banned or has an override: see Overrides.
+	// passes unless the caller is banned or has an override: see package operate.
 	Plans map[string]Limit
 	// Plan returns the name of the caller's plan, or "" for the rule's own limit. With an error, or
 	// a name that Plans does not have, the rule's own limit holds, and the problem is logged.
@@ -110,28 +110,16 @@ type Rule struct {
 	// place for secrets.
 	Note func(Request) string
 	// Ban, if set, refuses callers altogether for a while if they do not stop when they are
-	// refused. It must be set beforehand for bans by hand too, at least as Ban{ByHand: true}.
+	// refused. Operators can ban, block and override the subjects of any rule with a Name: see
+	// package operate.
 	Ban Ban
-	// Overrides lets an operator replace the rule's own limit for one subject at run time, lift it,
-	// or block the subject: see Overrides of package operate. The next call in any process obeys. The rule
-	// needs a Name. Its Plans, and what LimitFor returns, must have the Window and the Algorithm of
-	// its own limit, because an override is made for those. Every call of such a rule asks the
-	// store, even if the caller's plan is Unlimited, so the rule cannot have a Lease.
-	//
-	// An override with a Max replaces both the plan's limit and the rule's own. Also still holds.
-	// One that is Unlimited lifts Also too, but no ban. A subject that is Blocked gets 429 with
-	// the Reason [Blocked], and nothing is charged. The default is false: the rule has no overrides.
-	//
-	// Danger: while Redis does not answer, OnStoreError decides by the rule's own limit. Only blocks
-	// that the process knows still hold.
-	Overrides bool
 	// Mode is what becomes of calls that do not fit: [Enforce] refuses them, [Soft] marks them for
 	// the handler, and [DryRun] only counts and reports them. The default is Enforce.
 	Mode Mode
 
 	// Warn are fractions of the limit that are reported to [Options].OnThreshold when a call reaches
 	// them, such as 0.8 and 1: at most four, above 0 and up to 1, in ascending order. The default is
-	// none. Each limit of the rule, also those of Also, Plans, LimitFor and Overrides, has thresholds
+	// none. Each limit of the rule, also those of Also, Plans, LimitFor and overrides, has thresholds
 	// of its own, at the given fraction of its Max, rounded up; for a TokenBucket, of its Burst.
 	//
 	// All processes together report a threshold at most once for each subject and limit in a window,
@@ -186,7 +174,7 @@ type Rule struct {
 	// is over, and on Close. All callers who wait for a trip get a permit from it, however many
 	// they are: Lease bounds the permits that are taken ahead. Peek counts leased permits as used.
 	//
-	// If several counters decide a call, as those of rules with Also or Ban do, it asks Redis each
+	// If several counters decide a call, as those of rules with Also do, it asks Redis each
 	// time. With Plans or LimitFor, only limits by these two algorithms are
 	// leased, all with the same Lease. Without Redis, Lease has no effect.
 	//

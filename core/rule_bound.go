@@ -11,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
@@ -22,9 +23,10 @@ import (
 // to call.
 type boundRule struct {
 	Rule
-	limits  []Limit          // its own, then those of Also
-	ban     *algorithm.Limit // nil if the rule has none
-	terms   *BillTerms       // by which its calls are settled, or nil if its Cost is no estimate
+	limits  []Limit      // its own, then those of Also
+	ban     *marks.Terms // of the bans that it imposes, or nil
+	marks   *marks.Set
+	terms   *BillTerms // by which its calls are settled, or nil if its Cost is no estimate
 	learns  afterwards
 	scope   pathmatch.Scope
 	tallies *tally.Table
@@ -64,18 +66,18 @@ func learnedBy(r *Rule, terms *BillTerms) afterwards {
 }
 
 // bind prepares the rules of a guard, which were checked.
-func bind(rules []Rule, inHandler bool, tallies *tally.Table) (bound []*boundRule) {
+func (g *registry) bind(rules []Rule, inHandler bool) (bound []*boundRule) {
 	sameName := make(map[string]int)
 	for _, r := range rules {
 		r = r.clone()
-		rule := bindAs(r, "", tallies)
+		rule := g.bindAs(r, "")
 		name := rule.fixedName()
 		sameName[name]++
 		switch n := sameName[name]; {
 		case n == 2:
-			rule = bindAs(r, "-"+rule.limits[0].terms().SpanName(), tallies)
+			rule = g.bindAs(r, "-"+rule.limits[0].terms().SpanName())
 		case n > 2:
-			rule = bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].terms().SpanName(), n), tallies)
+			rule = g.bindAs(r, fmt.Sprintf("-%s-%d", rule.limits[0].terms().SpanName(), n))
 		}
 		rule.inHandler = inHandler
 		bound = append(bound, rule)
@@ -84,12 +86,11 @@ func bind(rules []Rule, inHandler bool, tallies *tally.Table) (bound []*boundRul
 }
 
 // bindAs is bind for a rule whose limits have a suffix in headers.
-func bindAs(r Rule, suffix string, tallies *tally.Table) *boundRule {
+func (g *registry) bindAs(r Rule, suffix string) *boundRule {
 	r.OnStoreError = cmp.Or(r.OnStoreError, FailOpen)
-	b := &boundRule{Rule: r, tallies: tallies, limits: append([]Limit{r.limit()}, r.Also...), terms: termsOf(r.Cost), suffix: suffix}
+	b := &boundRule{Rule: r, tallies: g.tallies, marks: g.marks, limits: append([]Limit{r.limit()}, r.Also...), terms: termsOf(r.Cost), suffix: suffix}
 	if r.Ban != (Ban{}) {
-		ban := r.Ban.compile(b.limits[0].terms().Span())
-		b.ban = &ban
+		b.ban = r.Ban.terms(b.limits[0].terms().Span())
 	}
 	b.learns = learnedBy(&b.Rule, b.terms)
 	b.scope = pathmatch.NewScope(r.Methods, r.Paths, r.Except)
@@ -126,25 +127,41 @@ func (b *boundRule) fixedName() string {
 
 // newNamed returns the rule under a name, without its tally, which only a rule in use needs.
 func (b *boundRule) newNamed(name string) *namedRule {
-	p := &namedRule{name: name, tried: b.Mode == DryRun, banKey: rediskey.BanTail(name, b.Mode == DryRun), overrideKey: rediskey.OverrideTail(name)}
+	p := &namedRule{name: name, tried: b.Mode == DryRun, marks: b.marks.Rule(name), ban: b.ban, strikeTail: rediskey.StrikeTail(name, b.Mode == DryRun), accepts: b.accepts}
 	for i, limit := range b.limits {
 		compiled, _ := limit.compile() // Rule.check has reported the error
-		p.limits = append(p.limits, b.newLimit(name, i, limit, &compiled))
+		p.limits = append(p.limits, b.newLimit(name, i, b.limits, &compiled))
 	}
 	b.addPlans(p)
-	p.prepare = func(of *preparedLimit) *ruleLimit { return b.newLimit(name, 0, of.limit, &of.compiled) }
+	p.prepareAll = func(all []*preparedLimit) (limits []*ruleLimit) {
+		var plain []Limit
+		for i, of := range all {
+			plain = append(plain, of.limit)
+			limits = append(limits, b.newLimit(name, i, plain, &of.compiled))
+		}
+		return limits
+	}
 	p.counted = b.counted(p)
 	return p
 }
 
+// accepts returns why a limit in place of the rule's own does not suit the rule, or "".
+func (b *boundRule) accepts(limit *Limit) string {
+	switch p := limit.Algorithm.properties(); {
+	case b.terms != nil && cannotBeSettled(p):
+		return notSettleable
+	case b.inHandler && p.Slots:
+		return "takes slots, which nothing gives back"
+	default:
+		return ""
+	}
+}
+
 // counted returns what the engine knows of the rule under a name.
 func (b *boundRule) counted(p *namedRule) engine.Rule {
-	r := engine.Rule{Name: p.name, Soft: b.Mode == Soft, Ban: b.ban, BanKey: p.banKey, Lease: int64(b.Lease), Warn: b.Warn}
+	r := engine.Rule{Name: p.name, Soft: b.Mode == Soft, Lease: int64(b.Lease), Warn: b.Warn}
 	for _, limit := range p.limits {
 		r.Limits = append(r.Limits, &limit.counted)
-	}
-	if b.Overrides {
-		r.OverrideKey = p.overrideKey
 	}
 	b.OnStoreError.apply(&r)
 	r.Required = r.Required && b.Mode != DryRun // a failure refuses nobody
@@ -163,15 +180,15 @@ func (b *boundRule) addPlans(p *namedRule) {
 			continue
 		}
 		compiled, _ := limit.compile() // Rule.check has reported the error
-		p.plans[plan] = b.newLimit(p.name, 0, limit, &compiled)
+		p.plans[plan] = b.newLimit(p.name, 0, []Limit{limit}, &compiled)
 	}
 }
 
-// newLimit prepares a limit under a name, in place of the rule's limit at i.
-func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorithm.Limit) *ruleLimit {
-	title := limitheader.Title(name) + b.suffix
+// newLimit prepares the limit at i of some that hold together under a name.
+func (b *boundRule) newLimit(name string, i int, limits []Limit, compiled *algorithm.Limit) *ruleLimit {
+	limit, title := limits[i], limitheader.Title(name)+b.suffix
 	if i > 0 {
-		title += "-" + limit.terms().SpanName() + b.again(i)
+		title += "-" + limit.terms().SpanName() + again(limits[1:i], limit)
 	}
 	policy := limitheader.NewPolicy(title, limit.terms().AtOnce(), limit.terms().FullAgainAfter(), limit.Algorithm.properties().Slots)
 	policy.Leased = b.Lease > 0
@@ -183,10 +200,10 @@ func (b *boundRule) newLimit(name string, i int, limit Limit, compiled *algorith
 }
 
 // again returns what distinguishes limits of the same span: "" for the first, -2 for the next.
-func (b *boundRule) again(i int) string {
+func again(before []Limit, limit Limit) string {
 	n := 1
-	for _, earlier := range b.limits[1:i] {
-		if earlier.terms().SpanName() == b.limits[i].terms().SpanName() {
+	for _, earlier := range before {
+		if earlier.terms().SpanName() == limit.terms().SpanName() {
 			n++
 		}
 	}

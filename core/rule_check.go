@@ -28,7 +28,6 @@ func (r *Rule) check() []*RuleError {
 		c.checkNote()
 		c.checkLease()
 		c.checkEstimate()
-		c.checkOverrides()
 	}
 	return c.found
 }
@@ -196,15 +195,6 @@ func (r *Rule) checkInHandler() []*RuleError {
 		c.found = append(c.found, r.noSlotsInHandler(field, limit))
 	}
 	return c.found
-}
-
-// checkOverrides compares the plans with the rule's own limit, for which overrides are made.
-func (c *ruleCheck) checkOverrides() {
-	for _, name := range slices.Sorted(maps.Keys(c.Plans)) {
-		if limit := c.Plans[name]; c.Overrides && limit.wrong() == nil && !limit.sharesCounter(c.limit()) {
-			c.add(planField(name), codeNotOverridable, limit, notOverridable)
-		}
-	}
 }
 
 // checkPlans checks the limits of plans.

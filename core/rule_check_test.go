@@ -29,7 +29,6 @@ func TestRulesTaken(t *testing.T) {
 		"one span, other algorithms": {Seconds: 60, Also: []core.Limit{core.PerMinute(1).Bucket(1), {Max: 9, Window: time.Minute, Algorithm: core.FixedWindow}}},
 		"the shortest ban":           {Seconds: 60, Ban: core.Ban{After: 1, For: time.Millisecond}},
 		"the longest ban":            {Seconds: 60, Ban: core.Ban{After: 1000, For: year, Max: year}},
-		"bans by hand":               {Seconds: 60, Ban: core.Ban{ByHand: true}},
 		"the longest log":            {Limit: core.PerMinute(10_000).Log(), Note: note("")},
 		"a log beside it":            {Seconds: 60, Also: []core.Limit{{Max: 1, Window: time.Hour, Algorithm: core.SlidingLog}}, Note: note("")},
 		"most in flight":             {Limit: core.Limit{Max: 10_000, Window: 1 * time.Second, Algorithm: core.Concurrency}},
@@ -76,9 +75,6 @@ func TestOneNameOneLimit(t *testing.T) {
 		{"the same paths with another span", paths, core.Rule{Seconds: 61, Paths: []string{"/b", "/a"}}, false},
 		{"the same paths with a method", paths, core.Rule{Seconds: 61, Paths: []string{"/a", "/b"}, Methods: []string{"GET"}}, false},
 		{"the same paths with an exception", paths, core.Rule{Seconds: 61, Paths: []string{"/a", "/b"}, Except: []string{"/a"}}, false},
-		{"Overrides on both", core.Rule{Name: "api", Seconds: 60, Overrides: true}, core.Rule{Name: "api", Seconds: 60, Overrides: true}, false},
-		{"Overrides on one", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true}, true},
-		{"Overrides on one that is tried", first, core.Rule{Name: "api", Seconds: 60, MaxCount: 5, Overrides: true, Mode: core.DryRun}, false},
 		{"the same list, spelled in another way", list, spelled, false},
 		{"another number in a list", list, listOf(core.PerHour(20), core.PerCalendarDay(51, "UTC")), true},
 		{"a shorter list", list, listOf(core.PerHour(20)), true},
@@ -141,24 +137,23 @@ func TestEveryMistakeOfARule(t *testing.T) {
 	})
 	many := core.Rule{
 		Name: "größe", Limit: core.PerSecond(5).Bucket(0), Message: "\xff", NeedLogin: true,
-		Also:      []core.Limit{core.PerSecond(6).Bucket(0), core.PerDay(1), core.PerDay(-1), core.PerDay(2)},
-		Plans:     map[string]core.Limit{"": core.PerSecond(1).Bucket(1), "a": core.PerDay(0), "b": core.PerDay(1), "c": core.Unlimited},
-		Note:      func(core.Request) string { return "" },
-		Lease:     6,
-		Overrides: true,
-		Warn:      []float64{1, 0.5},
-		Ban:       core.Ban{After: -1, For: -1},
-		Paths:     []string{"a", "/b", "c"}, Except: []string{"d"}, Methods: []string{"get", "post"},
+		Also:  []core.Limit{core.PerSecond(6).Bucket(0), core.PerDay(1), core.PerDay(-1), core.PerDay(2)},
+		Plans: map[string]core.Limit{"": core.PerSecond(1).Bucket(1), "a": core.PerDay(0), "b": core.PerDay(1), "c": core.Unlimited},
+		Note:  func(core.Request) string { return "" },
+		Lease: 6,
+		Warn:  []float64{1, 0.5},
+		Ban:   core.Ban{After: -1, For: -1},
+		Paths: []string{"a", "/b", "c"}, Except: []string{"d"}, Methods: []string{"get", "post"},
 		OnStoreError: core.CountLocally(2),
 	}
 	itself := []string{
-		"Plans no_plan", "Lease lease_and_overrides", "Lease lease_and_warn",
+		"Plans no_plan", "Lease lease_and_warn",
 		"Name name_form", "Also[0] same_counter", "Also[2] max_range", "Also[3] same_counter",
 		"Plans plan_without_name", `Plans["a"] max_range`,
 		"Ban.After ban_after", "Ban.For ban_for", "Warn warn_order",
 		"Paths path_pattern", "Paths path_pattern", "Except path_pattern", "Methods method", "Methods method",
 		"OnStoreError store_policy_share", "Message message_form",
-		"Note note_without_log", "Lease lease_range", `Plans["b"] not_overridable`,
+		"Note note_without_log", "Lease lease_range",
 	}
 	for name, on := range map[string]*core.Limiter{"no Limiter": nil, "a zero Limiter": {}, "a Limiter that can do all": able} {
 		if got := mistakesOf(many, on); !slices.Equal(got, itself) {
@@ -169,7 +164,7 @@ func TestEveryMistakeOfARule(t *testing.T) {
 	if got := mistakesOf(many, bare); !slices.Equal(got, want) {
 		t.Errorf("a Limiter without Identify and OnThreshold: %q, want %q", got, want)
 	}
-	many.Limit, many.Lease, many.Overrides, many.Warn = core.Limit{}, 1, false, nil
+	many.Limit, many.Lease, many.Warn = core.Limit{}, 1, nil
 	many.Message, many.Also, many.Plans, many.Ban, many.Paths, many.Except, many.Methods = "", nil, nil, core.Ban{}, nil, nil, nil
 	if got, want := mistakesOf(many, able), []string{"Seconds no_limit", "Name name_form", "OnStoreError store_policy_share"}; !slices.Equal(got, want) {
 		t.Errorf("without a limit: %q, want %q", got, want)

@@ -11,22 +11,25 @@ import (
 // call that takes so many permits.
 func (c *call) prepare(a *appliedRule, cost int64) (err error) {
 	in := &a.counted
-	in.Cost, in.Free = cost, cost == 0
-	if in.Free && a.rule.ban == nil && !a.rule.Overrides {
+	in.Cost = cost
+	if cost == 0 && !a.named.marks.MayHave() {
 		return nil
 	}
 	if in.Subject, err = c.findSubject(a); err != nil {
 		return err
 	}
-	if !in.Free {
+	if cost > 0 {
 		if a.rule.Plan == nil && a.rule.LimitFor == nil {
 			in.Own = &a.own.counted
 		} else if own := c.planned(a); own != nil {
 			a.own, in.Own = own, &own.counted
 		}
-		if terms := a.rule.terms; terms != nil && in.Own != nil {
-			in.Cost = terms.cut(in.Cost, in.Rule.LargestCost(in.Own))
-		}
+	}
+	if a.named.marks.MayHave() {
+		c.obey(c.Context(), a, c.ClientIP())
+	}
+	if terms := a.rule.terms; terms != nil && in.Counts() {
+		in.Cost = terms.cut(in.Cost, in.Largest())
 	}
 	in.Personal = a.perUser()
 	return nil
@@ -143,9 +146,6 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	prepared := c.parts.limits.of(limit)
 	if prepared.err != nil {
 		return nil, prepared.err
-	}
-	if a.rule.Overrides && !limit.sharesCounter(a.rule.limits[0]) {
-		return nil, a.rule.wrong("LimitFor", codeNotOverridable, limit, notOverridable)
 	}
 	if wrong := a.rule.wrongPolicy(limit, &prepared.compiled); wrong != nil {
 		return nil, wrong[0]

@@ -126,12 +126,5 @@ func printable(text string) bool {
 	return true
 }
 
-// codeNotOverridable and notOverridable say why a limit cannot stand in place of the own limit of a
-// rule with Overrides.
-const (
-	codeNotOverridable = "not_overridable"
-	notOverridable     = "must have the span and the algorithm of the rule's own limit, because overrides are made for those"
-)
-
 // planField returns the name of a plan's limit in errors.
 func planField(name string) string { return fmt.Sprintf("Plans[%q]", name) }

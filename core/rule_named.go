@@ -9,6 +9,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limitheader"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/tally"
 )
 
@@ -18,15 +19,19 @@ type namedRule struct {
 	tried  bool                  // it is in DryRun
 	limits []*ruleLimit          // the rule's own, then those of Also
 	plans  map[string]*ruleLimit // of the rule's Plans; nil for Unlimited
-	// computed holds what LimitFor returned, and the limits that overrides make.
+	// computed holds what LimitFor returned.
 	computed cowmap.Map[Limit, *ruleLimit]
-	// prepare makes a limit in place of the rule's own into a ruleLimit.
-	prepare func(*preparedLimit) *ruleLimit
-	counted engine.Rule // what the engine knows of the rule
-	banKey  string      // what follows the subject in the key of its bans
-	// overrideKey is what follows the subject in the key of its override.
-	overrideKey string
-	tally       *tally.Tally
+	// marked holds the limits of marks, by their texts.
+	marked cowmap.Map[string, *markedLimits]
+	// prepareAll makes limits in place of the rule's own and the further ones into ruleLimits.
+	prepareAll func([]*preparedLimit) []*ruleLimit
+	accepts    func(*Limit) string // why a limit does not suit, or ""
+	one        bool                // a call has one limit
+	counted    engine.Rule         // what the engine knows of the rule
+	marks      *marks.Rule
+	ban        *marks.Terms // of the bans that the rule imposes, or nil
+	strikeTail string       // what follows the subject in the key of its strikes
+	tally      *tally.Tally
 	// readsUser is set once one of the rule's functions asked for the user; it will probably do so
 	// again.
 	readsUser atomic.Bool
@@ -59,26 +64,10 @@ func (p *namedRule) countedLimits() (limits []*ruleLimit) {
 	return limits
 }
 
-// addComputed keeps a limit that LimitFor returned, or that an override makes.
+// addComputed keeps a limit that LimitFor returned.
 func (p *namedRule) addComputed(of *preparedLimit) *ruleLimit {
-	q, _ := p.computed.Add(of.limit, p.prepare(of), maxLimits)
+	q, _ := p.computed.Add(of.limit, p.prepareAll([]*preparedLimit{of})[0], maxLimits)
 	return q
-}
-
-// overridden returns the limit that an override makes of the rule's own.
-func (p *namedRule) overridden(limits *limitCache, found *algorithm.FoundOverride) *ruleLimit {
-	limit := p.limits[0].limit.overridden(found)
-	if q, ok := p.computed.Get(limit); ok {
-		return q
-	}
-	return p.addComputed(limits.of(limit))
-}
-
-// overridden returns the limit with the numbers of an override.
-func (l Limit) overridden(found *algorithm.FoundOverride) Limit {
-	l = l.normal()
-	l.Max, l.Burst = permitsOf(found.Max), permitsOf(found.Burst)
-	return l
 }
 
 // limitCache holds the limits that are known only per call, from LimitFor and Counter.With, in the

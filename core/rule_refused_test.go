@@ -71,12 +71,6 @@ var refusedFields = []refusedRule{
 	{"share that is no number", core.Rule{Seconds: 1, OnStoreError: core.CountLocally(math.NaN())}, "OnStoreError", "count_locally NaN", ""},
 	{"share that cannot be counted", core.Rule{Limit: core.PerDay(100_000_000).Bucket(0), OnStoreError: core.CountLocally(1. / 3)}, "OnStoreError", "count_locally 0.3333333333333333", ""},
 	{"NeedLogin without Identify", core.Rule{Seconds: 1, NeedLogin: true}, "NeedLogin", "true", ""},
-	{"Overrides without a name", core.Rule{Seconds: 1, Overrides: true}, "Overrides", "true", ""},
-	{"Overrides with a Lease", core.Rule{Name: "api", Seconds: 1, Lease: 1, Overrides: true}, "Lease", "1", ""},
-	{"Overrides with a plan of another span", core.Rule{
-		Name: "api", Seconds: 1, Overrides: true, Plan: func(core.Request) (string, error) { return "", nil },
-		Plans: map[string]core.Limit{"free": core.PerSecond(1), "pro": core.PerMinute(1), "staff": core.Unlimited},
-	}, `Plans["pro"]`, "1/m", ""},
 	{"negative Lease", core.Rule{Seconds: 1, Lease: -1}, "Lease", "-1", ""},
 	{"Lease over MaxCount", core.Rule{Seconds: 1, MaxCount: 10, Lease: 11}, "Lease", "11", ""},
 	{"Lease over the MaxCount that is unset", core.Rule{Seconds: 1, Lease: 6}, "Lease", "6", ""},
@@ -101,7 +95,7 @@ var refusedFields = []refusedRule{
 	{"a bucket too fine to be exact", core.Rule{Name: "n", Limit: core.Limit{Max: mostPermits - 1, Window: year - time.Microsecond}.Bucket(0)}, "Limit.Max", fmt.Sprint(mostPermits - 1), "rounder number"},
 	{"a mode that does not exist", core.Rule{Seconds: 1, Mode: 3}, "Mode", "Mode(3)", ""},
 	{"soft without a name", core.Rule{Seconds: 1, Mode: core.Soft}, "Mode", "soft", ""},
-	{"soft with a ban", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, Ban: core.Ban{ByHand: true}}, "Mode", "soft", ""},
+	{"soft with a ban", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, Ban: core.Ban{After: 1, For: time.Hour}}, "Mode", "soft", ""},
 	{"soft with a lease", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, Lease: 1}, "Mode", "soft", ""},
 	{"soft with FailClosed", core.Rule{Name: "n", Seconds: 1, Mode: core.Soft, OnStoreError: core.FailClosed}, "Mode", "soft", ""},
 	{"a message of invalid UTF-8", core.Rule{Seconds: 1, Message: "\xff"}, "Message", "\xff", "UTF-8"},
@@ -144,8 +138,7 @@ func refusedBans() (all []refusedRule) {
 		{"a ban for ever", core.Ban{After: 3, For: year + 1}, "Ban.For", "8784h", "366 days"},
 		{"a ban that shrinks", core.Ban{After: 3, For: time.Hour, Max: time.Hour - 1}, "Ban.Max", "59m", "no shorter than the first ban"},
 		{"a ban that grows for ever", core.Ban{After: 3, For: time.Hour, Max: year + 1}, "Ban.Max", "8784h", "366 days"},
-		{"only a longest ban", core.Ban{Max: time.Hour}, "Ban.After", "0", "by hand"},
-		{"a ban by hand and not", core.Ban{After: 3, For: time.Hour, ByHand: true}, "Ban.ByHand", "true", "without the other fields"},
+		{"only a longest ban", core.Ban{Max: time.Hour}, "Ban.After", "0", "1 to 1000"},
 	} {
 		all = append(all, refusedRule{test.name, core.Rule{Name: "n", Seconds: 3600, Ban: test.ban}, test.field, test.value, test.says})
 	}

@@ -93,7 +93,7 @@ func (s *ruleSet) bind(key followerKey, rules map[string]Rule) (bound []*boundRu
 			wrong = append(wrong, r.checkInHandler()...)
 		}
 	}
-	return bind(own, key.inHandler, s.registry.tallies), wrong
+	return s.registry.bind(own, key.inHandler), wrong
 }
 
 // living returns the followers that the service still holds, and forgets the others.

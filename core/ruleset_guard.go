@@ -79,7 +79,7 @@ func (s *ruleSet) attach(key followerKey) (*Guard, error) {
 	if conflict := s.registry.names.Claim(&s.owner, claimsOf(rules), at.of); conflict != nil {
 		return nil, at.error(conflict)
 	}
-	s.registry.watchBans(rules)
+	s.registry.marks.Start()
 	for _, rule := range rules {
 		if s.tallies[rule.Name] == nil {
 			s.tallies[rule.Name] = s.registry.tallies.Hold(rule.Name)

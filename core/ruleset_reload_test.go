@@ -16,44 +16,18 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// Overrides hold as the rules are now: for a rule that has Overrides, and the window that they were
-// made for.
-func TestOverridesFollowTheSet(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
-		limiter := newLimiter(t, options)
-		with := func(limit core.Limit) core.Rule {
-			rule := named("api", limit)
-			rule.Overrides = true
-			return rule
-		}
-		set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
-		guard := set.MustGuard("api")
-		defer runtime.KeepAlive(guard)
-		if _, err := operate.New(limiter).Overrides("api"); err == nil {
-			t.Error("overrides of a rule that has none")
-		}
-		mustReplace(t, set, with(core.PerHour(1)))
-		setOverride(t, limiter, "api", me, operate.Override{Max: 3})
-		call := func(want ...int) {
-			t.Helper()
-			for _, status := range want {
-				wantStatus(t, guard, newView("GET", "/"), status)
-			}
-		}
-		call(200, 200)
-		mustReplace(t, set, with(core.PerHour(2)))
-		call(200, 429)
-		mustReplace(t, set, with(core.PerDay(1)))
-		call(200, 429)
-		mustReplace(t, set, named("api", core.PerHour(4)))
-		call(200, 429)
-		if _, err := operate.New(limiter).Overrides("api"); err == nil {
-			t.Error("overrides of a rule that has none any more")
-		}
-		limiter.MustCounter("api", core.PerDay(5)).WithOverrides() // an override cannot hold for both
-		wantPlaces(t, set.Replace("hour", with(core.PerHour(4))), "5/24h on this Limiter already (", "and here (in a RuleSet", "for 4/h")
-		mustReplace(t, set, with(core.PerDay(4)))
-	})
+// An override holds in all versions of a set, whatever limits its rule has.
+func TestOverridesOutlastReplacements(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	set := newRuleSet(t, limiter, named("api", core.PerHour(1)))
+	guard := set.MustGuard("api")
+	defer runtime.KeepAlive(guard)
+	setOverride(t, limiter, "api", me, operate.Override{Limits: []core.Limit{core.PerHour(3)}})
+	for _, limit := range []core.Limit{core.PerHour(1), core.PerDay(1), core.PerHour(4).Bucket(1)} {
+		mustReplace(t, set, named("api", limit))
+		wantStatus(t, guard, newView("GET", "/"), 200)
+	}
+	wantStatus(t, guard, newView("GET", "/"), 429)
 }
 
 // 150 versions with 750 names, each attached for a while, leave nothing behind.

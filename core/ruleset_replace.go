@@ -195,7 +195,7 @@ func (s *ruleSet) replace(rules map[string]Rule, version *setVersion) (wrong []*
 	if wrong != nil {
 		return wrong
 	}
-	s.registry.watchBans(all)
+	s.registry.marks.Start()
 	s.rules, s.present = rules, version
 	s.registry.limits.forget() // those of the old rules, which may never be used again
 	s.holdTallies(attached)

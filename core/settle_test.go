@@ -150,9 +150,9 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		limiter, plan := newLimiter(t, options), ""
 		rule := estimating("n", core.PerHour(10), 8)
-		rule.Overrides, rule.Plan = true, func(core.Request) (string, error) { return plan, nil }
+		rule.Plan = func(core.Request) (string, error) { return plan, nil }
 		rule.Plans = map[string]core.Limit{"pro": core.PerHour(20)}
-		guard, o := newGuard(t, limiter, rule), operator{t, limiter, "n", core.PerHour(10)}
+		guard, o := newGuard(t, limiter, rule), operator{t, limiter, "n", core.PerHour(10), nil}
 		err := handled(t, guard, func(ctx context.Context) error {
 			plan = "pro"
 			o.block(me, time.Time{})
@@ -162,7 +162,7 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 			t.Error(err)
 		}
 		o.max(me, 30)
-		wantLeft(t, limiter, "n", me, core.PerHour(20), 7)
+		wantLeft(t, limiter, "n", me, core.PerHour(20), 17) // of the override
 		err = handled(t, guard, func(ctx context.Context) error {
 			o.remove(me)
 			return core.Settle(ctx, "n", 2)

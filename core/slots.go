@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -17,7 +18,7 @@ type Slots struct {
 // Slots returns the [Slots] of a name: n for each subject, 1 to 10,000. The error is a *[RuleError].
 func (l *Limiter) Slots(name string, n int) (Slots, error) {
 	h, err := l.front().newHandle(name, whyNotSlots, InFlight(n))
-	return Slots{handle: h}, err
+	return Slots{handle: h.ofOne()}, err
 }
 
 // MustSlots is like Slots but panics if n is wrong.
@@ -50,16 +51,6 @@ func (s Slots) WithStorePolicy(policy StorePolicy) Slots {
 	return s
 }
 
-// WithOverrides returns the slots with overrides. See [Counter.WithOverrides]. Slots with another
-// time of [Slots.LostAfter] cannot have any.
-func (s Slots) WithOverrides() Slots {
-	s.handle = s.handle.withOverrides()
-	if s.handle != nil && s.own != nil && s.own.err == nil {
-		s.own = s.handle.substitute(s.own.limit)
-	}
-	return s
-}
-
 // Hold takes a slot, if there is one, and keeps it until release is called:
 //
 //	release, d, err := exports.Hold(ctx, "user:alice")
@@ -81,16 +72,12 @@ func (s Slots) Hold(ctx context.Context, subject string) (release func(), d Deci
 	if q.handle == nil {
 		return release, d, errZeroHandle
 	}
-	holder, err := q.hold(ctx, &d)
+	slots, err := q.hold(ctx, &d)
 	if err != nil {
 		return release, d, err
 	}
-	if d.Allowed && d.Source != FromNobody {
-		slot := algorithm.Charge{Key: q.key(0), Limit: &q.limit(0).compiled, Mark: holder}
-		if d.Source == FromLocal {
-			slot.LocalShare = q.policy.inside().Share()
-		}
-		release = q.front.inFlight.Hold([]algorithm.Charge{slot}).Release
+	if len(slots) > 0 {
+		release = q.front.inFlight.Hold(slots).Release
 	}
 	q.front.options.reportDirect(ctx, &d, release)
 	return release, d, nil
@@ -109,13 +96,21 @@ func (s Slots) Reset(ctx context.Context, subject string) (changed bool, err err
 	return q.reset(ctx)
 }
 
-// hold takes a slot, and returns the name of its holder.
-func (q *handleCall) hold(ctx context.Context, d *Decision) (holder string, err error) {
+// hold takes a slot, and returns it. There is none if nothing was taken.
+func (q *handleCall) hold(ctx context.Context, d *Decision) (slots []algorithm.Charge, err error) {
 	if err := q.check(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	c := q.front.directs.open()
 	defer q.front.directs.close(c)
-	err = c.process(ctx, q, d)
-	return c.Holder(), err
+	if err := c.process(ctx, q, d); err != nil || !c.Passed() {
+		return nil, err
+	}
+	for i := range c.Len() {
+		if slot := c.Counter(i).Charged(c.Verdict(i)); slot.Cost > 0 {
+			slot.Key = bytes.Clone(slot.Key)
+			slots = append(slots, slot)
+		}
+	}
+	return slots, nil
 }

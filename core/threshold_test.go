@@ -48,7 +48,7 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 		options, heard := warning(options)
 		limiter := newLimiter(t, options)
 		rule := core.Rule{
-			Name: "n", Limit: core.PerHour(10), Also: []core.Limit{core.PerDay(4)}, Overrides: true, Warn: []float64{0.5, 1},
+			Name: "n", Limit: core.PerHour(10), Also: []core.Limit{core.PerDay(4)}, Warn: []float64{0.5, 1},
 			Plans: map[string]core.Limit{"pro": core.PerHour(20)}, Plan: planOf("pro"), Cost: cost(4),
 		}
 		other := core.Rule{Name: "other", Limit: core.PerHour(8), Key: rule.Key}
@@ -58,7 +58,7 @@ func TestThresholdsOfEveryLimit(t *testing.T) {
 		if _, err := limiter.MustCounter("n", core.PerDay(4)).Reset(background, me); err != nil {
 			t.Fatal(err)
 		}
-		setOverride(t, limiter, "n", me, operate.Override{Max: 8})
+		setOverride(t, limiter, "n", me, operate.Override{Limits: []core.Limit{core.PerHour(8)}})
 		wantStatus(t, guard, newView("GET", "/"), 200)
 		limiter.Close()
 		wantReports(t, heard.all()[2:], "n "+me+" 8/h: 1, 8 used")

@@ -12,6 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
@@ -140,15 +141,13 @@ func (r *triedRule) describe() limiter.TrialRule {
 		Counted: &named.counted, InHandler: rule.inHandler, Outgoing: rule.outgoing, Handle: rule.handle, ByRoute: rule.fixed == nil, HasPatterns: rule.scope.HasPatterns(),
 		Mode: uint8(rule.Mode), NeedsLogin: rule.NeedLogin, Computes: rule.LimitFor != nil, Traits: rulefield.Traits(&rule.Rule), Plans: make(map[string]*engine.Limit, len(named.plans)),
 	}
-	if rule.terms != nil && rule.Mode != Soft { // which is not cut to an override
-		of.Cut = rule.terms.cut
-	}
 	for plan, limit := range named.plans {
 		of.Plans[plan] = nil
 		if limit != nil {
 			of.Plans[plan] = &limit.counted
 		}
 	}
+	of.StrikeTail, of.Ban = named.strikeTail, named.ban
 	for limit := range maps.Values(named.computed.All()) {
 		of.Computed = append(of.Computed, &limit.counted)
 	}
@@ -183,11 +182,26 @@ func (t *trial) Prepare(rule int) *limiter.Prepared {
 	r.applied = t.call.rules[0]
 	in, p := &r.applied.counted, &r.prepared
 	in.Subject = bytes.Clone(in.Subject) // the call uses the memory again
-	p.Subject, p.Cost, p.Free, p.Own, p.Err = string(in.Subject), in.Cost, in.Free, in.Own, r.applied.err
-	if in.Free {
+	p.Subject, p.Cost, p.Free, p.Own, p.Err = string(in.Subject), in.Cost, in.Cost == 0, in.Own, r.applied.err
+	if p.Free {
 		p.Own = in.Rule.Limits[0]
 	}
 	return p
+}
+
+// Marked implements limiter.Trial.
+func (t *trial) Marked(rule int, subject string) (found marks.Found, instead []*engine.Limit) {
+	named, addr := t.rules[rule].applied.named, addressIn(subject)
+	if t.subject == "" {
+		addr = t.call.ClientIP()
+	}
+	found = named.marks.Find([]byte(subject), addr)
+	if m := found.Other(); m != nil && m.Kind == marks.Limited {
+		if of := named.limitsOf(m); of != nil {
+			instead = of.counted
+		}
+	}
+	return found, instead
 }
 
 // Decide implements limiter.Trial.
@@ -205,6 +219,7 @@ func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) limiter.Ruling
 	a := t.rules[rule].applied
 	a.known = true
 	a.counted.Subject, a.counted.Cost, a.counted.Own = []byte(t.subject), cost, own
+	t.call.obey(t.call.Context(), &a, addressIn(t.subject))
 	t.apply(a)
 	return t.decideApplied([]int{rule})
 }

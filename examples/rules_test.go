@@ -69,7 +69,7 @@ func TestRulesFile(t *testing.T) {
 	s.wantFixed(http.StatusTooManyRequests, 1)
 
 	writeRules(t, path, strings.Replace(longer, "4/h", "0/h", 1))
-	s.awaitLog(path + `:17:12: rule "fixed": limit = "0/h": `)
+	s.awaitLog(path + `:16:12: rule "fixed": limit = "0/h": `)
 	s.wantFixed(http.StatusTooManyRequests, 1)
 
 	writeRules(t, path, strings.Replace(longer, "4/h", "7/h", 1))

@@ -55,16 +55,18 @@ func onRedis(name string, options core.Options) Redis {
 	})
 }
 
-// overridable returns a counter of ours whose subjects may have overrides.
+// overridable returns a counter of ours beside overrides.
 func overridable(name string) Redis {
 	r := withHandle(name, core.Options{}, func(limiter *core.Limiter, limit core.Limit) (allowFunc, func(string) error) {
-		counter := limiter.MustCounter("bench", limit).WithOverrides()
+		counter := limiter.MustCounter("bench", limit)
 		overrides := must(operate.New(limiter).Overrides("bench"))
 		if name == NoOverride {
 			return counter.Allow, nil
 		}
 		return counter.Allow, func(subject string) error {
-			return overrides.Set(background, subject, operate.Override{Max: limit.Max - 1})
+			limit := limit
+			limit.Max--
+			return overrides.Set(background, subject, operate.Override{Limits: []core.Limit{limit}})
 		}
 	})
 	r.Costs = name == NoOverride

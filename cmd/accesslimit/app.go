@@ -19,7 +19,7 @@ func newApp() *cli.Command {
 		Commands: []*cli.Command{
 			checkCommand(), diffCommand(), explainCommand(), replayCommand(),
 			publishCommand(), rollbackCommand(), historyCommand(),
-			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(),
+			inspectCommand(), topCommand(), bansCommand(), banCommand(), unbanCommand(), resetCommand(), overrideCommand(), marksCommand(),
 			auditCommand(), referenceCommand(), doctorCommand(),
 		},
 	}

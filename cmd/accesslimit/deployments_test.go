@@ -20,7 +20,7 @@ type onRedis struct{ dir, url string }
 func newOnRedis(t *testing.T) *onRedis {
 	t.Helper()
 	c := &onRedis{dir: t.TempDir()}
-	const rules = "version: 1\nrules:\n  - {name: api, limit: 100/m, ban: {by_hand: true}, overrides: true}\n"
+	const rules = "version: 1\nrules:\n  - {name: api, limit: 100/m}\n"
 	if err := os.WriteFile(filepath.Join(c.dir, "limits.yaml"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,9 @@ func TestDeployments(t *testing.T) {
 			for _, step := range []struct{ args, says string }{
 				{"ban api 203.0.113.7 -for 1h -note scraper", `(?m)^ip:203.0.113.7 is banned from "api" until`},
 				{"bans", `^api  ip:203.0.113.7  until .*, by hand \(.*: scraper\)`},
-				{"override api 203.0.113.7 -max 7 -note more", "7, until it is removed"},
+				{"override api 203.0.113.7 7/m -note more", "7/m, until it is removed"},
 				{"inspect 203.0.113.7", `7/m \(override\): 0 used`},
+				{"marks export", `(?m)^{"rule":"api","subject":"ip:203.0.113.7","mark":"limited","limits":"7/m","since":`},
 				{"unban api 203.0.113.7 -note over", "is not banned"},
 				{"publish limits.yaml -note first", "^Published version 1 "},
 				{"history", "^version 1 "},

@@ -14,13 +14,13 @@ import (
 // Description of a command is an example of it, and its UsageText says what else to know.
 func printHelp(to io.Writer, _ string, data any) {
 	c := data.(*cli.Command)
-	fmt.Fprintf(to, "%s: %s\n\n", c.FullName(), c.Usage)
+	fmt.Fprintf(to, "%s: %s\n", c.FullName(), c.Usage)
 	if len(c.Commands) > 0 {
 		printCommands(to, c)
 		fmt.Fprintf(to, "Type \"%s COMMAND -h\" for the flags of a command, and an example.\n", c.FullName())
 		return
 	}
-	fmt.Fprintln(to, strings.TrimSpace("Usage: "+c.FullName()+" "+c.ArgsUsage))
+	fmt.Fprintln(to, "\n"+strings.TrimSpace("Usage: "+c.FullName()+" "+c.ArgsUsage))
 	if c.UsageText != "" {
 		fmt.Fprintf(to, "\n%s\n", c.UsageText)
 	}

@@ -52,6 +52,7 @@ func login() string {
 // act is what an operator does to a subject of a rule.
 type act struct {
 	name string // in the audit
+	more int    // how many arguments follow the rule and the subject
 	do   func(ctx context.Context, s *session, rule, subject string) (changed bool, err error)
 	// done and unchanged say what has become of the subject, %[1]s, and the rule, %[2]q.
 	// If details is set, its result follows done.
@@ -69,7 +70,7 @@ type acted struct {
 
 // run carries out the act that the arguments describe.
 func (a act) run(ctx context.Context, c *cli.Command) error {
-	if c.Args().Len() != 2 {
+	if c.Args().Len() != 2+a.more {
 		return usage(c, "name a rule and a subject, such as login 203.0.113.7")
 	}
 	ctx, err := withActor(ctx, c)

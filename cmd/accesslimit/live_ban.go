@@ -12,7 +12,7 @@ import (
 
 func banCommand() *cli.Command {
 	return &cli.Command{
-		Name: "ban", Category: aboutRedis, Usage: "refuse a subject for a while", ArgsUsage: "RULE SUBJECT",
+		Name: "ban", Category: aboutRedis, Usage: "refuse a subject, or a network, for a while", ArgsUsage: "RULE SUBJECT",
 		Description: "accesslimit ban login 203.0.113.7 -for 24h -note 'scraper'",
 		Flags:       actFlags(&cli.StringFlag{Name: "for", OnlyOnce: true, Usage: "how long: a `TIME` such as 30m, 24h or 7d; required"}),
 		Action:      ban,
@@ -56,7 +56,7 @@ func ban(ctx context.Context, c *cli.Command) error {
 		return usage(c, "-for: %v", err)
 	}
 	return act{
-		name: "ban", done: "%[1]s is banned from %[2]q ", details: untilWhen(span), unchanged: "%[1]s is banned from %[2]q for longer already.",
+		name: "ban", done: "%[1]s is banned from %[2]q ", details: untilWhen(span), unchanged: "%[1]s is paused under %[2]q for longer already.",
 		do: func(ctx context.Context, s *session, rule, subject string) (bool, error) {
 			return s.Ban(ctx, rule, subject, span)
 		},

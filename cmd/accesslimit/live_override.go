@@ -12,25 +12,23 @@ import (
 
 func overrideCommand() *cli.Command {
 	return &cli.Command{
-		Name: "override", Category: aboutRedis, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT]",
-		Description: "accesslimit override api user:alice -max 500 -for 30d -note 'ticket 17'",
+		Name: "override", Category: aboutRedis, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT [LIMITS]]",
+		Description: "accesslimit override api user:alice '500/m, 10000/24h' -note 'ticket 17'",
 		Flags: actFlags(
-			&cli.IntFlag{Name: "max", OnlyOnce: true, Usage: "the `PERMITS` in the window of the rule"},
-			&cli.IntFlag{Name: "burst", OnlyOnce: true, Usage: "the `PERMITS` at once, for a bucket"},
 			&cli.BoolFlag{Name: "unlimited", Usage: "let all calls pass"},
 			&cli.BoolFlag{Name: "blocked", Usage: "refuse all calls"},
-			&cli.BoolFlag{Name: "remove", Usage: "go back to the limit of the rule"},
+			&cli.BoolFlag{Name: "remove", Usage: "go back to the limits of the rule"},
 			&cli.StringFlag{Name: "for", OnlyOnce: true, Usage: "how long: a `TIME` such as 24h or 30d; by default for ever"},
 		),
 		Action: override,
 	}
 }
 
-// overrideKinds are the flags of override of which an act needs one.
-var overrideKinds = []string{"max", "unlimited", "blocked", "remove"}
+// overrideKinds are the flags of override of which an act without LIMITS needs one.
+var overrideKinds = []string{"unlimited", "blocked", "remove"}
 
 func override(ctx context.Context, c *cli.Command) error {
-	given := 0
+	given := max(0, c.Args().Len()-2) // LIMITS
 	for _, kind := range overrideKinds {
 		if c.IsSet(kind) {
 			given++
@@ -40,10 +38,10 @@ func override(ctx context.Context, c *cli.Command) error {
 	case c.Args().Len() == 1 && given == 0:
 		return listOverrides(ctx, c)
 	case given != 1:
-		return usage(c, "say one of -max N, -unlimited, -blocked and -remove; or name only a rule, to list its overrides")
+		return usage(c, "say LIMITS such as '500/m, 10000/24h', or one of -unlimited, -blocked and -remove; or name only a rule, to list its overrides")
 	case c.Bool("remove"):
 		return act{
-			name: "override removed", done: "The limit of %[2]q holds for %[1]s again.", unchanged: "%[1]s has no override of %[2]q.", do: removeOverride,
+			name: "override removed", done: "The limits of %[2]q hold for %[1]s again.", unchanged: "%[1]s has no override of %[2]q.", do: removeOverride,
 		}.run(ctx, c)
 	}
 	o, err := overrideOf(c)
@@ -51,7 +49,7 @@ func override(ctx context.Context, c *cli.Command) error {
 		return err
 	}
 	return act{
-		name: "override", done: fmt.Sprintf("%%[1]s has an override of %%[2]q: %s.", endOf(o)),
+		name: "override", more: max(0, c.Args().Len()-2), done: fmt.Sprintf("%%[1]s has an override of %%[2]q: %s.", endOf(o)),
 		do: func(ctx context.Context, s *session, rule, subject string) (bool, error) {
 			overrides, err := s.Overrides(rule)
 			if err != nil {
@@ -64,9 +62,11 @@ func override(ctx context.Context, c *cli.Command) error {
 
 // overrideOf returns the override that the flags describe.
 func overrideOf(c *cli.Command) (o operate.Override, err error) {
-	o = operate.Override{Max: c.Int("max"), Burst: c.Int("burst"), Unlimited: c.Bool("unlimited"), Blocked: c.Bool("blocked")}
-	if c.IsSet("max") && o.Max < 1 {
-		return o, usage(c, "-max %d: write at least 1, or -blocked", o.Max)
+	o = operate.Override{Unlimited: c.Bool("unlimited"), Blocked: c.Bool("blocked")}
+	if limits := c.Args().Get(2); limits != "" {
+		if o.Limits, err = operate.ParseLimits(limits); err != nil {
+			return o, usage(c, "%q: %v", limits, err)
+		}
 	}
 	if c.IsSet("for") {
 		span, err := spanOf(c.String("for"))

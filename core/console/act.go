@@ -34,19 +34,20 @@ var acts = map[string]act{
 	"reset": {"reset", nil, func(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {
 		return operator.Reset(ctx, a.rule, a.subject)
 	}},
-	"override":        {"override", []string{"kind", "max", "burst", "for"}, setOverride},
+	"override":        {"override", []string{"kind", "limits", "for"}, setOverride},
 	"remove-override": {"override removed", nil, removeOverride},
 }
 
 // notices are the messages that the page shows after an act.
 var notices = map[string]string{
-	"ban":             "The subject is banned.",
-	"unknown-ban":     "The ban is set. " + notBanning,
-	"unban":           "The ban has ended.",
-	"reset":           "The counters start afresh.",
-	"override":        "The override is set.",
-	"remove-override": "The override is removed.",
-	"nothing":         "Nothing changed.",
+	"ban":              "The subject is banned.",
+	"unknown-ban":      "The ban is set. " + unknownRule,
+	"unban":            "The ban has ended.",
+	"reset":            "The counters start afresh.",
+	"override":         "The override is set.",
+	"unknown-override": "The override is set. " + unknownRule,
+	"remove-override":  "The override is removed.",
+	"nothing":          "Nothing changed.",
 }
 
 func setOverride(ctx context.Context, operator *operate.Operator, a *action) (changed bool, err error) {

@@ -110,17 +110,12 @@ func (a *action) override(now time.Time) (o operate.Override, err error) {
 		o.Unlimited = true
 	case "blocked":
 		o.Blocked = true
-	case "max", "":
-		if o.Max, err = a.number("max"); err != nil {
-			return o, err
-		}
-		if strings.TrimSpace(a.fields.Get("burst")) != "" {
-			if o.Burst, err = a.number("burst"); err != nil {
-				return o, err
-			}
+	case "limits", "":
+		if o.Limits, err = operate.ParseLimits(a.fields.Get("limits")); err != nil {
+			return o, fmt.Errorf("limits = %q: %w", a.fields.Get("limits"), err)
 		}
 	default:
-		return o, fmt.Errorf("kind = %q: must be max, unlimited or blocked", kind)
+		return o, fmt.Errorf("kind = %q: must be limits, unlimited or blocked", kind)
 	}
 	if strings.TrimSpace(a.fields.Get("for")) == "" {
 		return o, nil // until it is removed
@@ -128,12 +123,4 @@ func (a *action) override(now time.Time) (o operate.Override, err error) {
 	span, err := a.span("for")
 	o.Until = now.Add(span)
 	return o, err
-}
-
-func (a *action) number(name string) (int, error) {
-	n, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(a.fields.Get(name)), ",", ""))
-	if err != nil {
-		return 0, fmt.Errorf("%s = %q: must be a whole number", name, a.fields.Get(name))
-	}
-	return n, nil
 }

@@ -39,7 +39,7 @@ func newHuge(t *testing.T, options core.Options) *core.Limiter {
 	attachHuge(t, other, true)
 	other.Close()
 	l := newLimiter(t, options)
-	(*limiter.Limiter[core.Rule])(l).Parts().BanWatch.Close()
+	(*limiter.Limiter[core.Rule])(l).Parts().Marks.Close()
 	attachHuge(t, l, options.Redis == nil)
 	return l
 }
@@ -63,14 +63,14 @@ func attachHuge(t *testing.T, limiter *core.Limiter, called bool) {
 }
 
 func hugeRule(i int) core.Rule {
-	rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
+	rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{After: 3, For: time.Hour}}
 	switch i % 50 {
 	case 1:
 		rule.Also = []core.Limit{core.PerMinute(50), core.PerSecond(10).Bucket(20)}
 	case 2:
 		rule.Limit = core.Limit{Max: 100, Window: time.Hour, Algorithm: core.SlidingLog}
 	case 3:
-		rule.Limit, rule.Overrides = core.InFlight(5).LostAfter(time.Hour), false
+		rule.Limit = core.InFlight(5).LostAfter(time.Hour)
 	case 4:
 		rule.Plan, rule.Plans = func(core.Request) (string, error) { return "", nil }, map[string]core.Limit{"pro": core.PerHour(1000)}
 	}

@@ -58,7 +58,8 @@ func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time
 		r.Errors[i] = about(text)
 	}
 	if o := r.Override; o != nil {
-		o.Author, o.Note, o.Ignored, o.Subject = shownName(o.Author), about(o.Note), readable(o.Ignored), h.subject(who, o.Subject)
+		r.OverriddenAs = h.subject(who, r.OverriddenAs)
+		o.Author, o.Note, o.Subject = shownName(o.Author), about(o.Note), h.subject(who, o.Subject)
 	}
 	for i := range r.Routes {
 		r.Routes[i] = readable(r.Routes[i])
@@ -70,6 +71,7 @@ func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time
 		r.Limits[i].Source = readable(r.Limits[i].Source)
 	}
 	r.Name, r.Place, r.Version, r.Plan, r.Because = show(r.Name), readable(r.Place), readable(r.Version), readable(r.Plan), about(r.Because)
+	r.BannedAs = h.subject(who, r.BannedAs)
 	e := &explainedRule{ExplainedRule: r, Link: r.Subject != "" && !h.redacts(who)}
 	if r.Subject = h.subject(who, r.Subject); e.Banned() {
 		e.Left = waitOf(r.BannedUntil.Sub(now))
@@ -80,9 +82,11 @@ func (h *Handler) explainedRule(who Identity, r *operate.ExplainedRule, now time
 // Banned reports whether the subject is banned.
 func (r *explainedRule) Banned() bool { return !r.BannedUntil.IsZero() }
 
-// BanEnforced reports whether the subject has a ban that refuses its calls and that an operator can
-// end. A ban by a rule in DryRun does not refuse them, and Unban ends the enforced ban of the name.
-func (r *explainedRule) BanEnforced() bool { return r.Banned() && r.Mode != core.DryRun }
+// BanEnforced reports whether the subject itself has a ban that refuses its calls. One of its network
+// ends on the network's page, and a rule in DryRun refuses nobody.
+func (r *explainedRule) BanEnforced() bool {
+	return r.Banned() && r.BannedAs == "" && r.Mode != core.DryRun
+}
 
 // Wait returns how long the rule would refuse, in words.
 func (r *explainedRule) Wait() string { return waitOf(r.RetryAfter) }
@@ -135,8 +139,7 @@ func untilText(text string, until time.Time) string {
 
 // addBans adds who imposed the bans of a subject, and why, for the first few bans. It asks about
 // them at the same time, so that a slow Redis delays the page by at most one Timeout. It returns
-// the bans by the names of their rules. Bans of rules in DryRun are left out: nobody imposed them,
-// and BanOf returns the enforced ban of the same name.
+// the bans by the names of their rules.
 func (h *Handler) addBans(ctx context.Context, who Identity, x operate.Explanation, e *explanation) (bans map[string]*banLine) {
 	const most = 8 // each takes a trip or two
 	var asked sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 // the token act.
 func FuzzHandler(f *testing.F) {
 	const form = "application/x-www-form-urlencoded"
-	about := "rule=api&subject=user:bob&note=n&for=1h&kind=max&max=5"
+	about := "rule=api&subject=user:bob&note=n&for=1h&kind=limits&limits=5/h"
 	f.Add("viewer", "GET", "/limits/", "", "", "", "", "")
 	f.Add("viewer", "GET", "/limits/subject", "subject=<img src=x onerror=alert(1)>", "", "", "", "")
 	f.Add("viewer", "GET", "/limits/subject", `subject="\x00\xff"`, "", "", "", "")

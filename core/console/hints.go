@@ -2,16 +2,13 @@ package console
 
 import "slices"
 
-// Hints about rules that are probably misspelled. These are not errors, because another process may
-// have other rules.
-const (
-	unknownRule = "No rule of this process has this name: look for a misspelling, unless another process has the rule."
-	notBanning  = "No rule of this process sees bans under this name: look for a misspelling, unless another process has the rule."
-)
+// unknownRule is a hint about a rule that is probably misspelled. It is no error, because another process
+// may have other rules.
+const unknownRule = "No rule of this process has this name: look for a misspelling, unless another process has the rule."
 
-// isUnknown reports whether an act was a ban under a name for which no rule of this process sees bans.
+// isUnknown reports whether an act was a ban or an override under a name that no rule of this process has.
 func (h *Handler) isUnknown(where location, a *action) bool {
-	return where.name == "ban" && !slices.Contains(h.banningRules(), show(a.rule))
+	return (where.name == "ban" || where.name == "override") && !slices.Contains(h.attachedNames(anyRule), show(a.rule))
 }
 
 // meetsNobody returns why a ban or an override would apply to nobody, or "". It would if rules of
@@ -27,7 +24,7 @@ func (h *Handler) meetsNobody(act act, a *action) string {
 // hintAfter returns a hint about an act that was carried out, or "".
 func (h *Handler) hintAfter(where location, a *action) string {
 	if h.isUnknown(where, a) {
-		return notBanning
+		return unknownRule
 	}
 	return h.operator.SubjectHint(a.subject)
 }

@@ -14,13 +14,13 @@ import (
 // rule. The reply says that it may be a misspelling.
 func TestHintsAfterActs(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	attach(t, limiter, steered, core.Rule{Name: "trial", Seconds: 1, Ban: core.Ban{ByHand: true}})
+	attach(t, limiter, steered)
 	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 	for _, c := range []struct{ rule, subject, hint string }{
 		{"api", "user:bob", ""},
 		{"api", "bob", "Rules count users as user:alice"},
 		{"api", "header:X-Tenant:acme", "as header:x-tenant:" + core.Digest("acme")},
-		{"apii", "user:bob", "No rule of this process sees bans under this name"},
+		{"apii", "user:bob", "No rule of this process has this name"},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/limits/api/ban", strings.NewReader(
 			`{"rule": "`+c.rule+`", "subject": "`+c.subject+`", "for": "1h", "note": "ticket 7"}`))
@@ -32,7 +32,7 @@ func TestHintsAfterActs(t *testing.T) {
 	}
 	got := operator.send("ban", http.StatusSeeOther, fields("rule", "apiii", "subject", "user:bob", "for", "1h", "note", "ticket 7"))
 	body := operator.afterRedirect(got.Header.Get("Location"))
-	if !strings.Contains(body, "The ban is set. No rule of this process sees bans under this name") {
+	if !strings.Contains(body, "The ban is set. No rule of this process has this name") {
 		t.Errorf("the page does not say that the rule is not known:\n%s", body)
 	}
 }
@@ -41,30 +41,28 @@ func TestHintsAfterActs(t *testing.T) {
 // rules that count such subjects. Acts that undo something are carried out.
 func TestActsThatMeetNobody(t *testing.T) {
 	limiter := newLimiter(t, core.Options{})
-	hold := core.Rule{Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
+	hold := core.Rule{Limit: core.PerHour(100)}
 	addresses, hosts := hold, hold
 	addresses.Name, hosts.Name, hosts.Key = "addresses", "hosts", core.ByHost
 	attach(t, limiter, addresses, hosts)
 	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
 	const why = "Rule &#34;addresses&#34; counts by ip, so it never meets the subject &#34;host:shop.test&#34;."
 	for _, act := range []string{"ban", "override"} {
-		got := operator.send(act, http.StatusBadRequest, fields("rule", "addresses", "subject", "host:shop.test", "for", "1h", "max", "9", "note", "ticket 7"))
+		got := operator.send(act, http.StatusBadRequest, fields("rule", "addresses", "subject", "host:shop.test", "for", "1h", "limits", "9/h", "note", "ticket 7"))
 		if !strings.Contains(got.body, why) {
 			t.Errorf("%s: the page does not say why: %s", act, got.body)
 		}
-		operator.send(act, http.StatusSeeOther, fields("rule", "hosts", "subject", "host:shop.test", "for", "1h", "max", "9", "note", "ticket 7"))
+		operator.send(act, http.StatusSeeOther, fields("rule", "hosts", "subject", "host:shop.test", "for", "1h", "limits", "9/h", "note", "ticket 7"))
 	}
 	for _, act := range []string{"unban", "reset", "remove-override"} {
 		operator.send(act, http.StatusSeeOther, fields("rule", "addresses", "subject", "host:shop.test", "note", "ticket 7"))
 	}
 	body := operator.wantPage("subject?subject=host:shop.test")
-	for _, list := range []string{"rules-with-bans", "rules-with-overrides"} {
-		if want := `<datalist id="` + list + `"><option value="hosts"></option></datalist>`; !strings.Contains(body, want) {
-			t.Errorf("the page lacks %s:\n%s", want, body)
-		}
+	if want := `<datalist id="rules-that-count"><option value="hosts"></option></datalist>`; !strings.Contains(body, want) {
+		t.Errorf("the page lacks %s:\n%s", want, body)
 	}
 	for _, form := range []string{"ban", "override"} {
-		if want := `id="` + form + `-rule" name="rule" list="rules-with-` + form + `s" value="hosts"`; !strings.Contains(body, want) {
+		if want := `id="` + form + `-rule" name="rule" list="rules-that-count" value="hosts"`; !strings.Contains(body, want) {
 			t.Errorf("the page lacks %s:\n%s", want, body)
 		}
 	}
@@ -85,8 +83,8 @@ func TestHints(t *testing.T) {
 		"offenders?rule=apii":      "No rule of this process has this name",
 		"offenders?rule=plain":     "",
 		"offenders":                "",
-		"bans?rule=apii":           "No rule of this process sees bans under this name",
-		"bans?rule=plain":          "No rule of this process sees bans under this name",
+		"bans?rule=apii":           "No rule of this process has this name",
+		"bans?rule=plain":          "",
 		"bans?rule=api":            "",
 		"bans":                     "",
 	} {
@@ -108,7 +106,7 @@ func TestRulesToChooseFrom(t *testing.T) {
 	if body := viewer.wantPage("bans"); !strings.Contains(body, `<input id="rule" name="rule"`) {
 		t.Errorf("without rules, a name cannot be typed: %s", body)
 	}
-	attach(t, limiter, steered, core.Rule{Name: `<b>"`, Limit: core.PerHour(1), Ban: core.Ban{ByHand: true}})
+	attach(t, limiter, steered, core.Rule{Name: `<b>"`, Limit: core.PerHour(1)})
 	const all, escaped = `<select id="rule" name="rule"><option value="">all rules</option>`, `<option value="&lt;b&gt;&#34;">&lt;b&gt;&#34;</option>`
 	for _, list := range []string{"offenders", "bans"} {
 		for query, want := range map[string]string{

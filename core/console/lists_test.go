@@ -218,7 +218,7 @@ func TestHostileTexts(t *testing.T) {
 func TestAListedSubjectIsTheOneThatActsMeet(t *testing.T) {
 	withBothEngines(t, func(t *testing.T, options core.Options) {
 		options.Identify = func(core.Request) (string, error) { return "mallory|query:a=b", nil }
-		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.ByUser, Ban: core.Ban{ByHand: true}}
+		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Key: core.ByUser}
 		limiter := after(t, options, func(limiter *core.Limiter) {
 			guard := attach(t, limiter, rule)
 			for range 2 {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
@@ -38,7 +37,7 @@ type banLine struct {
 }
 
 func (h *Handler) loadBans(q *query) (any, error) {
-	shown := &bansPage{Rules: h.banningRules(), Bans: []banLine{}, After: q.get("after")}
+	shown := &bansPage{Rules: h.attachedNames(anyRule), Bans: []banLine{}, After: q.get("after")}
 	rule, err := parse(q.get("rule"))
 	if err != nil {
 		return nil, err
@@ -61,7 +60,7 @@ func (h *Handler) loadBans(q *query) (any, error) {
 	}
 	if rule != "" {
 		shown.Rule = show(rule)
-		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, notBanning)
+		shown.Hint = hintIfMissing(shown.Rules, shown.Rule, unknownRule)
 	}
 	for _, e := range found {
 		line := h.banLine(q.who, e)
@@ -84,15 +83,6 @@ func (h *Handler) banLine(who Identity, e operate.BanEntry) banLine {
 		Subject: h.subject(who, e.Subject), Link: !h.redacts(who), Until: e.Until, Left: waitOf(time.Until(e.Until)),
 		Cause: e.Cause, Bans: e.Bans, Author: shownName(e.Author), Note: h.about(who, e.Subject, e.Note),
 	}
-}
-
-// banningRules returns the names of the attached rules that see bans.
-func (h *Handler) banningRules() choice {
-	return h.attachedNames(func(r *operate.AttachedRule, _ string) bool { return seesBans(r) })
-}
-
-func seesBans(r *operate.AttachedRule) bool {
-	return r.Outgoing || r.Rule.Ban != core.Ban{} && r.Rule.Mode != core.DryRun
 }
 
 // cursor returns the subject where the next page begins. It is encrypted for viewers who may not

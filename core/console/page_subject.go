@@ -8,12 +8,11 @@ import (
 
 // subjectPage is what the page about one subject shows.
 type subjectPage struct {
-	Subject string       `json:"subject"` // as somebody may see it
-	Typed   string       `json:"-"`       // as it can be typed
-	Rules   choice       `json:"-"`       // the rules that acts can name
-	Banning choice       `json:"-"`       // those of rules that see bans, and count such subjects
-	Over    choice       `json:"-"`       // those of rules with overrides that count such subjects
-	Counted *explanation `json:"counted,omitempty"`
+	Subject  string       `json:"subject"` // as somebody may see it
+	Typed    string       `json:"-"`       // as it can be typed
+	Rules    choice       `json:"-"`       // the rules that acts can name
+	Counting choice       `json:"-"`       // those of rules that count such subjects
+	Counted  *explanation `json:"counted,omitempty"`
 	// Bans say who imposed the enforced bans and why, by the names of their rules.
 	Bans    map[string]*banLine `json:"bans,omitempty"`
 	Hint    string              `json:"hint,omitempty"` // about the subject, if it is probably misspelled
@@ -38,9 +37,7 @@ func (h *Handler) loadSubject(q *query) (any, error) {
 	if subject == "" {
 		return shown, nil
 	}
-	counts := func(r *operate.AttachedRule, name string) bool { return h.operator.Counts(r, name, subject) }
-	shown.Banning = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return seesBans(r) && counts(r, name) })
-	shown.Over = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return r.Rule.Overrides && counts(r, name) })
+	shown.Counting = h.attachedNames(func(r *operate.AttachedRule, name string) bool { return h.operator.Counts(r, name, subject) })
 	shown.Subject, shown.Typed = h.subject(q.who, subject), operate.SubjectText(subject)
 	counted, next, err := h.operator.InspectPart(q.ctx, subject, after, mostCommands)
 	if isWrong(err) {

@@ -59,7 +59,7 @@ func TestRulesIfRedisFailed(t *testing.T) {
 // The page of the rules has what is in force, where it stands, and what dry runs would have done.
 func TestRules(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		shared := core.Rule{Name: "api", Limit: core.PerHour(100), Except: []string{"/healthz"}, Ban: core.Ban{After: 3, For: time.Minute}, Overrides: true}
+		shared := core.Rule{Name: "api", Limit: core.PerHour(100), Except: []string{"/healthz"}, Ban: core.Ban{After: 3, For: time.Minute}}
 		trial := attach(t, limiter, core.Rule{Name: "trial", Limit: core.PerHour(1), Methods: []string{"GET"}, Mode: core.DryRun},
 			core.Rule{Name: "beside", Limit: core.PerHour(4)})
 		for range 3 {
@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 			"own 4/h all calls 0 0 counts by a function of the service", "skip 5/h all calls 0 0 skips some calls")
 		body := viewer.wantPage("rules")
 		wantParts(t, body,
-			"trial 1/h GET 5 0 would have refused 4 of 5, 1 of them refused already dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1m, overrides",
+			"trial 1/h GET 5 0 would have refused 4 of 5, 1 of them refused already dry run", "api 100/h except /healthz 0 0 bans after 3 windows, for 1m",
 			"set 5/m plan pro: 9/h", "version v7", "Version v7, in force for", "A newer version could not be used:", "is missing in the new rules")
 		if n := strings.Count(body, `<th scope="row">api</th>`); n != 1 {
 			t.Errorf("a rule that three guards have is shown %d times", n)

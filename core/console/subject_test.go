@@ -46,7 +46,7 @@ func wantParts(t *testing.T, html string, parts ...string) {
 func TestSubject(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		guard := attach(t, limiter, core.Rule{
-			Name: "api", Limit: core.PerHour(4), Also: []core.Limit{core.PerMinute(50)}, Ban: core.Ban{ByHand: true}, Overrides: true,
+			Name: "api", Limit: core.PerHour(4), Also: []core.Limit{core.PerMinute(50)},
 		}, core.Rule{Name: "trial", Limit: core.PerHour(1), Mode: core.DryRun})
 		attach(t, limiter, core.Rule{Name: "idle", Limit: core.PerHour(7)})
 		operator := as(t, "operator", newPage(t, limiter, console.Options{}))
@@ -57,20 +57,15 @@ func TestSubject(t *testing.T) {
 		wantParts(t, operator.wantPage("subject?subject=198.51.100.7"),
 			"ip:198.51.100.7", "api The next call: allowed", "4/h rule 3 1 3 of 4", "50/m also 3 47", "trial dry run The next call: dry run exceeded",
 			"1 further rule, of which nothing is used idle, 7/h", "subject_test.go:", "Called for GET /x")
-		for _, list := range []string{"rules-with-bans", "rules-with-overrides"} { // one rule only, so it is filled in
-			if body := operator.wantPage("subject?subject=198.51.100.7"); !strings.Contains(body, `list="`+list+`" value="api"`) {
-				t.Errorf("the page does not fill in the rule of %s", list)
-			}
-		}
 		about := func(more ...string) []string {
 			return append(more, "rule", "api", "subject", "ip:198.51.100.7", "note", "ticket 7")
 		}
 		operator.send("ban", 303, fields(about("for", "1h")...))
 		operator.send("override", 303, fields(about("kind", "unlimited")...))
-		operator.send("override", 303, fields(about("kind", "max", "max", "9")...))
+		operator.send("override", 303, fields(about("kind", "limits", "limits", "9/h, 20/m")...))
 		wantParts(t, operator.afterRedirect("subject?subject=198.51.100.7&done=ban"),
-			"The subject is banned.", "api The next call: banned, for another", "Banned for another", ": by hand, by alice. ticket 7", "Override: 9, by alice, since", "ticket 7",
-			"9/h override 3 6", "Unban from api", "Remove the override of api", "Reset api")
+			"The subject is banned.", "api The next call: banned, for another", "Banned for another", ": by hand, by alice. ticket 7", "Override: 9/h, 20/m, by alice, since", "ticket 7",
+			"9/h override 3 6", "20/m override 3 17", "Unban from api", "Remove the override of api", "Reset api")
 		operator.send("unban", 303, fields(about()...))
 		operator.send("remove-override", 303, fields(about()...))
 		operator.send("reset", 303, fields(about()...))
@@ -78,7 +73,7 @@ func TestSubject(t *testing.T) {
 		var want []operate.AuditEntry
 		by := operate.AuditEntry{Rule: "api", Subject: "ip:198.51.100.7", Author: "alice", Note: "ticket 7"}
 		for _, did := range [][3]string{
-			{"ban", "", "banned for 1h0m0s"}, {"override", "", "unlimited"}, {"override", "unlimited", "9"}, {"unban"}, {"override removed", "9"}, {"reset"},
+			{"ban", "", "banned for 1h0m0s"}, {"override", "", "unlimited"}, {"override", "unlimited", "9/h, 20/m"}, {"unban"}, {"override removed", "9/h, 20/m"}, {"reset"},
 		} {
 			by.Act, by.Before, by.After = did[0], did[1], did[2]
 			want = append(want, by)
@@ -94,7 +89,7 @@ func TestManyBansOfASubject(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
 		for i := range 9 {
 			name := "rule " + strconv.Itoa(i)
-			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(4), Ban: core.Ban{ByHand: true}})
+			attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(4)})
 			if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "alice", name), name, "user:bob", time.Hour); err != nil {
 				t.Fatal(err)
 			}
@@ -115,56 +110,25 @@ func TestManyBansOfASubject(t *testing.T) {
 	})
 }
 
-// A ban by hand is enforced: a rule in DryRun has bans of its own, which nobody imposed.
-func TestBansOfARuleInDryRunHaveNoAuthor(t *testing.T) {
+// A ban is that of all rules of its name. The box of a rule in DryRun, which refuses nobody, has neither
+// its author nor an unban.
+func TestABanBesideADryRun(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		enforced := core.Rule{Name: "api", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour}}
+		enforced := core.Rule{Name: "api", Limit: core.PerHour(1)}
 		dry := enforced
 		dry.Mode = core.DryRun
-		trial := attach(t, limiter, dry)
-		attach(t, limiter, enforced)
+		attach(t, limiter, dry, enforced)
 		if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "carol", "ticket 7"), "api", "ip:198.51.100.7", 2*time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			trial.Check(callOf("GET", "/"))
-		}
-		limitertest.AwaitDryRuns(t, limiter)
-		body := as(t, "viewer", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
-		sections := strings.Split(body, "<section class=\"box")[1:]
-		for _, section := range sections {
-			inDryRun := strings.Contains(lines(section), "dry run")
-			if !strings.Contains(section, "Banned for another") || strings.Contains(section, "carol") == inDryRun {
-				t.Errorf("in DryRun: %t: %s", inDryRun, lines(section))
-			}
-		}
-		if len(sections) != 2 {
-			t.Errorf("the page has %d rules", len(sections))
-		}
-	})
-}
-
-// The box of a rule in DryRun offers no unban, which would end the enforced ban of the same name, and
-// is not marked as refusing.
-func TestBansOfARuleInDryRunCannotBeLifted(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, limiter *core.Limiter) {
-		banning := core.Rule{Name: "api", Limit: core.PerHour(1), Ban: core.Ban{After: 1, For: time.Hour}}
-		for _, mode := range []core.Mode{core.Enforce, core.DryRun} {
-			rule := banning
-			rule.Mode = mode
-			guard := attach(t, limiter, rule)
-			for range 2 {
-				guard.Check(callOf("GET", "/"))
-			}
-		}
-		limitertest.AwaitDryRuns(t, limiter)
 		body := as(t, "operator", newPage(t, limiter, console.Options{})).wantPage("subject?subject=198.51.100.7")
 		sections := strings.Split(body, "<section class=\"box")[1:]
 		for _, section := range sections {
 			section, _, _ = strings.Cut(section, "</section>")
 			text := lines(section)
 			enforced := !strings.Contains(text, "dry run")
-			if !strings.Contains(text, "Banned for another") || strings.Contains(text, "Unban from api") != enforced || strings.HasPrefix(section, " refuses") != enforced {
+			if !strings.Contains(text, "Banned for another") || strings.Contains(text, "carol") != enforced ||
+				strings.Contains(text, "Unban from api") != enforced || strings.HasPrefix(section, " refuses") != enforced {
 				t.Errorf("enforced: %t: %s", enforced, section)
 			}
 		}
@@ -174,11 +138,27 @@ func TestBansOfARuleInDryRunCannotBeLifted(t *testing.T) {
 	})
 }
 
+// The page of an address has the marks of its networks, which end on their own pages.
+func TestMarkedNetworks(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(4)})
+	operator := as(t, "operator", newPage(t, limiter, console.Options{}))
+	about := fields("rule", "api", "subject", "198.51.100.0/24", "note", "ticket 7", "for", "1h", "kind", "blocked")
+	operator.send("ban", 303, about)
+	operator.send("override", 303, about)
+	wantParts(t, operator.wantPage("subject?subject=198.51.100.0/24"), "Unban from api", "Remove the override of api")
+	body := operator.wantPage("subject?subject=198.51.100.7")
+	wantParts(t, body, "Banned as ip:198.51.100.0/24 for another", "Override of ip:198.51.100.0/24: blocked until")
+	if text := lines(body); strings.Contains(text, "Unban from api") || strings.Contains(text, "Remove the override of api") {
+		t.Errorf("the page of an address ends marks of its network: %s", text)
+	}
+}
+
 // A subject that nothing is known of, and none at all, are no errors.
 func TestSubjectOfNothing(t *testing.T) {
 	viewer := as(t, "viewer", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
 	operator := as(t, "operator", newPage(t, newLimiter(t, core.Options{}), console.Options{}))
-	wantParts(t, operator.wantPage("subject?subject=user:nobody"), "No attached rule that counts such subjects sees bans", "No attached rule that counts such subjects has overrides")
+	wantParts(t, operator.wantPage("subject?subject=user:nobody"), "Act on user:nobody")
 	wantParts(t, viewer.wantPage("subject?subject=user:nobody"), "No rule has counted, banned or overridden anything")
 	if body := viewer.wantPage("subject"); !strings.Contains(body, "Look up") {
 		t.Errorf("without a subject: %s", body)
@@ -247,14 +227,14 @@ func TestRedaction(t *testing.T) {
 		limiter := after(t, options, func(limiter *core.Limiter) {
 			refuse(t, limiter.MustCounter("api", core.PerHour(1)), secret, 3)
 		})
-		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Overrides: true, Key: func(core.Request) (string, error) { return secret, nil }},
+		attach(t, limiter, steered, core.Rule{Name: "login", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return secret, nil }},
 			core.Rule{Name: "wrong", Limit: core.PerHour(1), Key: func(core.Request) (string, error) { return "", errors.New("of " + secret) }})
 		if _, err := operate.New(limiter).Ban(operate.WithActor(t.Context(), "bob", "again "+secret), "api", secret, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		overrides, err := operate.New(limiter).Overrides("login")
 		if err == nil {
-			err = overrides.Set(t.Context(), secret, operate.Override{Max: 7, Note: "for " + secret})
+			err = overrides.Set(t.Context(), secret, operate.Override{Limits: []core.Limit{core.PerHour(7)}, Note: "for " + secret})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -280,7 +260,7 @@ func TestRedaction(t *testing.T) {
 			}
 		}
 		about := viewer.wantPage("api/subject?subject=" + url.QueryEscape(strconv.Quote(secret)))
-		if strings.Contains(about, "mallory") || !strings.Contains(about, `"max":7`) {
+		if strings.Contains(about, "mallory") || !strings.Contains(about, `"limits":["7/h"]`) {
 			t.Errorf("what a viewer is told of a subject:\n%s", lines(about))
 		}
 		if body := operator.wantPage("offenders"); !strings.Contains(body, "mallory") {

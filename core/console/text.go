@@ -88,7 +88,8 @@ func (h *Handler) about(who Identity, subject, text string) string {
 	if subject == "" || !h.redacts(who) {
 		return text
 	}
-	for _, form := range []string{strconv.Quote(subject), readable(subject), subject} {
+	stored := string([]rune(subject)) // notes are stored as JSON, which replaces bytes that are not UTF-8
+	for _, form := range []string{strconv.Quote(subject), readable(subject), subject, stored} {
 		text = strings.ReplaceAll(text, form, h.digest(subject))
 	}
 	return text

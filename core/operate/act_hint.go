@@ -9,8 +9,9 @@ import (
 
 // ActHint returns a sentence about why an act on a subject of a rule probably does nothing, or "": no
 // attached rule has the name, none of them counts by such subjects, or no key of package core makes
-// the subject. It is no error, because another process may have other rules. Programs ask it before
-// they act, so that nobody bans the wrong subject by a misspelling.
+// the subject. Bans and overrides of an address or a network meet its callers, whatever a rule counts
+// by. The hint is no error, because another process may have other rules. Programs ask it before they
+// act, so that nobody bans the wrong subject by a misspelling.
 func (o *Operator) ActHint(rule, subject string) string {
 	attached, _, err := o.Rules()
 	if err != nil {
@@ -52,27 +53,27 @@ func listed(names []string) string {
 }
 
 // Counts reports whether a rule can count by a subject under one of its names, as far as its key
-// tells. If it cannot, acts on that subject affect nobody.
+// tells, or the subject is an address or a network. If not, acts on that subject affect nobody.
 func (o *Operator) Counts(rule *AttachedRule, name, subject string) bool {
 	return o.made() == nil && rule.counts(name, subject, o.isAddress(subject))
 }
 
 // counts reports whether the rule can count by a subject, as far as its key tells. isAddress reports
-// whether the subject is that of an address.
+// whether the subject is an address or a network, whose bans and overrides each rule obeys.
 func (r *AttachedRule) counts(name, subject string, isAddress bool) bool {
 	word, of, _ := strings.Cut(r.CountsBy, ":")
-	begins := func(prefix string) bool {
-		return strings.HasPrefix(subject, prefix) || isAddress && !r.Rule.NeedLogin
+	if isAddress {
+		return true
 	}
 	switch word {
 	case "ip":
-		return isAddress
+		return false
 	case "user", "host", "value":
-		return begins(word + ":")
+		return strings.HasPrefix(subject, word+":")
 	case "header":
-		return begins("header:" + strings.ToLower(of) + ":")
+		return strings.HasPrefix(subject, "header:"+strings.ToLower(of)+":")
 	case "query", "param":
-		return begins(r.CountsBy + ":")
+		return strings.HasPrefix(subject, r.CountsBy+":")
 	case "global":
 		return subject == name
 	default:
@@ -80,12 +81,12 @@ func (r *AttachedRule) counts(name, subject string, isAddress bool) bool {
 	}
 }
 
-// isAddress reports whether a rule by IP can count by a subject: an address, a network of IPv6, or what
-// stands for calls without an address. Services may have another Options.ClientIP.IPv6Prefix.
+// isAddress reports whether a subject is an address as rules count it, a network, or what stands for
+// calls without an address. Services may have another Options.ClientIP.IPv6Prefix.
 func (o *Operator) isAddress(subject string) bool {
 	text := strings.TrimPrefix(subject, "ip:")
 	if network, err := netip.ParsePrefix(text); err == nil {
-		return network.Addr().Is6() && subject == "ip:"+network.Masked().String()
+		return subject == "ip:"+network.Masked().String()
 	}
 	addr, _ := netip.ParseAddr(text) // the zero Addr is that of calls without one
 	return subject == o.parts.ClientIPs.Subject(addr)

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/banlist"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/pauses"
 	"github.com/accesslimit/accesslimit/core/internal/quote"
 )
@@ -22,8 +23,7 @@ type BanEntry struct {
 	Until time.Time `json:"until"`
 	// Cause is "by hand" for a ban by [Operator.Ban], and "paused by the server" for a pause of
 	// calls that go out (see package outgoing). Otherwise it says in how many windows the subject
-	// was refused, such as "refused in 3 windows in a row", or "after refusals" if this Limiter has
-	// no such rule.
+	// was refused, such as "refused in 3 windows in a row".
 	Cause string `json:"cause"`
 	// Bans is how often the rule has banned the subject, including this time, since its earlier
 	// bans were last forgotten: see [core.Ban]. Bans by hand do not count. Of a pause, it is the
@@ -46,20 +46,15 @@ func (b BanEntry) String() string {
 	return text
 }
 
-// maxBanPage is the largest number of bans that one call of Bans looks at.
+// maxBanPage is the largest number of bans of a page.
 const maxBanPage = 1_000
 
-// Bans returns a page of the bans in force of a rule, in the order of the bytes of their subjects.
-// It looks at n listed bans, 1 to 1000, and leaves out those that have ended. For the first page,
-// after is "". For each further page, it is the next of the previous page. next is "" on the last
-// page. A page may have fewer than n bans, or none, though others follow.
+// Bans returns a page of the bans in force of a rule, in the order of the bytes of their subjects, or
+// of its pauses if it is for calls that go out. n is 1 to 1000. For the first page, after is "". For
+// each further page, it is the next of the previous page. next is "" on the last page. A page of
+// pauses may have fewer than n, or none, though others follow.
 //
-// A ban by [Operator.Ban] is listed at once. Any other is listed within a second or so, by a
-// process that reads it in a reply of Redis, which happens when the subject calls. So the list may
-// miss a ban whose subject has not called since a process crashed, or since Redis lost the list.
-// Subjects longer than 255 bytes are not listed, nor are bans of rules in DryRun. Of each rule,
-// 100,000 bans are listed, those that end last, and 10,000 pauses. Without Redis, all rules
-// together can have 100,000 bans and 50,000 pauses.
+// Bans of rules in DryRun are not listed. Of each rule, 10,000 pauses are listed.
 //
 // The rule need not be attached to this Limiter. The error is a *[core.RuleError] if an argument is
 // wrong. Others are those of [core.Counter].
@@ -67,57 +62,85 @@ func (o *Operator) Bans(ctx context.Context, rule, after string, n int) (page []
 	if err := o.checkBans(ctx, rule, n); err != nil {
 		return nil, "", err
 	}
-	if page, next, err = o.bansAndPauses(ctx, rule, after, n); err != nil {
-		return nil, "", o.failedOptional(rule, err, o.parts.Log.BansOff)
-	}
-	return page, next, nil
-}
-
-// bansAndPauses returns a page of the bans of calls that come in by a rule, and of the pauses of
-// those that go out.
-func (o *Operator) bansAndPauses(ctx context.Context, rule, after string, n int) (page []BanEntry, next string, err error) {
-	incoming, outgoing := o.bannable(rule)
+	incoming, outgoing := o.directions(rule)
 	if incoming {
-		bans, more, err := o.parts.Bans.Page(ctx, rule, after, n)
+		if err := o.parts.Marks.Refresh(ctx); err != nil {
+			return nil, "", o.front.Failed(rule, err)
+		}
+		page = slices.DeleteFunc(o.bans(), func(b BanEntry) bool { return b.Rule != rule || b.Subject <= after })
+	}
+	if outgoing {
+		pauses, more, err := o.parts.Pauses.Page(ctx, rule, after, n)
 		if err != nil {
-			return nil, "", err
+			return nil, "", o.failedOptional(rule, err, o.parts.Log.PausesOff)
 		}
-		for _, e := range bans {
-			page = append(page, o.banEntry(rule, e))
+		for _, e := range pauses {
+			page = append(page, pauseEntry(rule, e))
 		}
-		next = more
-	}
-	if !outgoing {
-		return page, next, nil
-	}
-	pauses, more, err := o.parts.Pauses.Page(ctx, rule, after, n)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, e := range pauses {
-		page = append(page, pauseEntry(rule, e))
-	}
-	if next == "" || more != "" && more < next {
-		next = more
-	}
-	if incoming {
-		page, next = mergeBans(page, next, n)
-	}
-	return page, next, nil
-}
-
-// mergeBans sorts the bans of two pages, and cuts off those behind the subject next, unless it is
-// "", and beyond n. It returns where the next page begins.
-func mergeBans(page []BanEntry, next string, n int) ([]BanEntry, string) {
-	slices.SortStableFunc(page, func(a, b BanEntry) int { return strings.Compare(a.Subject, b.Subject) })
-	page = slices.CompactFunc(page, func(a, b BanEntry) bool { return a.Subject == b.Subject })
-	if next != "" {
-		page = slices.DeleteFunc(page, func(e BanEntry) bool { return e.Subject > next })
+		if next = more; next != "" {
+			page = slices.DeleteFunc(page, func(b BanEntry) bool { return b.Subject > next })
+		}
+		slices.SortStableFunc(page, compareBans)
+		page = slices.CompactFunc(page, func(a, b BanEntry) bool { return a.Subject == b.Subject })
 	}
 	if len(page) > n {
-		return page[:n], page[n-1].Subject
+		page, next = page[:n], page[n-1].Subject
 	}
-	return page, next
+	return page, next, nil
+}
+
+// AllBans returns a page of the bans in force of all rules, in the order of the names of the rules, and
+// then of the subjects. Pauses are not among them. n is 1 to 1000. For the first page, after is "". For
+// each further page, it is the next of the previous page. next is "" on the last page. Errors are those
+// of [Operator.Bans].
+func (o *Operator) AllBans(ctx context.Context, after string, n int) (page []BanEntry, next string, err error) {
+	if err := o.checkBans(ctx, "any", n); err != nil {
+		return nil, "", err
+	}
+	if err := o.parts.Marks.Refresh(ctx); err != nil {
+		return nil, "", o.front.Failed("bans", err)
+	}
+	rule, subject, _ := strings.Cut(after, "\n")
+	page = slices.DeleteFunc(o.bans(), func(b BanEntry) bool {
+		return after != "" && compareBans(b, BanEntry{Rule: rule, Subject: subject}) <= 0
+	})
+	if len(page) > n {
+		page, next = page[:n], page[n-1].Rule+"\n"+page[n-1].Subject
+	}
+	return page, next, nil
+}
+
+// KnownBans returns the bans and pauses that this process knows, of a rule, or of all rules if rule is
+// "". They hold here while Redis does not answer, when [Operator.Bans] fails. They are in the order of
+// the names of the rules, and then of the subjects. The error is a *[core.RuleError] for a Limiter that
+// was never made.
+func (o *Operator) KnownBans(rule string) (all []BanEntry, err error) {
+	if err := o.made(); err != nil {
+		return nil, err
+	}
+	all = o.bans()
+	if o.parts.Redis != nil {
+		o.parts.Pauses.Each(func(of, key string, ends int64) {
+			all = append(all, BanEntry{Rule: of, Subject: key, Until: timeOf(ends), Cause: pausedByServer})
+		})
+		slices.SortFunc(all, compareBans)
+	}
+	return slices.DeleteFunc(all, func(b BanEntry) bool { return rule != "" && b.Rule != rule }), nil
+}
+
+func compareBans(a, b BanEntry) int {
+	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject))
+}
+
+// bans returns the bans that this process knows, in order.
+func (o *Operator) bans() (all []BanEntry) {
+	for _, m := range o.parts.Marks.All() {
+		if m.Kind == marks.Banned {
+			all = append(all, banEntry(m))
+		}
+	}
+	slices.SortFunc(all, compareBans)
+	return all
 }
 
 // checkBans returns what is wrong with the arguments of Bans, or nil.
@@ -135,17 +158,20 @@ func (o *Operator) checkBans(ctx context.Context, rule string, n int) error {
 }
 
 // BanOf returns the ban of a subject from a rule, as [Operator.Bans] would. ok reports whether a
-// ban is in force. BanOf also finds bans that are missing from the list. Without Redis, these have
-// no author and no note. Errors are those of [Operator.Ban].
+// ban is in force. For an address, it is that of exactly this address, and not of a network. Errors are
+// those of [Operator.Ban].
 func (o *Operator) BanOf(ctx context.Context, rule, subject string) (ban BanEntry, ok bool, err error) {
 	if err := o.check(ctx, rule, subject); err != nil {
 		return BanEntry{}, false, err
 	}
-	incoming, outgoing := o.bannable(rule)
+	incoming, outgoing := o.directions(rule)
 	if incoming {
-		found, ok, err := o.parts.Bans.Of(ctx, rule, subject)
-		if err != nil || ok {
-			return o.banEntry(rule, found), ok, o.front.Failed(rule, err)
+		found, err := o.parts.Marks.Rule(rule).Of(ctx, subject)
+		if err != nil {
+			return BanEntry{}, false, o.front.Failed(rule, err)
+		}
+		if found.Ban() != nil {
+			return banEntry(found.Ban()), true, nil
 		}
 	}
 	if outgoing {
@@ -157,14 +183,16 @@ func (o *Operator) BanOf(ctx context.Context, rule, subject string) (ban BanEntr
 	return BanEntry{}, false, nil
 }
 
-func (o *Operator) banEntry(rule string, e banlist.Entry) BanEntry {
-	return BanEntry{
-		Rule: rule, Subject: e.Subject, Until: time.UnixMicro(e.Ends).UTC(), Cause: o.cause(rule, &e), Bans: int(e.Bans), Author: e.Author, Note: e.Note,
+func banEntry(m *marks.Mark) BanEntry {
+	b := BanEntry{Rule: m.Rule, Subject: m.Subject, Until: timeOf(m.Until), Cause: "by hand", Bans: m.Bans, Author: m.Author, Note: m.Note}
+	if m.ByRule {
+		b.Cause, b.Note = m.Note, ""
 	}
+	return b
 }
 
 func pauseEntry(rule string, e pauses.Entry) BanEntry {
-	entry := BanEntry{Rule: rule, Subject: e.Key, Until: time.UnixMicro(e.Ends).UTC(), Cause: pausedByServer, Bans: int(e.Refusals)}
+	entry := BanEntry{Rule: rule, Subject: e.Key, Until: timeOf(e.Ends), Cause: pausedByServer, Bans: int(e.Refusals)}
 	if author, note, byHand := e.By(); byHand {
 		entry.Cause, entry.Author, entry.Note = "by hand", author, note
 	}
@@ -173,28 +201,3 @@ func pauseEntry(rule string, e pauses.Entry) BanEntry {
 
 // pausedByServer is the Cause of a pause that a server asked for.
 const pausedByServer = "paused by the server"
-
-// cause returns BanEntry.Cause.
-func (o *Operator) cause(rule string, e *banlist.Entry) string {
-	known, _, after := o.front.Bans(rule)
-	switch {
-	case e.Noted, e.ByHand:
-		return "by hand"
-	case !known:
-		return "after refusals"
-	default:
-		return refusedIn(after)
-	}
-}
-
-// refusedIn returns the cause of a ban after a number of windows, which is 0 if it is not known.
-func refusedIn(windows int) string {
-	switch windows {
-	case 0:
-		return "refused in several windows in a row"
-	case 1:
-		return "refused in 1 window"
-	default:
-		return fmt.Sprintf("refused in %d windows in a row", windows)
-	}
-}

@@ -51,9 +51,9 @@ func spend(t *testing.T, tokens core.Counter, subject string, n int) {
 func TestUseAboveALoweredLimitIsShown(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerDay(9), Key: core.ByUser, Overrides: true})
+		attach(t, limiter, core.Rule{Name: "api", Limit: core.PerDay(9), Key: core.ByUser})
 		spend(t, limiter.MustCounter("api", core.PerDay(9)), "user:alice", 8)
-		setOverride(t, limiter, "api", "user:alice", operate.Override{Max: 6})
+		setOverride(t, limiter, "api", "user:alice", per(core.PerDay(6)))
 		if got := ruleOf(t, inspect(t, limiter, "user:alice"), "api").Limits[0]; got.Used != 8 || got.Remaining != 0 || got.Debt != 2 {
 			t.Errorf("%+v", got)
 		}
@@ -65,10 +65,10 @@ func TestUseAboveALoweredLimitIsShown(t *testing.T) {
 func TestDebtToHandlesIsShown(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		tokens := limiter.MustCounter("tokens", core.PerHour(5), core.PerCalendarMonth(100, "UTC")).WithOverrides()
+		tokens := limiter.MustCounter("tokens", core.PerHour(5), core.PerCalendarMonth(100, "UTC"))
 		overrides, err := operate.New(limiter).Overrides("tokens")
 		if err == nil {
-			err = overrides.Set(background, "tenant:acme", operate.Override{Max: 6})
+			err = overrides.Set(background, "tenant:acme", per(core.PerHour(6), core.PerCalendarMonth(100, "UTC")))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestDebtToHandlesIsShown(t *testing.T) {
 			t.Errorf("shown are %s", got)
 		}
 		r := ruleOf(t, x, "tokens")
-		if got := limitsText(r); got != "6/h override 8+0, 100/month@UTC also 8+92" || r.Limits[0].Debt != 2 || !r.Handle || !strings.Contains(r.Place, "debt_test.go:") {
+		if got := limitsText(r); got != "6/h override 8+0, 100/month@UTC override 8+92" || r.Limits[0].Debt != 2 || !r.Handle || !strings.Contains(r.Place, "debt_test.go:") {
 			t.Errorf("%s at %s: %+v", got, r.Place, r.Limits)
 		}
 		if r := ruleOf(t, x, "api"); limitsText(r) != "9/24h rule 3+6" || r.Handle {

@@ -240,7 +240,7 @@ func TestDoctorOfRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := regexp.MustCompile(`~accesslimit:\* \+del .*`).FindString(string(page))
-	rights := append(strings.Fields(line)[1:], "+info", "+xadd", "+xrevrange", "+getrange")
+	rights := append(strings.Fields(line)[1:], "+info", "+xrevrange", "+getrange")
 	if len(rights) < 25 {
 		t.Fatalf("the rights are %q", rights)
 	}

@@ -41,7 +41,7 @@ func ExampleOperator_Explain() {
 // An operator asks which limits are in force for user 42, and what is used of them.
 func ExampleOperator_Inspect() {
 	limiter := newExampleLimiter()
-	reply := limiter.MustGuard(core.Rule{Name: "reply", Limit: core.PerCalendarDay(5, "UTC"), Key: core.ByUser, Overrides: true})
+	reply := limiter.MustGuard(core.Rule{Name: "reply", Limit: core.PerCalendarDay(5, "UTC"), Key: core.ByUser})
 	call := httptest.NewRequest("POST", "/reply", nil)
 	call.Header.Set("User", "42")
 	nethttplimit.With(reply)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), call)
@@ -50,7 +50,7 @@ func ExampleOperator_Inspect() {
 	if err != nil {
 		panic(err)
 	}
-	if err := overrides.Set(call.Context(), "user:42", operate.Override{Max: 20, Note: "contract 17"}); err != nil {
+	if err := overrides.Set(call.Context(), "user:42", operate.Override{Limits: []core.Limit{core.PerCalendarDay(20, "UTC")}, Note: "contract 17"}); err != nil {
 		panic(err)
 	}
 	x, err := operate.New(limiter).Inspect(call.Context(), "user:42")

@@ -14,7 +14,7 @@ func ExampleOperator_Overrides() {
 	limiter, _ := core.New(core.Options{}) // with Redis, all processes obey
 	defer limiter.Close()
 	_ = limiter.MustGuard(core.Rule{
-		Name: "api", Limit: core.PerSecond(100), Overrides: true,
+		Name: "api", Limit: core.PerSecond(100),
 		Key: core.ByHeader("X-Tenant"),
 	})
 
@@ -26,8 +26,8 @@ func ExampleOperator_Overrides() {
 	ctx := operate.WithActor(context.Background(), "bob@ops", "ticket 7")
 	monthEnd := time.Date(2099, time.January, 1, 0, 0, 0, 0, time.UTC)
 	for subject, override := range map[string]operate.Override{
-		"X-Tenant:acme":  {Max: 500, Until: monthEnd, Note: "contract 17"},
-		"X-Tenant:crawl": {Blocked: true},
+		"X-Tenant:acme":     {Limits: []core.Limit{core.PerSecond(500), core.PerDay(1_000_000)}, Until: monthEnd, Note: "contract 17"},
+		"ip:203.0.113.0/24": {Blocked: true}, // a network
 	} {
 		if err := overrides.Set(ctx, subject, override); err != nil {
 			fmt.Println(err)
@@ -44,11 +44,11 @@ func ExampleOperator_Overrides() {
 		}
 		after = next
 	}
-	existed, err := overrides.Remove(ctx, "X-Tenant:crawl")
+	existed, err := overrides.Remove(ctx, "ip:203.0.113.0/24")
 	fmt.Println(existed, err)
 	// Output:
-	// X-Tenant:acme: 500 until 2099-01-01T00:00:00Z (bob@ops: contract 17)
-	// X-Tenant:crawl: blocked (bob@ops: ticket 7)
+	// X-Tenant:acme: 500/s, 1000000/24h until 2099-01-01T00:00:00Z (bob@ops: contract 17)
+	// ip:203.0.113.0/24: blocked (bob@ops: ticket 7)
 	// true <nil>
 }
 

@@ -20,16 +20,16 @@ import (
 // those that are Elsewhere. A Check whose handler passes subjects of its own is not decided: use
 // Inspect with the subject. A Guard that the service has dropped is not shown.
 //
-// Redis gets a trip for each 12 overrides and bans, and for each 16 counters, of at most 4,000. All
+// Redis gets a trip for each 16 counters, of at most 4,000, and for each rule that imposes bans. All
 // such reads of a process, and its lists, have at most four trips under way together, so that calls
 // do not wait. If it does not answer within Timeout, the error is a *[core.StoreError], and the
-// Explanation has what is known without it, also bans and blocks that the process knows. The other
-// errors are that of the context and, for a nil Limiter, a *[core.RuleError].
+// Explanation has what is known without it, also bans and overrides. The other errors are that of the
+// context and, for a nil Limiter, a *[core.RuleError].
 func (o *Operator) Explain(ctx context.Context, call Call) (Explanation, error) {
 	if err := o.made(); err != nil {
 		return Explanation{}, err
 	}
-	x := o.newExplanation()
+	x := o.newExplanation(ctx)
 	calls, _ := x.trial.Notes()
 	x.explain(newCallView(ctx, call, calls), limiter.Caller{User: call.User, Known: call.User != "" || call.Anonymous})
 	if call.MaxCommands > 0 {
@@ -44,7 +44,7 @@ func (o *Operator) ExplainView(v adapter.View) (Explanation, error) {
 	if err := o.made(); err != nil {
 		return Explanation{}, err
 	}
-	x := o.newExplanation()
+	x := o.newExplanation(v.Context())
 	x.explain(v, limiter.Caller{})
 	return x.finish(v.Context())
 }
@@ -66,7 +66,7 @@ func (o *Operator) Inspect(ctx context.Context, subject string) (Explanation, er
 	if err := o.checkSubject(subject); err != nil {
 		return Explanation{}, err
 	}
-	x, rules := o.ofSubject(subject)
+	x, rules := o.ofSubject(ctx, subject)
 	return x.inspect(ctx, rules)
 }
 
@@ -78,7 +78,7 @@ func (o *Operator) InspectPart(ctx context.Context, subject, after string, comma
 	if err := o.checkSubject(subject); err != nil {
 		return Explanation{}, "", err
 	}
-	making, rules := o.ofSubject(subject)
+	making, rules := o.ofSubject(ctx, subject)
 	rules, next = partOf(rules, after, commands)
 	x, err = making.inspect(ctx, rules)
 	return x, next, err

@@ -1,7 +1,6 @@
 package operate_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -52,12 +51,11 @@ func TestExplainAgreesWithCheck(t *testing.T) {
 // Some refusals precede others, in a call and so in its explanation.
 func TestExplainWhatComesFirst(t *testing.T) {
 	once := core.PerDay(1).Fixed()
-	further := core.Rule{Name: "further", Limit: core.PerDay(5).Fixed(), Also: []core.Limit{core.Per(1, 20*time.Hour).Fixed()}, Ban: core.Ban{ByHand: true}}
+	further := core.Rule{Name: "further", Limit: core.PerDay(5).Fixed(), Also: []core.Limit{core.Per(1, 20*time.Hour).Fixed()}}
 	own := further
 	own.Name, own.Limit = "own", once
-	blocked := core.Rule{Name: "blocked", Limit: once, Overrides: true}
-	costly := core.Rule{Name: "costly", Limit: once, Overrides: true, Cost: cost(2)}
-	plain := core.Rule{Name: "plain", Limit: once, Cost: cost(2)}
+	blocked := core.Rule{Name: "blocked", Limit: once}
+	costly := core.Rule{Name: "costly", Limit: once, Cost: cost(2)}
 	nobody := core.Rule{Name: "nobody", Limit: once, Key: func(core.Request) (string, error) { return "", errVerify }}
 	large := core.Rule{Name: "shared", Limit: core.PerDay(5).Fixed(), Cost: cost(3)}
 	strict := core.Rule{Name: "shared", Limit: large.Limit, LimitFor: func(core.Request) (core.Limit, error) { return core.PerDay(3).Fixed(), nil }}
@@ -67,14 +65,13 @@ func TestExplainWhatComesFirst(t *testing.T) {
 		reason core.Reason
 		rule   string
 	}{
-		"a limit whose ban does not strike yet":      {[]core.Rule{striking, member}, core.LimitExceeded, "ip"},
-		"two rules that refuse only together":        {[]core.Rule{large, strict}, core.LimitExceeded, "shared"},
-		"a further limit that outlasts a ban":        {[]core.Rule{further}, core.LimitExceeded, "further"},
-		"a ban, though the own limit refuses longer": {[]core.Rule{own}, core.Banned, "own"},
-		"a block beside a cost that never fits":      {[]core.Rule{blocked, costly}, core.Blocked, "blocked"},
-		"a call without a subject, which costs much": {[]core.Rule{plain, nobody}, core.IdentifyFailed, "nobody"},
-		"a block beside a cost without overrides":    {[]core.Rule{blocked, plain}, core.Blocked, "blocked"},
-		"a call without a subject":                   {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
+		"a limit whose ban does not strike yet":        {[]core.Rule{striking, member}, core.LimitExceeded, "ip"},
+		"two rules that refuse only together":          {[]core.Rule{large, strict}, core.LimitExceeded, "shared"},
+		"a ban, though a further limit refuses longer": {[]core.Rule{further}, core.Banned, "further"},
+		"a ban, though the own limit refuses longer":   {[]core.Rule{own}, core.Banned, "own"},
+		"a block beside a cost that never fits":        {[]core.Rule{blocked, costly}, core.Blocked, "blocked"},
+		"a call without a subject, which costs much":   {[]core.Rule{costly, nobody}, core.IdentifyFailed, "nobody"},
+		"a call without a subject":                     {[]core.Rule{{Name: "limit", Limit: once}, nobody}, core.IdentifyFailed, "nobody"},
 	} {
 		var events decisions
 		limiter := newLimiter(t, core.Options{OnDecision: events.note, Identify: whoSays})
@@ -83,10 +80,10 @@ func TestExplainWhatComesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		guard := attach(t, limiter, test.rules...)
-		if first.Ban.ByHand {
+		if test.reason == core.Banned {
 			ban(t, limiter, first.Name, me, time.Hour)
 		}
-		if first.Overrides {
+		if test.reason == core.Blocked {
 			setOverride(t, limiter, first.Name, me, operate.Override{Blocked: true})
 		}
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
@@ -104,32 +101,15 @@ func TestExplainWhatComesFirst(t *testing.T) {
 func TestExplainCutsEstimates(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
-		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
+		rule := core.Rule{Name: "n", Limit: limit, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
 		guard := attach(t, limiter, rule)
-		setOverride(t, limiter, "n", me, operate.Override{Max: 100})
+		setOverride(t, limiter, "n", me, per(core.PerDay(100).Fixed()))
 		for range 4 { // of 25 each
 			guard.Check(newView("GET", "/"))
 		}
 		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
 		if err != nil || x.Reason != core.LimitExceeded || x.Rules[0].Cost != 25 || x.Rules[0].Limits[0].RetryAfter != x.RetryAfter {
 			t.Errorf("%v, %+v", err, x)
-		}
-	})
-}
-
-// A soft rule does not cut an estimate to an override, and Explain does not either.
-func TestExplainLeavesEstimatesOfSoftRules(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		var decided core.Reason
-		options.OnDecision = func(_ context.Context, e core.Event) { decided = e.Decision.Reason }
-		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
-		rule := core.Rule{Name: "n", Limit: limit, Overrides: true, Mode: core.Soft, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
-		guard := attach(t, limiter, rule)
-		setOverride(t, limiter, "n", me, operate.Override{Max: 100})
-		guard.Check(newView("GET", "/"))
-		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
-		if err != nil || decided != core.SoftExceeded || x.Rules[0].Reason != decided || x.Rules[0].Cost != 250 {
-			t.Errorf("%q, %v, %+v", decided, err, x)
 		}
 	})
 }
@@ -151,15 +131,13 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 		}
 		switch random.IntN(6) {
 		case 0:
-			r.Ban = core.Ban{ByHand: true}
-		case 4:
 			r.Ban = core.Ban{After: 1 + random.IntN(2), For: 30 * time.Hour}
 		case 1:
 			r.Mode = core.DryRun
 		case 2, 3:
 			r.Mode = core.Soft
 		}
-		if r.Overrides = chance(3); chance(4) {
+		if chance(4) {
 			r.Plans = map[string]core.Limit{"pro": {Max: r.Limit.Max + 1, Window: r.Limit.Window, Algorithm: r.Limit.Algorithm, Burst: r.Limit.Burst}, "free": core.Unlimited}
 			r.Plan = func(r core.Request) (string, error) { return r.Query("plan"), nil }
 		}
@@ -185,13 +163,15 @@ func drawRules(random *rand.Rand, round int) (rules []core.Rule) {
 // treatSomebody bans or overrides a subject of the rule, if it can.
 func treatSomebody(t *testing.T, random *rand.Rand, limiter *core.Limiter, r core.Rule) {
 	subject := []string{"ip:192.0.2.1", "user:alice"}[random.IntN(2)]
-	if r.Ban != (core.Ban{}) {
+	if random.IntN(6) == 0 {
 		ban(t, limiter, r.Name, subject, time.Hour)
 	}
-	if !r.Overrides {
+	if random.IntN(3) > 0 {
 		return
 	}
-	o := []operate.Override{{Max: 1}, {Max: 7}, {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
+	one, seven := r.Limit, r.Limit
+	one.Max, seven.Max = 1, 7
+	o := []operate.Override{per(one), per(seven, core.PerDay(9)), {Unlimited: true}, {Blocked: true}, {Blocked: true, Until: time.Now().Add(10 * time.Hour)}}[random.IntN(5)]
 	setOverride(t, limiter, r.Name, subject, o)
 }
 
@@ -214,6 +194,11 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	d := core.Decision{Reason: core.Allowed}
 	if len(events.all) > 0 {
 		d = events.last(t, 1)
+	}
+	if d.Reason == core.Banned && x.Reason != d.Reason { // the ban by a rule began in the meantime
+		if x, err = operate.New(limiter).ExplainView(v); err != nil {
+			t.Fatal(err)
+		}
 	}
 	seen[d.Reason]++
 	name, wait := d.Rule, d.RetryAfter

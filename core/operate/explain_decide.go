@@ -29,7 +29,12 @@ type explanation struct {
 // maxExplained is how many rules and counters an Explanation has.
 const maxExplained = 4_000
 
-func (o *Operator) newExplanation() *explanation {
+// newExplanation begins an explanation. It reads the marks unless that was done before. If they cannot
+// be read, it has those that the process knows, and the counters fail as well.
+func (o *Operator) newExplanation(ctx context.Context) *explanation {
+	reading, cancel := context.WithTimeout(ctx, o.parts.Timeout)
+	defer cancel()
+	_ = o.parts.Marks.Load(reading)
 	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained}
 	x.trial = o.front.Trial(x.store)
 	_, x.NotListed = x.trial.Notes()
@@ -65,10 +70,7 @@ func (x *explanation) explain(v adapter.View, who limiter.Caller) {
 
 // add adds a rule, if there is room for it.
 func (x *explanation) add(e *explained) {
-	counters := len(e.owns) + len(e.also)
-	if limit, _ := e.barring(); limit != nil {
-		counters++
-	}
+	counters := len(e.owns) + len(e.also) + 1 // for a pause or strikes
 	if len(x.rules) == maxExplained || counters > x.room {
 		x.NotListed++
 		return
@@ -86,7 +88,7 @@ func (x *explanation) finish(ctx context.Context) (Explanation, error) {
 	}
 	for _, e := range x.rules {
 		if e.asked {
-			e.conclude(x.store)
+			e.conclude(ctx, x.parts)
 		}
 		x.Rules = append(x.Rules, e.ExplainedRule)
 	}
@@ -138,7 +140,7 @@ func (x *explanation) decideBy(rules ...*explained) decision {
 // decision is then not known.
 func (x *explanation) alone(e *explained) (d decision) {
 	// The engine knows no pauses, because no call that comes in asks for them.
-	if v := e.banned.Answer(); e.Outgoing && v != nil && v.RetryAfter > 0 {
+	if v := e.paused.Answer(); e.Outgoing && v != nil && v.RetryAfter > 0 {
 		return decision{core.Banned, e, micros(v.RetryAfter)}
 	}
 	if x.Subject == "" {
@@ -156,7 +158,7 @@ func (x *explanation) alone(e *explained) (d decision) {
 // the same for all of them.
 func (x *explanation) decideByAny(e *explained) (d decision) {
 	owns := e.owns
-	if e.isOverridden() {
+	if e.marked && len(owns) > 0 {
 		owns = owns[:1]
 	}
 	for _, own := range owns {

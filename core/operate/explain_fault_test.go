@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,14 +37,12 @@ func TestExplainForeignValues(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
 	limit := core.PerHour(5)
 	attach(t, limiter,
-		core.Rule{Name: "counter", Limit: limit}, core.Rule{Name: "ban", Limit: limit, Ban: core.Ban{ByHand: true}, OnStoreError: core.FailClosed},
-		core.Rule{Name: "override", Limit: limit, Overrides: true}, core.Rule{Name: "text", Limit: limit, Overrides: true}, core.Rule{Name: "good", Limit: limit},
+		core.Rule{Name: "counter", Limit: limit}, core.Rule{Name: "closed", Limit: limit, OnStoreError: core.FailClosed}, core.Rule{Name: "good", Limit: limit},
 	)
 	const head = "accesslimit:{ip:192.0.2.1}:"
 	for _, err := range []error{
 		client.HSet(background, head+"counter:sw2:3600000000", "a", "b").Err(),
-		client.Set(background, head+"ban:bn1:0", "somebody's", 0).Err(),
-		client.RPush(background, head+"override:ov1", "a").Err(), client.Set(background, head+"text:ov1", "somebody's", 0).Err(),
+		client.HSet(background, head+"closed:sw2:3600000000", "a", "b").Err(),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -54,35 +53,46 @@ func TestExplainForeignValues(t *testing.T) {
 		reason core.Reason
 		text   string
 	}{
-		"counter": {core.StoreFailOpen, "choose a Prefix"}, "ban": {core.StoreFailClosed, "choose a Prefix"},
-		"override": {core.Allowed, "not an override"}, "text": {core.Allowed, "not an override"}, "good": {core.Allowed, ""},
+		"counter": {core.StoreFailOpen, "choose a Prefix"}, "closed": {core.StoreFailClosed, "choose a Prefix"}, "good": {core.Allowed, ""},
 	} {
 		r := ruleOf(t, x, name)
 		text := strings.Join(r.Errors, ", ")
-		if r.Override != nil {
-			text += r.Override.Ignored
-		}
-		if r.Reason != want.reason || !strings.Contains(text, want.text) || (text == "") != (want.text == "") || name != "counter" && limitsText(r) != "5/h rule 0+5" {
+		if r.Reason != want.reason || !strings.Contains(text, want.text) || (text == "") != (want.text == "") || name == "good" && limitsText(r) != "5/h rule 0+5" {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	if x.Reason != core.StoreFailClosed || x.Rule != "ban" {
+	if x.Reason != core.StoreFailClosed || x.Rule != "closed" {
 		t.Errorf("%v", x)
 	}
 }
 
-// If an override cannot be read, it is not known which limit is in force, and calls are refused if the
-// rule says so.
-func TestExplainAnUnreadableOverride(t *testing.T) {
+// Bans and overrides that a process has read are explained while Redis hangs.
+func TestExplainMarksWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
-	limiter := newLimiter(t, core.Options{Redis: server.UserWith(t, "~*", "+@all", "-get"), Timeout: patient})
-	guard := attach(t, limiter, core.Rule{Name: "api", Limit: core.PerHour(5).Log(), Overrides: true, OnStoreError: core.FailClosed})
-	x, err := operate.New(limiter).Explain(background, operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
-	if r := ruleOf(t, x, "api"); !errors.Is(err, core.ErrStore) || r.Reason != core.StoreFailClosed || r.Limits[0].Known {
-		t.Errorf("%v, %v", err, x)
+	limiter := newLimiter(t, core.Options{Redis: server.Client(t), Timeout: patient})
+	for _, name := range []string{"banned", "blocked", "lifted"} {
+		attach(t, limiter, core.Rule{Name: name, Limit: core.PerHour(5)})
 	}
-	if answer := guard.Check(newView("GET", "/")); answer.Refusal == nil || answer.Refusal.Decision.Reason != core.StoreFailClosed {
-		t.Errorf("%+v", answer)
+	ban(t, limiter, "banned", "ip:192.0.2.0/24", time.Hour)
+	setOverride(t, limiter, "blocked", me, operate.Override{Blocked: true})
+	setOverride(t, limiter, "lifted", me, operate.Override{Unlimited: true})
+	inspect(t, limiter, me)
+	server.Stop()
+	defer server.Continue()
+	soon := func() context.Context {
+		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	x, _ := operate.New(limiter).Explain(soon(), operate.Call{Method: "GET", Path: "/", RemoteAddr: from1})
+	of, _ := operate.New(limiter).Inspect(soon(), me)
+	for name, want := range map[string]core.Reason{"banned": core.Banned, "blocked": core.Blocked, "lifted": core.Allowed} {
+		if got, alone := ruleOf(t, x, name), ruleOf(t, of, name); got.Reason != want || alone.Reason != want || (name == "banned") != (got.BannedAs == "ip:192.0.2.0/24") {
+			t.Errorf("%s: %+v, %+v", name, got, alone)
+		}
+	}
+	if x.Reason != core.Banned && x.Reason != core.Blocked {
+		t.Errorf("%v", x)
 	}
 }
 

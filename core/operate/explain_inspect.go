@@ -21,10 +21,10 @@ type inspected struct {
 }
 
 // ofSubject finds all counters that rules can have for a subject.
-func (o *Operator) ofSubject(subject string) (x *explanation, all []*explained) {
-	x = o.newExplanation()
+func (o *Operator) ofSubject(ctx context.Context, subject string) (x *explanation, all []*explained) {
+	x = o.newExplanation(ctx)
 	x.Subject = strings.Clone(subject)
-	known, rules := make(map[inspected]*explained), x.trial.OfSubject(newCallView(context.Background(), Call{}, nil), x.Subject)
+	known, rules := make(map[inspected]*explained), x.trial.OfSubject(newCallView(ctx, Call{}, nil), x.Subject)
 	calls, _ := x.trial.Notes()
 	for at, of := range rules {
 		e := newExplained(at, of, &calls[of.Guard])
@@ -93,8 +93,8 @@ func (e *explained) merge(other *explained) {
 			e.also = append(e.also, s)
 		}
 	}
-	if e.of.Counted.Ban == nil && other.of.Counted.Ban != nil { // it applies to all rules with the name that have a ban
-		e.at, e.of = other.at, other.of
+	if e.of.Ban == nil { // its strikes are those of all rules with the name
+		e.of.Ban = other.of.Ban
 	}
 	for _, trait := range other.Traits {
 		if !slices.Contains(e.Traits, trait) {

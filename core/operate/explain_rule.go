@@ -1,6 +1,8 @@
 package operate
 
 import (
+	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 	"github.com/accesslimit/accesslimit/core/internal/survey"
@@ -24,13 +27,12 @@ type explained struct {
 	// Inspect. also are the further limits.
 	owns, also []sourcedLimit
 	cost       int64
-	undecided  bool // it is not known how the rule decides the call
-	asked      bool // the store is asked about it
-	// found is what the store found of an override.
-	found  algorithm.FoundOverride
-	limits []askedLimit // those in force
-	banned *survey.Question
-	failed error // why the store did not answer for one of the limits
+	undecided  bool         // it is not known how the rule decides the call
+	asked      bool         // the store is asked about it
+	marked     bool         // the subject has a mark, with these limits in place of the rule's
+	limits     []askedLimit // those in force
+	paused     *survey.Question
+	failed     error // why the store did not answer for one of the limits
 }
 
 // sourcedLimit is a limit and its source. Its Limit is nil for Unlimited, and anyLimit if LimitFor
@@ -148,65 +150,54 @@ func (e *explained) key(head, tail string) string {
 	return string(rediskey.Append(nil, head, e.Subject, tail))
 }
 
-// findStored finds what an operator set for the subject.
-func (e *explained) findStored(s *survey.Survey, head string) {
-	own, key := e.of.Counted.Limits[0].Compiled, e.key(head, e.of.Counted.OverrideKey)
-	e.found, e.failed = s.Found(key, own)
-	if text, ok := s.Override(key); ok {
-		o := readOverride(e.Subject, text, own)
-		e.Override = &o
-	} else if e.found.What == algorithm.OverrideBlocked { // the process knows it
-		e.Override = &Override{Subject: e.Subject, Blocked: true}
-		if e.found.Ends > 0 {
-			e.Override.Until = time.UnixMicro(e.found.Ends).UTC()
-		}
+// findMarks finds the marks of the subject. Those that refuse it leave its limits as they are.
+func (e *explained) findMarks(trial limiter.Trial) {
+	found, instead := trial.Marked(e.at, e.Subject)
+	e.marked = !found.Empty()
+	if m := found.Ban(); m != nil {
+		e.BannedUntil, e.BannedAs = timeOf(m.Until), e.ofAddress(m)
 	}
+	m := found.Other()
+	if m == nil {
+		return
+	}
+	switch {
+	case m.Kind == marks.Unlimited:
+		e.owns, e.also = []sourcedLimit{{nil, fromOverride}}, nil
+	case len(instead) > 0:
+		e.owns, e.also = nil, nil
+		for _, limit := range instead {
+			e.owns = append(e.owns, sourcedLimit{limit, fromOverride})
+		}
+	case m.Kind == marks.Limited:
+		e.marked = found.Ban() != nil
+		e.Errors = append(e.Errors, "the override is ignored: its limits do not suit this kind of handle")
+	}
+	o := overrideOf(m)
+	e.Override, e.OverriddenAs = &o, e.ofAddress(m)
 }
 
-// findLimits finds the limits in force, from the rule, the plan and the override. They determine
-// the cost of a call of unknown size.
-func (e *explained) findLimits() {
-	owns, also := e.owns, e.also
-	if e.found.What == algorithm.OverrideLimit || e.found.What == algorithm.OverrideUnlimited {
-		owns = []sourcedLimit{e.overridden()}
+// ofAddress returns the subject of a mark if it is not that of the rule, but an address or a network.
+func (e *explained) ofAddress(m *marks.Mark) string {
+	if _, ok := marks.Network(m.Subject); ok && m.Subject != e.Subject {
+		return m.Subject
 	}
-	if len(owns) == 1 && owns[0].Limit == nil { // Unlimited lifts all limits of the rule
+	return ""
+}
+
+// findLimits finds the limits in force, from the rule, the plan and the mark. They determine the cost
+// of a call of unknown size.
+func (e *explained) findLimits() {
+	also := e.also
+	if len(e.owns) == 1 && e.owns[0].Limit == nil { // Unlimited lifts all limits of the rule
 		also = nil
 	}
-	for _, limit := range slices.Concat(owns, also) {
+	for _, limit := range slices.Concat(e.owns, also) {
 		e.limits = append(e.limits, askedLimit{sourcedLimit: limit})
 	}
 	if e.cost == algorithm.LargestCost {
 		e.cost = e.largestCost()
 	}
-	if e.of.Cut != nil {
-		e.cutEstimate()
-	}
-}
-
-// cutEstimate cuts the estimate if it is above one of the limits in force.
-func (e *explained) cutEstimate() {
-	for i := range e.limits {
-		limit := e.limits[i].Limit
-		if limit == nil || limit.Compiled.Properties().Slots { // a call takes one slot, whatever its cost
-			continue
-		}
-		if most := limit.Compiled.Most(false); e.cost > most {
-			e.cost = e.of.Cut(e.cost, most)
-		}
-	}
-}
-
-// isOverridden reports whether what an operator set for the subject applies.
-func (e *explained) isOverridden() bool { return e.found.What != 0 && e.Override.Ignored == "" }
-
-// overridden returns the limit that an override puts in place of the rule's own.
-func (e *explained) overridden() sourcedLimit {
-	limit := sourcedLimit{source: fromOverride}
-	if own := e.of.Counted.Limits[0]; e.found.What == algorithm.OverrideLimit {
-		limit.Limit = &engine.Limit{Compiled: own.Compiled.Numbered(e.found.Max, e.found.Burst), Max: e.found.Max, KeyTail: own.KeyTail}
-	}
-	return limit
 }
 
 // largestCost returns the largest cost that fits into the limits in force.
@@ -217,23 +208,10 @@ func (e *explained) largestCost() int64 {
 	return algorithm.MaxPermits
 }
 
-// barring returns the limit that a ban or a pause of the rule is kept in, and the end of its key.
-// The limit is nil if it has neither.
-func (e *explained) barring() (limit *algorithm.Limit, tail string) {
-	of := e.of.Counted
-	if e.Outgoing {
-		return &algorithm.PauseLimit, rediskey.PauseTail(of.Name)
-	}
-	return of.Ban, of.BanKey
-}
-
-// ask adds the questions about the limits in force and the ban.
+// ask adds the questions about the limits in force and the pause.
 func (e *explained) ask(s *survey.Survey, head string) {
-	if limit, tail := e.barring(); limit != nil {
-		e.banned = s.About(e.key(head, tail), limit, 0)
-	}
-	if e.failed != nil { // it is not known which limits are in force
-		return
+	if e.Outgoing {
+		e.paused = s.About(e.key(head, rediskey.PauseTail(e.of.Counted.Name)), &algorithm.PauseLimit, 0)
 	}
 	costly := e.cost > e.largestCost() // then it is not charged
 	for i := range e.limits {
@@ -256,7 +234,7 @@ func (e *explained) findFailure() error {
 		}
 	}
 	if e.failed == nil {
-		e.failed = e.banned.Err()
+		e.failed = e.paused.Err()
 	}
 	if failure.ClassOf(e.failed) == failure.Foreign {
 		e.Errors = append(e.Errors, "Redis: "+e.failed.Error())
@@ -265,8 +243,8 @@ func (e *explained) findFailure() error {
 	return e.failed
 }
 
-// conclude fills in the limits and the ban.
-func (e *explained) conclude(s *survey.Survey) {
+// conclude fills in the limits, and what is remembered of bans or pauses.
+func (e *explained) conclude(ctx context.Context, parts *limiter.Parts) {
 	for i := range e.limits {
 		e.Limits = append(e.Limits, e.limits[i].explain())
 		if of := &e.Limits[i]; of.Source == fromOverride {
@@ -274,18 +252,20 @@ func (e *explained) conclude(s *survey.Survey) {
 		}
 	}
 	e.Cost = permits(e.cost)
-	v := e.banned.Answer()
-	if v == nil {
-		return
-	}
-	if e.Outgoing {
-		e.Bans = int(s.Pause(e.banned.Key(), v.At).Refusals)
-	} else {
-		ban := s.Ban(e.banned.Key(), v.At)
-		e.Bans, e.Strikes = int(ban.Bans), int(ban.Strikes(e.of.Counted.Ban, v.At))
-	}
-	if v.RetryAfter > 0 {
-		e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+	switch v := e.paused.Answer(); {
+	case v != nil:
+		if v.RetryAfter > 0 {
+			e.BannedUntil = time.UnixMicro(v.At + v.RetryAfter).UTC()
+		}
+		refusals, err := parts.Pauses.Refusals(ctx, e.Name, e.Subject)
+		if e.Bans = int(refusals); err != nil && e.failed == nil {
+			e.failed = err
+		}
+	case e.of.Ban != nil:
+		r, err := parts.Marks.Record(ctx, []byte(e.key(parts.KeyHead, e.of.StrikeTail)), e.of.Ban)
+		if e.Bans, e.Strikes = int(r.Bans), int(r.Strikes); err != nil && e.failed == nil {
+			e.failed = err
+		}
 	}
 }
 
@@ -305,3 +285,6 @@ func (a *askedLimit) explain() ExplainedLimit {
 	}
 	return out
 }
+
+// permits returns a number of permits, or the largest int if that is smaller.
+func permits(n int64) int { return int(min(n, math.MaxInt)) }

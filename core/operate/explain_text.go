@@ -150,7 +150,7 @@ func (r *ExplainedRule) write(w *strings.Builder, now time.Time) {
 		line("%s", r.Limits[i].text())
 	}
 	if r.Override != nil {
-		line("%s", r.Override.report())
+		line("override%s: %s", asText(r.OverriddenAs), r.Override.report())
 	}
 	if !r.BannedUntil.IsZero() && r.Reason != core.Banned { // otherwise the verdict says so
 		line("%s", r.ban(now))
@@ -173,7 +173,15 @@ func (r *ExplainedRule) ban(now time.Time) string {
 	if r.Outgoing {
 		how = "paused"
 	}
-	return fmt.Sprintf("%s for %s, until %s", how, waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
+	return fmt.Sprintf("%s%s for %s, until %s", how, asText(r.BannedAs), waitText(r.BannedUntil.Sub(now)), r.BannedUntil.Format(time.RFC3339))
+}
+
+// asText returns words about the network that is marked in place of a subject, or "".
+func asText(network string) string {
+	if network == "" {
+		return ""
+	}
+	return " as " + SubjectText(network)
 }
 
 // verdict returns the reason in words, or why it is not known.
@@ -229,15 +237,12 @@ func (l *ExplainedLimit) from() string {
 
 // report returns the override with its author and note.
 func (o *Override) report() string {
-	text := "override: " + o.String()
+	text := o.String()
 	if o.Author != "" {
 		text += fmt.Sprintf(", by %q", o.Author)
 	}
 	if o.Note != "" {
 		text += fmt.Sprintf(", %q", o.Note)
-	}
-	if o.Ignored != "" && o.Max != 0 {
-		text += ", is ignored: it " + o.Ignored
 	}
 	return text
 }

@@ -15,10 +15,7 @@ const searched = 20
 
 // with adds the work for one more rule.
 func (w work) with(e *explained) work {
-	if e.of.Counted.OverrideKey != "" {
-		w.commands++
-	}
-	if limit, _ := e.barring(); limit != nil { // it is read by itself, and by a script
+	if e.Outgoing || e.of.Ban != nil { // its pauses or its strikes
 		w.commands += 2
 		w.counters++
 	}

@@ -23,11 +23,11 @@ func countedCommands(server *redistest.Server) (n int) {
 // limiter sends no commands in the background.
 func newCrowded(t *testing.T, options core.Options) *core.Limiter {
 	limiter := newLimiter(t, options)
-	partsOf(limiter).BanWatch.Close()
+	partsOf(limiter).Marks.Close()
 	for i := range 200 {
-		rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{ByHand: true}, Overrides: true}
+		rule := core.Rule{Name: fmt.Sprintf("rule-%03d", i), Limit: core.PerHour(100), Ban: core.Ban{After: 3, For: time.Hour}}
 		if i%2 == 1 {
-			rule.Limit, rule.Overrides = core.Limit{Max: 100, Window: time.Hour, Algorithm: core.SlidingLog}, false
+			rule.Limit = core.Limit{Max: 100, Window: time.Hour, Algorithm: core.SlidingLog}
 		}
 		attach(t, limiter, rule)
 	}

@@ -101,9 +101,13 @@ type ExplainedRule struct {
 	Cost int `json:"cost,omitempty"`
 	// Limits are the limits in force, with what is used of them.
 	Limits []ExplainedLimit `json:"limits,omitempty"`
-	// Override is what an operator set for the subject, or nil. Its Ignored says if, and why, it
-	// does not apply.
+	// Override is what an operator set for the subject, for the caller's address, or for a network
+	// that the address is in, or nil. A ban goes before it, unless it blocks the subject.
 	Override *Override `json:"override,omitempty"`
+	// OverriddenAs and BannedAs are the address or the network that the override or the ban is of, or
+	// "" if it is of the Subject.
+	OverriddenAs string `json:"overridden_as,omitempty"`
+	BannedAs     string `json:"banned_as,omitempty"`
 	// Outgoing reports whether the rule is for calls that go out. Then a ban is a pause, Bans is the
 	// number of pauses after refusals since the server last answered a call, and Debt is the number of
 	// turns that calls wait for.

@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
-	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
@@ -49,8 +47,8 @@ const me = "ip:192.0.2.1" // who calls in newView
 // about returns a call that names a subject in a header.
 func about(subject string) *fakeView { return newView("GET", "/").With("Subject", subject) }
 
-// byHand bans the subjects that operators name.
-var byHand = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2, Ban: core.Ban{ByHand: true}}
+// twice allows two calls an hour.
+var twice = core.Rule{Name: "n", Seconds: 3600, MaxCount: 2}
 
 // bySubject is a key function that takes the subject from the header of the call.
 func bySubject(r core.Request) (string, error) { return r.Header("Subject")[0], nil }
@@ -79,39 +77,14 @@ func partsOf(l *core.Limiter) *limiter.Parts { return (*limiter.Limiter[core.Rul
 // flushTop adds to the lists of Top what was noted so far.
 func flushTop(l *core.Limiter) { partsOf(l).Tops.Flush() }
 
-// putOverride writes an override as it stands in the store, which need not suit the rule.
-func putOverride(l *core.Limiter, name, subject string, o algorithm.Override) error {
-	parts := partsOf(l)
-	key := rediskey.Append(nil, parts.KeyHead, subject, rediskey.OverrideTail(name))
-	if parts.Memory != nil {
-		_, _, err := parts.Memory.SetOverride(key, memstore.NamedOverride{Name: name, Subject: subject, Override: o}, parts.Overrides.Most)
-		return err
-	}
-	text, err := o.Append(nil)
-	if err != nil {
-		return err
-	}
-	return parts.Client.Set(background, string(key), text, 0).Err()
-}
-
-// overrideOf returns the stored form of an override of a limit.
-func overrideOf(t *testing.T, own core.Limit, most int) algorithm.Override {
-	t.Helper()
-	l := newLimiter(t, core.Options{})
-	overridable(t, l, "n", own)
-	o, err := (*limiter.Limiter[core.Rule])(l).Front().Override("n", most, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
+// per returns an override with these limits.
+func per(limits ...core.Limit) operate.Override { return operate.Override{Limits: limits} }
 
 // cost returns a Cost that is always the same.
 func cost(n int) func(core.Request) int { return func(core.Request) int { return n } }
 
 var errVerify = errors.New("the session store is down")
 
-// decisions notes what OnDecision receives.
 // decisions are what OnDecision receives, but for those of rules in DryRun.
 type decisions struct{ all []core.Decision }
 

@@ -10,19 +10,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/operate"
 )
 
-// A ban holds for all rules of its name that have one, also if a rule without comes first.
-func TestInspectShowsTheBanOfAnotherRule(t *testing.T) {
-	limiter := newLimiter(t, core.Options{})
-	rule := core.Rule{Name: "api", Limit: core.PerHour(5)}
-	attach(t, limiter, rule)
-	rule.Ban = core.Ban{ByHand: true}
-	attach(t, limiter, rule)
-	ban(t, limiter, "api", "user:alice", time.Hour)
-	if r := ruleOf(t, inspect(t, limiter, "user:alice"), "api"); r.Reason != core.Banned || r.BannedUntil.IsZero() {
-		t.Errorf("%+v", r)
-	}
-}
-
 // Strikes and bans are those that the next refusal continues.
 func TestInspectShowsStrikes(t *testing.T) { synctest.Test(t, inspectStrikes) }
 
@@ -53,7 +40,7 @@ func inspectStrikes(t *testing.T) {
 func TestABanIsReportedOnce(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true})
+		attach(t, limiter, core.Rule{Name: "login", Limit: core.PerHour(5)})
 		ban(t, limiter, "login", "ip:192.0.2.7", time.Hour)
 		call := operate.Call{Method: "GET", Path: "/", RemoteAddr: "192.0.2.7"}
 		wantOnce := func(report, text string) {

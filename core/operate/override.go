@@ -1,25 +1,22 @@
 package operate
 
 import (
-	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/limiter"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
-// Override is what applies to one subject in place of a rule's own limit: exactly one of Max,
-// Unlimited and Blocked. See [Operator.Overrides] and Rule.Overrides.
+// Override is what applies to one subject in place of a rule's limits: exactly one of Limits,
+// Unlimited and Blocked. See [Operator.Overrides].
 type Override struct {
-	// Max is the number of permits in the Window of the rule's own limit, counted by its Algorithm.
-	// It has the same bounds as Limit.Max.
-	Max int `json:"max,omitzero"`
-	// Burst is the Burst of a bucket. Unset, it is Max. Other algorithms have none.
-	Burst int `json:"burst,omitzero"`
-	// Unlimited lets all calls of the subject pass. Neither the rule's own limit nor its Also
-	// counts them. A ban still holds.
+	// Limits take the place of all limits of the rule: its own, those of Also, and that of the
+	// subject's plan. Each window and algorithm is a counter of its own, so a subject whose override has
+	// another one than the rule starts afresh.
+	Limits []core.Limit `json:"limits,omitempty"`
+	// Unlimited lets all calls of the subject pass uncounted. A ban still holds.
 	Unlimited bool `json:"unlimited,omitzero"`
 	// Blocked refuses all calls of the subject, with the Reason [core.Blocked].
 	Blocked bool `json:"blocked,omitzero"`
@@ -35,26 +32,16 @@ type Override struct {
 	// Author is that of [WithActor]. Since is when the override was set, by the clock of Redis.
 	Author string    `json:"author,omitzero"`
 	Since  time.Time `json:"since,omitzero"`
-	// Ignored says why the override does not apply, or is empty: it was made for another Window or
-	// Algorithm than those of the rule's own limit, or it was not written by this library.
-	Ignored string `json:"ignored,omitzero"`
 }
 
-// String returns a short description, such as "500 burst 1000 until 2026-12-01T00:00:00Z".
+// String returns a short description, such as "500/m, 10000/24h until 2026-12-01T00:00:00Z".
 func (o Override) String() string {
-	text := ""
+	text := o.limits()
 	switch {
 	case o.Unlimited:
 		text = "unlimited"
 	case o.Blocked:
 		text = "blocked"
-	case o.Max == 0:
-		return o.Ignored
-	default:
-		text = strconv.Itoa(o.Max)
-		if o.Burst != 0 {
-			text += " burst " + strconv.Itoa(o.Burst)
-		}
 	}
 	if !o.Until.IsZero() {
 		text += " until " + o.Until.UTC().Format(time.RFC3339Nano)
@@ -62,23 +49,39 @@ func (o Override) String() string {
 	return text
 }
 
+// limits returns the limits in their text form.
+func (o *Override) limits() string {
+	texts := make([]string, len(o.Limits))
+	for i, limit := range o.Limits {
+		texts[i] = limit.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+const (
+	maxOverrideNote   = 1_024
+	maxOverrideLimits = 8
+	// maxOverrideEnd is the first time, in microseconds, that is not stored.
+	maxOverrideEnd = 1 << 53
+)
+
 // check returns what is wrong with the override by itself, or nil.
 func (o *Override) check() *core.RuleError {
 	wrong := func(field string, value any, why string) *core.RuleError {
 		return &core.RuleError{Field: field, Value: value, Why: why}
 	}
 	kinds := 0
-	for _, is := range [...]bool{o.Max != 0, o.Unlimited, o.Blocked} {
+	for _, is := range [...]bool{len(o.Limits) > 0, o.Unlimited, o.Blocked} {
 		if is {
 			kinds++
 		}
 	}
 	switch {
 	case kinds != 1:
-		return wrong("Override", *o, "must have exactly one of Max, Unlimited and Blocked")
-	case o.Burst != 0 && o.Max == 0:
-		return wrong("Override.Burst", o.Burst, "goes with Max only")
-	case len(o.Note) > algorithm.MaxOverrideNote:
+		return wrong("Override", *o, "must have exactly one of Limits, Unlimited and Blocked")
+	case len(o.Limits) > maxOverrideLimits:
+		return wrong("Override.Limits", len(o.Limits), "must be at most 8")
+	case len(o.Note) > maxOverrideNote:
 		return wrong("Override.Note", strconv.Itoa(len(o.Note))+" bytes", "must have at most 1024 bytes")
 	case !o.Until.IsZero() && o.Until.UnixMicro() <= 0:
 		return wrong("Override.Until", o.Until, overAlready)
@@ -88,54 +91,42 @@ func (o *Override) check() *core.RuleError {
 	return nil
 }
 
-const (
-	overAlready = "is over already, by the clock of Redis"
-	// maxOverrideEnd is the first time, in microseconds, that is not stored.
-	maxOverrideEnd = 1 << 53
-)
+const overAlready = "is over already, by the clock of Redis"
 
-// stored returns the stored form of an override that was checked, for rules of a name.
-func (o *Override) stored(rules limiter.Front[core.Rule], name string) (stored algorithm.Override, err error) {
-	if o.Max != 0 {
-		stored, err = rules.Override(name, o.Max, o.Burst)
-	} else {
-		var own *algorithm.Limit
-		if own, err = rules.Overridable(name); err == nil {
-			stored = algorithm.Override{What: algorithm.OverrideUnlimited, Span: own.Span()}
-		}
-	}
-	if o.Blocked {
-		stored.What = algorithm.OverrideBlocked
+// mark returns the mark that the override is.
+func (o *Override) mark(rule, subject, author string) marks.Mark {
+	m := marks.Mark{Rule: rule, Subject: subject, Kind: marks.Limited, Limits: o.limits(), Author: author, Note: o.Note}
+	switch {
+	case o.Unlimited:
+		m.Kind = marks.Unlimited
+	case o.Blocked:
+		m.Kind = marks.Blocked
 	}
 	if !o.Until.IsZero() {
-		stored.Ends = o.Until.UnixMicro()
+		m.Until = o.Until.UnixMicro()
 	}
-	stored.Note = o.Note
-	return stored, err
+	return m
 }
 
-// readOverride returns an override from its stored form. The limit is the rule's own, or nil if no
-// rule has overrides any more.
-func readOverride(subject, text string, own *algorithm.Limit) Override {
-	o := Override{Subject: subject}
-	stored, err := algorithm.ReadOverride(text)
-	if err != nil {
-		o.Ignored = err.Error()
+// overrideOf returns the override that a mark is, or the zero Override if there is none.
+func overrideOf(m *marks.Mark) (o Override) {
+	if m == nil {
 		return o
 	}
-	o.Max, o.Burst = permits(stored.Max), permits(stored.Burst)
-	o.Unlimited, o.Blocked = stored.What == algorithm.OverrideUnlimited, stored.What == algorithm.OverrideBlocked
-	o.Author, o.Note, o.Since = stored.Author, stored.Note, time.UnixMicro(stored.Set).UTC()
-	if stored.Ends > 0 {
-		o.Until = time.UnixMicro(stored.Ends).UTC()
-	}
-	if own == nil {
-		o.Ignored = "belongs to a name of which this process has no rule with Overrides"
-	} else if _, err := stored.For(own); err != nil {
-		o.Ignored = err.Error()
+	o = Override{Unlimited: m.Kind == marks.Unlimited, Blocked: m.Kind == marks.Blocked, Note: m.Note, Subject: m.Subject, Author: m.Author, Since: timeOf(m.Since), Until: timeOf(m.Until)}
+	if m.Kind == marks.Limited {
+		for text := range strings.SplitSeq(m.Limits, ",") {
+			limit, _ := core.ParseLimit(strings.TrimSpace(text)) // it was read before it was stored
+			o.Limits = append(o.Limits, limit)
+		}
 	}
 	return o
 }
 
-// permits returns a number of permits, or the largest int if that is smaller.
-func permits(n int64) int { return int(min(n, math.MaxInt)) }
+// timeOf returns a time in microseconds since the epoch, or the zero Time for 0.
+func timeOf(micro int64) time.Time {
+	if micro == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micro).UTC()
+}

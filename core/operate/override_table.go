@@ -1,53 +1,52 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/actor"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
-	"github.com/accesslimit/accesslimit/core/internal/overrides"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
-// Overrides manages the overrides of one name: limits of single subjects, which an operator sets at
-// run time. The next call in any process obeys. Get one from [Operator.Overrides]. It is a small
-// value, and safe for concurrent use:
+// Overrides manages the overrides under one name: limits of single subjects, which an operator sets at
+// run time. They hold for all rules and handles of the name, in this process at once, and in each other
+// one within a second. Get one from [Operator.Overrides]. It is a small value, and safe for concurrent
+// use:
 //
 //	overrides, err := operate.New(limiter).Overrides("api")
 //	...
-//	err = overrides.Set(ctx, "user:alice", operate.Override{Max: 500, Until: endOfMonth, Note: "contract 17"})
+//	err = overrides.Set(ctx, "user:alice", operate.Override{Limits: []core.Limit{core.PerMinute(500)}, Until: endOfMonth})
 //
-// Each change is written into the audit: see [Operator.Audit] and [WithActor]. A subject is the
-// result of the rule's key function, such as user:alice; for addresses see [core.Limiter.IPSubject].
-// It has at most 1024 bytes.
+// A subject is the result of the rule's key function, such as user:alice; for addresses see
+// [core.Limiter.IPSubject]. It may be a network, such as ip:203.0.113.0/24: then the override is for
+// all callers with an address in it, whatever the rule counts by, unless a longer network has another
+// one. If the subject of a call and its address both have one, a block goes before the other kinds,
+// and unlimited before limits.
+//
+// Each change is written into the audit: see [Operator.Audit] and [WithActor]. All rules of a Prefix
+// can have 100,000 overrides and bans. Bans that rules impose give way to those of operators.
 //
 // If an argument is wrong, the error is a *[core.RuleError]. Other errors are those of
-// [core.Counter]. If Redis did not answer to Set or Remove, the change may have been made, and it
-// is safe to try again. If the change was to lift a block, the error says which processes still
-// refuse the subject.
+// [core.Counter]. If Redis did not answer to Set or Remove, the change may have been made. It holds in
+// this process for a minute, and it is safe to try again.
 type Overrides struct {
 	operator *Operator
 	name     string
-	table    overrides.Table
 }
 
 // errZeroOverrides is the error of Overrides that no Operator made.
 var errZeroOverrides = &core.RuleError{Field: "overrides", Value: "zero", Why: "must be made by Operator.Overrides"}
 
-const (
-	maxOverridePage    = 1_000
-	maxOverrideSubject = 1_024
-)
+const maxOverridePage = 1_000
 
-// Overrides returns the overrides of a name. The Limiter must have a rule of that name with
-// Overrides set, which is attached, or a handle of that name made by WithOverrides. Otherwise the
-// error is a *[core.RuleError].
+// Overrides returns the overrides of a name. The name need not be known to this Limiter: another
+// process may have rules of it. See [Operator.ActHint].
 func (o *Operator) Overrides(name string) (Overrides, error) {
 	if err := o.made(); err != nil {
 		return Overrides{}, err
@@ -55,17 +54,11 @@ func (o *Operator) Overrides(name string) (Overrides, error) {
 	if name == "" {
 		return Overrides{}, &core.RuleError{Field: "name", Value: name, Why: "must be that of a rule"}
 	}
-	if _, err := o.front.Overridable(name); err != nil {
-		return Overrides{}, err
-	}
-	name = strings.Clone(name)
-	return Overrides{o, name, o.parts.Overrides.Of(name)}, nil
+	return Overrides{o, strings.Clone(name)}, nil
 }
 
 // Set sets the override of a subject, in place of an earlier one. Permits that the subject has used
-// before count under the override, and those that it uses under the override count after it. If the
-// rate of a TokenBucket changes, they count as between plans: see Rule.Plan. A rule can have 100,000
-// overrides; one more is a *[core.RuleError]. Without Redis, all rules together can have as many.
+// before count under the override if one of its limits has the same window and algorithm.
 func (o Overrides) Set(ctx context.Context, subject string, override Override) error {
 	began := time.Now()
 	if err := o.check(ctx, subject); err != nil {
@@ -76,45 +69,28 @@ func (o Overrides) Set(ctx context.Context, subject string, override Override) e
 		return wrong
 	}
 	by, _ := actor.Of(ctx)
-	if override.Note == "" {
-		override.Note = by.Note
+	override.Note = cmp.Or(override.Note, by.Note)
+	before, err := o.operator.mark(ctx, override.mark(o.name, strings.Clone(subject), by.Author), 0)
+	if wrong := (*core.RuleError)(nil); errors.As(err, &wrong) {
+		return wrong
 	}
-	stored, err := override.stored(o.operator.front, o.name)
-	if err != nil {
-		return err
-	}
-	stored.Author, override.Burst = by.Author, int(stored.Burst)
-	before, existed, err := o.table.Set(ctx, subject, &stored)
-	switch {
-	case errors.Is(err, overrides.ErrEnded):
-		return &core.RuleError{Rule: o.name, Field: "Override.Until", Value: override.Until, Why: overAlready}
-	case errors.Is(err, overrides.ErrTooMany):
-		return &core.RuleError{
-			Rule: o.name, Field: "overrides", Value: o.operator.parts.Overrides.Most,
-			Why: "have reached this bound: remove some first. Those that ended or were removed in the last hour may still count",
-		}
-	}
-	o.operator.parts.Known.NoteOverride(o.key(subject), &stored, err)
 	o.operator.parts.Audits.Acted(ctx, audit.Act{
-		Began: began, What: audit.Override, Rule: o.name, Subject: subject,
-		Before: o.text(before, existed), After: override.String(), Note: override.Note,
+		Began: began, What: audit.Override, Rule: o.name, Subject: subject, Before: textOf(before), After: override.String(), Note: override.Note,
 	}, err == nil, err)
-	if err = o.operator.front.Failed(o.name, err); !override.Blocked {
-		err = o.operator.stillHolds(err, "an earlier block", subject, o.key(subject))
-	}
-	return err
+	return o.operator.failedAct(o.name, err)
 }
 
-// Get returns the override of a subject, and whether there is one.
+// Get returns the override of a subject, and whether there is one. For an address, it is that of
+// exactly this address, and not of a network.
 func (o Overrides) Get(ctx context.Context, subject string) (override Override, ok bool, err error) {
 	if err := o.check(ctx, subject); err != nil {
 		return Override{}, false, err
 	}
-	text, ok, err := o.table.Get(ctx, subject)
-	if err != nil || !ok {
+	found, err := o.operator.parts.Marks.Rule(o.name).Of(ctx, subject)
+	if err != nil {
 		return Override{}, false, o.operator.front.Failed(o.name, err)
 	}
-	return readOverride(subject, text, o.own()), true, nil
+	return overrideOf(found.Other()), found.Other() != nil, nil
 }
 
 // Remove removes the override of a subject, and reports whether there was one.
@@ -123,18 +99,19 @@ func (o Overrides) Remove(ctx context.Context, subject string) (existed bool, er
 	if err := o.check(ctx, subject); err != nil {
 		return false, err
 	}
-	before, existed, err := o.table.Remove(ctx, subject)
-	o.operator.parts.Known.NoteOverride(o.key(subject), nil, err)
+	by, _ := actor.Of(ctx)
+	m := marks.Mark{Rule: o.name, Subject: strings.Clone(subject), Kind: marks.Removed, Author: by.Author, Note: by.Note}
+	before, err := o.operator.mark(ctx, m, 0)
+	existed = before != nil
 	o.operator.parts.Audits.Acted(ctx, audit.Act{
-		Began: began, What: audit.OverrideRemoved, Rule: o.name, Subject: subject, Before: o.text(before, existed),
+		Began: began, What: audit.OverrideRemoved, Rule: o.name, Subject: subject, Before: textOf(before),
 	}, existed, err)
-	return existed, o.operator.stillHolds(o.operator.front.Failed(o.name, err), "a block", subject, o.key(subject))
+	return existed, o.operator.failedAct(o.name, err)
 }
 
 // List returns a page of at most n overrides, in the order of the bytes of their subjects. n is 1
 // to 1000. For the first page, after is "". For each further page, it is the next of the previous
-// page. next is "" on the last page. A page may have fewer than n overrides, or none, though others
-// follow.
+// page. next is "" on the last page.
 //
 // An override that exists from the first page to the last is on exactly one of them, whatever is
 // set and removed in the meantime.
@@ -147,13 +124,17 @@ func (o Overrides) List(ctx context.Context, after string, n int) (page []Overri
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
 	}
-	entries, next, err := o.table.List(ctx, after, n)
-	if err != nil {
+	if err := o.operator.parts.Marks.Refresh(ctx); err != nil {
 		return nil, "", o.operator.front.Failed(o.name, err)
 	}
-	own := o.own()
-	for _, e := range entries {
-		page = append(page, readOverride(e.Subject, e.Text, own))
+	for _, m := range o.operator.parts.Marks.All() {
+		if m.Rule == o.name && m.Kind != marks.Banned && m.Subject > after {
+			page = append(page, overrideOf(m))
+		}
+	}
+	slices.SortFunc(page, func(a, b Override) int { return strings.Compare(a.Subject, b.Subject) })
+	if len(page) > n {
+		page, next = page[:n], page[n-1].Subject
 	}
 	return page, next, nil
 }
@@ -163,36 +144,13 @@ func (o Overrides) check(ctx context.Context, subject string) error {
 	if o.operator == nil {
 		return errZeroOverrides
 	}
-	if err := o.operator.front.CheckSubject(o.name, subject); err != nil {
-		return err
-	}
-	if len(subject) > maxOverrideSubject {
-		return &core.RuleError{
-			Rule: o.name, Field: "subject", Value: fmt.Sprint(len(subject), " bytes"), Why: "must have at most 1024 bytes to be listed",
-		}
-	}
-	return ctx.Err()
+	return o.operator.checkMarked(ctx, o.name, subject)
 }
 
-// own returns the rule's own limit, which a [core.RuleSet] may replace, or nil if no rule with the
-// name has overrides any more.
-func (o Overrides) own() *algorithm.Limit {
-	own, err := o.operator.front.Overridable(o.name)
-	if err != nil {
-		return nil
-	}
-	return own
-}
-
-// text returns a stored override as the audit shows it.
-func (o Overrides) text(stored string, existed bool) string {
-	if !existed {
+// textOf returns a mark as the audit shows it.
+func textOf(m *marks.Mark) string {
+	if m == nil {
 		return ""
 	}
-	return readOverride("", stored, o.own()).String()
-}
-
-// key returns the key of a subject's override.
-func (o Overrides) key(subject string) []byte {
-	return rediskey.Append(nil, o.operator.parts.KeyHead, subject, rediskey.OverrideTail(o.name))
+	return overrideOf(m).String()
 }

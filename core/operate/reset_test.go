@@ -13,7 +13,7 @@ import (
 func TestResetByName(t *testing.T) {
 	onEveryDeployment(t, func(t *testing.T, options core.Options) {
 		limiter := newLimiter(t, options)
-		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Also: []core.Limit{core.PerMinute(1)}, Ban: core.Ban{ByHand: true}, Key: bySubject}
+		rule := core.Rule{Name: "api", Limit: core.PerHour(1), Also: []core.Limit{core.PerMinute(1)}, Key: bySubject}
 		dry, other := rule, rule
 		dry.Mode, other.Name = core.DryRun, "other"
 		guard, others := newGuard(t, limiter, rule), newGuard(t, limiter, other)

@@ -14,6 +14,7 @@ import (
 // Subject returns the subject that somebody typed:
 //
 //   - for an address, the subject by which the rules count it;
+//   - for a network, such as 203.0.113.0/24, the subject for all callers in it: see [Overrides];
 //   - for header:X-Tenant=acme or query:q=acme, the subject of a key by that header or parameter, which
 //     has a digest of the value in its place, also as a part of several keys: user:alice|header:X-Device=7;
 //   - for a string literal of Go, such as "\x00\xff", the text that it stands for, unchanged;
@@ -37,6 +38,9 @@ func (o *Operator) Subject(typed string) (string, error) {
 	if addr, err := netip.ParseAddr(typed); err == nil {
 		return o.parts.ClientIPs.Subject(addr), nil
 	}
+	if isNetwork(typed) {
+		return "ip:" + typed, nil
+	}
 	return digested(typed), nil
 }
 
@@ -46,10 +50,15 @@ func (o *Operator) Subject(typed string) (string, error) {
 func SubjectText(subject string) string {
 	_, err := netip.ParseAddr(subject)
 	isAddress := err == nil
-	if isAddress || strings.HasPrefix(subject, `"`) || strings.TrimSpace(subject) != subject || digested(subject) != subject {
+	if isAddress || isNetwork(subject) || strings.HasPrefix(subject, `"`) || strings.TrimSpace(subject) != subject || digested(subject) != subject {
 		return strconv.Quote(subject)
 	}
 	return quote.Unprintable(subject)
+}
+
+func isNetwork(typed string) bool {
+	_, err := netip.ParsePrefix(typed)
+	return err == nil
 }
 
 // digested returns a subject with each part such as header:X-Tenant=acme as rules count it.

@@ -14,7 +14,7 @@ func TestSubject(t *testing.T) {
 	acme := core.Digest("acme")
 	ops := operate.New(newLimiter(t, core.Options{}))
 	for typed, want := range map[string]string{
-		"user:alice": "user:alice", " user:alice ": "user:alice", "203.0.113.7": "ip:203.0.113.7", "2001:db8::1": "ip:2001:db8::/64",
+		"user:alice": "user:alice", " user:alice ": "user:alice", "203.0.113.7": "ip:203.0.113.7", "2001:db8::1": "ip:2001:db8::/64", "203.0.113.0/24": "ip:203.0.113.0/24",
 		"header:X-Tenant=acme": "header:x-tenant:" + acme, "query:Tenant=acme": "query:Tenant:" + acme,
 		"header:X-Tenant:" + acme:         "header:X-Tenant:" + acme,
 		"header:X-Tenant=":                "header:x-tenant:" + core.Digest(""),
@@ -38,7 +38,7 @@ func TestSubjectText(t *testing.T) {
 	for subject, want := range map[string]string{
 		"": "", "user:alice": "user:alice", `user:CORP\alice`: `user:CORP\alice`, "a b": "a b", `a"b`: `a"b`, "param:id=7": "param:id=7",
 		"ip:203.0.113.7": "ip:203.0.113.7", "ip:2001:db8::/64": "ip:2001:db8::/64", "user:m|query:a:" + acme: "user:m|query:a:" + acme,
-		"203.0.113.7": `"203.0.113.7"`, "::1": `"::1"`,
+		"203.0.113.7": `"203.0.113.7"`, "::1": `"::1"`, "203.0.113.0/24": `"203.0.113.0/24"`,
 		"query:a=b": `"query:a=b"`, "user:m|query:a=b": `"user:m|query:a=b"`, "x|header:n=v": `"x|header:n=v"`, "header:n=|x": `"header:n=|x"`,
 		`"`: `"\""`, `"a"`: `"\"a\""`, " a": `" a"`, "a ": `"a "`, " ": `" "`, "\x00\xff": `"\x00\xff"`, "\u202ea": `"\u202ea"`,
 	} {
@@ -67,7 +67,7 @@ func FuzzSubjectText(f *testing.F) {
 // A tenant that is typed by its name is the one that a rule by header counts.
 func TestSubjectOfAHeader(t *testing.T) {
 	l := newLimiter(t, core.Options{})
-	guard := attach(t, l, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByHeader("Subject"), Ban: core.Ban{ByHand: true}})
+	guard := attach(t, l, core.Rule{Name: "n", Seconds: 3600, MaxCount: 1, Key: core.ByHeader("Subject")})
 	ops := operate.New(l)
 	subject, err := ops.Subject("header:Subject=acme")
 	if err != nil {
@@ -114,16 +114,16 @@ func TestActHint(t *testing.T) {
 	}
 	ops := operate.New(l)
 	for _, test := range []struct{ rule, subject, want string }{
-		{"login", "ip:203.0.113.7", ""}, {"api", "user:alice", ""}, {"api", "ip:203.0.113.7", ""}, {"mine", "user:alice", ""},
+		{"login", "ip:203.0.113.7", ""}, {"api", "user:alice", ""}, {"api", "ip:203.0.113.7", ""}, {"api", "ip:203.0.113.0/24", ""}, {"mine", "user:alice", ""},
 		{"all", "all", ""}, {"own", "anything", ""}, {"host", "host:example.com", ""},
 		{"logn", "ip:203.0.113.7", `No rule is named "logn". The rules: all, api, host, login, mine, own.`},
 		{"login", "user:alice", `Rule "login" counts by ip, so it never meets the subject "user:alice".`},
-		{"mine", "ip:203.0.113.7", `Rule "mine" counts by user, so it never meets the subject "ip:203.0.113.7".`},
+		{"mine", "host:a", `Rule "mine" counts by user, so it never meets the subject "host:a".`},
 		{"all", "user:alice", `Rule "all" counts by global, so it never meets the subject "user:alice".`},
 		{"api", "alice", bare},
 		{"login", "ip:2001:db8::/64", ""}, {"login", "ip:2001:db8::/56", ""}, {"login", "ip:unknown", ""},
 		{"login", "ip:203.0.113.999", `Rule "login" counts by ip, so it never meets the subject "ip:203.0.113.999".`},
-		{"login", "ip:203.0.113.0/24", `Rule "login" counts by ip, so it never meets the subject "ip:203.0.113.0/24".`},
+		{"login", "ip:203.0.113.0/24", ""}, {"login", "ip:203.0.113.9/24", `Rule "login" counts by ip, so it never meets the subject "ip:203.0.113.9/24".`},
 		{"login", "ip:", `Rule "login" counts by ip, so it never meets the subject "ip:".`},
 		{"login", "ip:2001:db8::1", "Rules by IP count this address as ip:2001:db8::/64."},
 		{"api", "ip:2001:DB8::/64", `Rule "api" counts by user, so it never meets the subject "ip:2001:DB8::/64".`},

@@ -95,7 +95,7 @@ func TestTopCountsRefusalsByLimits(t *testing.T) {
 		rule := func(name string) core.Rule { return core.Rule{Name: name, Limit: core.PerHour(100), Key: bySubject} }
 		one := func(name string) core.Rule { r := rule(name); r.Limit = core.PerHour(1); return r }
 		dry, soft, banned, blocked, also, costly := one("dry"), one("soft"), one("banned"), rule("blocked"), rule("also"), rule("costly")
-		dry.Mode, soft.Mode, banned.Ban, blocked.Overrides = core.DryRun, core.Soft, core.Ban{After: 1, For: time.Hour}, true
+		dry.Mode, soft.Mode, banned.Ban = core.DryRun, core.Soft, core.Ban{After: 1, For: time.Hour}
 		also.Also, costly.Cost = []core.Limit{core.PerDay(1)}, func(core.Request) int { return 101 }
 		rules := []core.Rule{one("limit"), dry, soft, banned, blocked, also, costly}
 		guards := make([]*core.Guard, len(rules))

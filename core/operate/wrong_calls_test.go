@@ -40,6 +40,10 @@ var aboutSubjects = map[string]operatorCall{
 		_, _, err := ops.BanOf(ctx, name, subject)
 		return err
 	},
+	"ImportMarks": func(ops *operate.Operator, ctx context.Context, name, subject string) error {
+		_, _, err := ops.ImportMarks(ctx, []operate.Mark{{Rule: name, Subject: operate.SubjectText(subject), Kind: "blocked"}})
+		return err
+	},
 	"Reset": func(ops *operate.Operator, ctx context.Context, name, subject string) error {
 		return errorOf(ops.Reset(ctx, name, subject))
 	},
@@ -48,7 +52,7 @@ var aboutSubjects = map[string]operatorCall{
 		return err
 	}),
 	"Overrides.Set": ofOverrides(func(o operate.Overrides, ctx context.Context, subject string) error {
-		return o.Set(ctx, subject, operate.Override{Max: 5})
+		return o.Set(ctx, subject, per(core.PerHour(5)))
 	}),
 	"Overrides.Remove": ofOverrides(func(o operate.Overrides, ctx context.Context, subject string) error {
 		return errorOf(o.Remove(ctx, subject))
@@ -66,6 +70,10 @@ var aboutSubjects = map[string]operatorCall{
 var aboutRules = map[string]operatorCall{
 	"Bans": func(ops *operate.Operator, ctx context.Context, name, _ string) error {
 		_, _, err := ops.Bans(ctx, name, "", 1)
+		return err
+	},
+	"ExportMarks": func(ops *operate.Operator, ctx context.Context, _, _ string) error {
+		_, err := ops.ExportMarks(ctx)
 		return err
 	},
 	"Overrides.List": ofOverrides(func(o operate.Overrides, ctx context.Context, _ string) error {
@@ -88,7 +96,7 @@ func errorIn(_ operate.Explanation, err error) error { return err }
 func operable(t *testing.T, options core.Options) *core.Limiter {
 	t.Helper()
 	limiter := newLimiter(t, options)
-	attach(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(5), Ban: core.Ban{ByHand: true}, Overrides: true})
+	attach(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(5), Ban: core.Ban{After: 1, For: time.Hour}})
 	return limiter
 }
 
@@ -115,30 +123,6 @@ func TestWrongCallsOfOperators(t *testing.T) {
 		limitertest.WantRuleError(t, aboutSubjects["Reset"](ops, background, "unknown", "s"), "unknown", "name", "unknown")
 		if entries := auditOf(t, limiter); len(entries) > 0 {
 			t.Errorf("the audit is %+v", entries)
-		}
-	})
-}
-
-// A ban that no rule of its name would obey, because all of them are in DryRun, is a *RuleError, as one
-// by rules without Ban is. It is set if another rule of the name is enforced.
-func TestBanOfARuleInDryRun(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, options core.Options) {
-		limiter := newLimiter(t, options)
-		ops := operate.New(limiter)
-		trial, unnamed := byHand, byHand
-		trial.Mode, unnamed.Mode, unnamed.Name = core.DryRun, core.DryRun, ""
-		attach(t, limiter, trial)
-		attach(t, limiter, unnamed).Check(newView("GET", "/"))
-		for _, name := range []string{"n", "GET /"} {
-			limitertest.WantRuleError(t, errorOf(ops.Ban(background, name, me, time.Hour)), name, "Mode", "dry_run")
-		}
-		if entries := auditOf(t, limiter); len(entries) > 0 {
-			t.Errorf("the audit is %+v", entries)
-		}
-		guard := attach(t, limiter, byHand)
-		ban(t, limiter, "n", me, time.Hour)
-		if answer := guard.Check(newView("GET", "/")); answer.Refusal == nil {
-			t.Error("the enforced rule does not obey the ban")
 		}
 	})
 }

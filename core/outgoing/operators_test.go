@@ -40,7 +40,7 @@ func TestOperatorsSeeAndEndPauses(t *testing.T) {
 			}
 			want[dave] = "by hand"
 			wantCauses(t, elsewhere, want)
-			if all, _, err := ops.AllBans(background, "", 10); len(all) != len(want) || err != nil {
+			if all, _, err := ops.AllBans(background, "", 10); len(all) != 1 || err != nil { // that of dave, because a rule of the name may be for calls that come in
 				t.Errorf("%v, %v", all, err)
 			}
 		}
@@ -82,7 +82,7 @@ func wantCauses(t *testing.T, ops *operate.Operator, want map[string]string) {
 func TestAProcessWithoutTheRuleListsBoth(t *testing.T) {
 	options := core.Options{Redis: redistest.Start(t).Client(t)}
 	incoming, goingOut := newLimiter(t, options), newLimiter(t, options)
-	incoming.MustGuard(core.Rule{Name: "api", Limit: plenty, Ban: core.Ban{ByHand: true}})
+	incoming.MustGuard(core.Rule{Name: "api", Limit: plenty})
 	newTurns(t, goingOut, outgoing.Rule{})
 	for by, subjects := range map[*core.Limiter]string{incoming: "ade", goingOut: "bcdf"} {
 		for subject := range strings.SplitSeq(subjects, "") {

@@ -95,7 +95,7 @@ func TestRules(t *testing.T) {
 		{"days later", core.Rule{Limit: core.PerHour(1)}, every(call{}, 0, 86_400*40), "yy"},
 		{"dry run", core.Rule{Limit: core.PerHour(1), Mode: core.DryRun}, every(call{}, 0, 1), "yd"},
 		{"soft", core.Rule{Limit: core.PerHour(1), Mode: core.Soft}, every(call{}, 0, 1), "ys"},
-		{"ban", core.Rule{Limit: core.PerMinute(1).Fixed(), Ban: core.Ban{After: 1, For: time.Hour}}, every(call{}, 0, 1, 120, 3700), "ybby"},
+		{"ban", core.Rule{Limit: core.PerMinute(1).Fixed(), Ban: core.Ban{After: 1, For: time.Hour}}, every(call{}, 0, 1, 120, 3700), "ynby"},
 		{"failures count", core.Rule{Limit: core.PerHour(1), Count: func(status int) bool { return status == 401 }},
 			[]call{{at: 0, status: 200}, {at: 1, status: 401}, {at: 2, status: 200}}, "yyn"},
 		{"in flight", core.Rule{Limit: core.InFlight(1)}, []call{{at: 5, took: 1}, {at: 0, took: 10}, {at: 11, took: 1}}, "yny"},

@@ -65,7 +65,7 @@ func (p *rulePeaks) counter(r core.Rule, v *view, begin func()) core.Rule {
 	for i := range r.Also {
 		r.Also[i] = p.add(r.Also[i])
 	}
-	r.Mode, r.Ban, r.Warn, r.Plan, r.Plans, r.LimitFor, r.Overrides, r.Lease = core.Enforce, core.Ban{}, nil, nil, nil, nil, false, 0
+	r.Mode, r.Ban, r.Warn, r.Plan, r.Plans, r.LimitFor, r.Lease = core.Enforce, core.Ban{}, nil, nil, nil, nil, 0
 	r.Skip = func(q core.Request) bool {
 		begin()
 		return given.Skip != nil && given.Skip(q) || given.NeedLogin && v.call.User == "" || hasOwnLimit(q, &given)

@@ -110,8 +110,6 @@ func TestSuggestionsByPlansAndComputedLimits(t *testing.T) {
 	computed := func(limit core.Limit, err error) core.Rule {
 		return core.Rule{LimitFor: func(core.Request) (core.Limit, error) { return limit, err }}
 	}
-	overridden := computed(core.PerHour(9), nil)
-	overridden.Overrides = true
 	for name, test := range map[string]struct {
 		rule    core.Rule
 		counted bool
@@ -121,7 +119,6 @@ func TestSuggestionsByPlansAndComputedLimits(t *testing.T) {
 		"no limit": {computed(core.Limit{}, nil), true}, "a limit": {computed(core.PerMinute(99), nil), false}, "no bound": {computed(core.Unlimited, nil), false},
 		"the own limit": {computed(own, nil), true}, "a wrong limit": {computed(core.PerMinute(-1), nil), true},
 		"no answer about the limit": {computed(core.PerMinute(99), errors.New("of the test")), true},
-		"a limit without overrides": {overridden, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.rule.Name, test.rule.Limit = "r", own

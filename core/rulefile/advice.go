@@ -116,11 +116,11 @@ func (c *Checked) keyLikeFunction(r *placedRule) (whys []string) {
 	return whys
 }
 
-// neverDecides looks for limits that refuse no call which fits another limit of the rule. Plans,
-// overrides and computed limits take the place of the rule's own, so that does not always hold.
+// neverDecides looks for limits that refuse no call which fits another limit of the rule. Plans
+// and computed limits take the place of the rule's own, so that does not always hold.
 func (c *Checked) neverDecides(r *placedRule) (whys []string) {
 	always := slices.Clone(r.Also)
-	if r.Plans == nil && r.LimitFor == nil && !r.Overrides {
+	if r.Plans == nil && r.LimitFor == nil {
 		always = append(always, ownLimit(&r.Rule))
 	}
 	for _, limit := range r.limits() {

@@ -55,7 +55,6 @@ func TestWarnings(t *testing.T) {
 		{"a window around the end of a fixed one", []string{"name: a, limit: 100/m, also: [60/h fixed]"}, ""},
 		{"fixed beside also", []string{"name: a, limit: 100/m fixed, also: [100/m]"}, "3:41 a never_decides"},
 		{"also beside limit", []string{"name: a, limit: 50/h, also: [50/m]"}, "3:34 a never_decides"},
-		{"also beside an overridden limit", []string{"name: a, limit: 50/h, also: [50/m], overrides: true"}, ""},
 		{"two also", []string{"name: a, limit: 1/s, also: [100/m, 90/h]"}, "3:33 a never_decides"},
 		{"a calendar's month beside a longer span", []string{"name: a, limit: 100/month@UTC, also: [100/800h]"}, "3:43 a never_decides"},
 		{"a calendar's month", []string{"name: a, limit: 100/month@UTC, also: [100/48h]"}, ""},
@@ -116,9 +115,9 @@ func TestSentencesOfFiles(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, rule := range []core.Rule{
 		{}, {Seconds: -1}, {Seconds: 1, Limit: bucket}, {MaxCount: 1, Limit: bucket},
-		{Limit: bucket, Lease: 1, Overrides: true, Warn: []float64{1, 0.5}, Ban: none, OnStoreError: core.CountLocally(2)},
+		{Limit: bucket, Lease: 1, Warn: []float64{1, 0.5}, Ban: none, OnStoreError: core.CountLocally(2)},
 		{Limit: bucket, Note: func(core.Request) string { return "" }, Also: []core.Limit{bucket}, Plan: function, Lease: 10},
-		{Limit: bucket, Plans: map[string]core.Limit{"a": core.PerHour(1)}, Overrides: true, Ban: core.Ban{After: 1, ByHand: true}},
+		{Limit: bucket, Plans: map[string]core.Limit{"a": core.PerHour(1)}, Ban: core.Ban{After: 1}},
 		{Limit: core.PerDay(100_000_000).Bucket(0), OnStoreError: core.CountLocally(1. / 3), Warn: []float64{1, 2, 3, 4, 5}},
 		{Limit: bucket, Ban: core.Ban{After: 1, For: time.Hour, Max: 1}, Plan: function, Plans: map[string]core.Limit{"a": bucket}, LimitFor: func(core.Request) (core.Limit, error) { return bucket, nil }},
 		{Limit: bucket, Mode: core.Soft, Ban: none, Lease: 1, OnStoreError: core.FailClosed, Paths: []string{"x"}, Methods: []string{"get"}, Message: "\xff"},
@@ -146,15 +145,15 @@ func TestSentencesOfFiles(t *testing.T) {
 // The message about a name that stands for two things on a Limiter has none either.
 func TestSentencesOfNames(t *testing.T) {
 	hourly := core.Rule{Name: "api", Limit: core.PerHour(5)}
-	soft, overridable := hourly, hourly
-	soft.Mode, overridable.Overrides = core.Soft, true
-	for _, rule := range []core.Rule{hourly, soft, overridable} {
+	soft := hourly
+	soft.Mode = core.Soft
+	for _, rule := range []core.Rule{hourly, soft} {
 		limiter := newLimiter(t)
 		limiter.MustGuard(rule)
-		for _, other := range []string{"mode: soft", "overrides: true", "also: [9/24h]"} {
+		for _, other := range []string{"mode: soft", "also: [9/24h]"} {
 			set := must(Load(limiter, Functions{}, write(t, "limits.yaml", "version: 1\nrules: [{name: api, limit: 5/h, "+other+"}]")))
 			_, err := set.Guard("api")
-			if taken := rule.Mode == core.Soft && other == "mode: soft" || rule.Overrides && other == "overrides: true"; taken != (err == nil) {
+			if taken := rule.Mode == core.Soft && other == "mode: soft"; taken != (err == nil) {
 				t.Errorf("%+v and %s: %v", rule, other, err)
 			}
 			if err != nil && goNames.MatchString(err.Error()) {
@@ -168,7 +167,7 @@ func TestFieldsOfFiles(t *testing.T) {
 	for in, want := range map[string]fieldPath{
 		"MaxCount":       {"max_count", "", -1},
 		"Limit.Max":      {"limit", "", -1},
-		"Ban.ByHand":     {"ban", "by_hand", -1},
+		"Ban.After":      {"ban", "after", -1},
 		"Also[2]":        {"also", "", 2},
 		`Plans["a.\"b"]`: {"plans", `a."b`, -1},
 		`Plans["3"]`:     {"plans", "3", -1},

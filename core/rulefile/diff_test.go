@@ -103,7 +103,7 @@ func TestDiffAgreesWithReload(t *testing.T) {
 				used := uncounted
 				s.during(3, func() {
 					changes = texts(s.diff(t, "api", test.after))
-					used = s.usedOf(test.limit)
+					used = s.usedOf(t, test.limit)
 				})
 				if !slices.Equal(changes, wants) {
 					t.Errorf("Diff returns\n%s\nwant\n%s", strings.Join(changes, "\n"), strings.Join(wants, "\n"))
@@ -125,7 +125,7 @@ func TestDiffOfNames(t *testing.T) {
 		t.Errorf("Diff returns %v, want %v", changes, want)
 	}
 	s.guard = s.set.MustGuard("new")
-	if used := s.usedOf(core.PerHour(20)); used != 0 {
+	if used := s.usedOf(t, core.PerHour(20)); used != 0 {
 		t.Errorf("%d calls count", used)
 	}
 	back := loadText(t, rulesText("api", "limit: 10/h"))
@@ -136,9 +136,9 @@ func TestDiffOfNames(t *testing.T) {
 
 // diffed is a service whose rules are compared and replaced.
 type diffed struct {
-	set   *Set
-	guard *core.Guard
-	await func() // returns when dry runs have ended
+	set     *Set
+	limiter *core.Limiter
+	guard   *core.Guard
 
 	mu   sync.Mutex
 	left map[core.Limit]int // what the latest call had left
@@ -155,7 +155,7 @@ func newDiffed(t *testing.T, options core.Options, fields string) *diffed {
 	options.Identify, options.OnDecision, options.Timeout = core.BearerToken(verify), s.note, patient
 	options.Logger = slog.New(slog.DiscardHandler)
 	limiter := limitertest.New(t, options)
-	s.await = func() { limitertest.AwaitDryRuns(t, limiter) }
+	s.limiter = limiter
 	functions := registered.clone()
 	functions.LimitFor["tens"] = func(core.Request) (core.Limit, error) { return core.PerHour(10), nil }
 	functions.LimitFor["twenties"] = func(core.Request) (core.Limit, error) { return core.PerHour(20), nil }
@@ -163,7 +163,7 @@ func newDiffed(t *testing.T, options core.Options, fields string) *diffed {
 	if s.set, err = Load(limiter, functions, write(t, "limits.yaml", rulesText("api", fields))); err != nil {
 		t.Fatal(err)
 	}
-	s.guard = s.set.MustGuard("api")
+	s.limiter, s.guard = limiter, s.set.MustGuard("api")
 	return s
 }
 
@@ -215,11 +215,11 @@ func (s *diffed) diff(t *testing.T, name, fields string) []Change {
 
 // usedOf makes a call and returns how many calls a limit had counted before it, or -1 if the limit
 // does not count.
-func (s *diffed) usedOf(limit core.Limit) (used int) {
-	s.await()
+func (s *diffed) usedOf(t *testing.T, limit core.Limit) (used int) {
+	limitertest.AwaitDryRuns(t, s.limiter)
 	clear(s.left)
 	s.call(func() {})
-	s.await()
+	limitertest.AwaitDryRuns(t, s.limiter)
 	left, ok := s.left[limit]
 	if !ok {
 		return -1

@@ -41,7 +41,6 @@
 //	      free: 10/s
 //	      internal: unlimited
 //	    ban: {after: 5, for: 15m, max: 24h}
-//	    overrides: true                   # operators may set other limits for a subject
 //	    mode: dry_run                     # refuse nobody, and only count and report
 //	    warn: [0.8, 1]                    # report these fractions to Options.OnThreshold
 //	    skip:
@@ -57,7 +56,6 @@
 //	    seconds: 900                      # in place of limit, with max_count
 //	    max_count: 5
 //	    count: failed                     # Functions.Counts["failed"]
-//	    ban: {by_hand: true}
 //	    on_store_error: fail_closed
 //	  - name: search
 //	    limit: 100000/s

@@ -99,7 +99,7 @@ func plansOf(n *yaml.Node) map[string]core.Limit {
 
 func (r *ruleReader) readBan(_ *rulefield.Field, n *yaml.Node) {
 	if r.rule.Ban = banOf(n); r.rule.Ban == (core.Ban{}) {
-		r.fail(n, "ban", "bans nobody: set after and for, or by_hand, or leave it out")
+		r.fail(n, "ban", "bans nobody: set after and for, or leave it out")
 		r.bad[n] = true
 	}
 }
@@ -113,9 +113,6 @@ func banOf(n *yaml.Node) (ban core.Ban) {
 	}
 	if longest := get(n, "max"); longest != nil {
 		ban.Max = spanOf(longest.Value)
-	}
-	if byHand := get(n, "by_hand"); byHand != nil {
-		ban.ByHand = isTrue(byHand)
 	}
 	return ban
 }

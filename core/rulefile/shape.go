@@ -181,11 +181,10 @@ func plansShape() *shape {
 }
 
 func banShape() *shape {
-	return &shape{kind: mapping, like: "a mapping with after and for, or by_hand", fields: []field{
+	return &shape{kind: mapping, like: "a mapping with after and for", fields: []field{
 		{"after", "The number of consecutive windows in which a subject must be refused.", numberFrom(1, 1000)},
 		{"for", "The duration of the first ban.", spanShape()},
 		{"max", "The longest duration of a ban.", spanShape()},
-		{"by_hand", "Ban only the subjects that an operator bans.", trueOrFalse()},
 	}}
 }
 

@@ -36,7 +36,6 @@ func routes(limiter *core.Limiter) http.Handler {
 	e.Use(echo5limit.New(limiter,
 		core.Rule{
 			Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz", "/operator/**", "/console/**"},
-			Ban: core.Ban{ByHand: true}, // so that an operator can ban an address
 		},
 		core.Rule{
 			Seconds: 10, MaxCount: 10,

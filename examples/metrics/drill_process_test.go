@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 func drillRules(limit int) string {
 	text := "version: 1\nrules:\n"
 	for _, policy := range [][2]string{{"open", "fail_open"}, {"closed", "fail_closed"}, {"local", "count_locally 0.5"}} {
-		text += fmt.Sprintf("  - {name: %s, limit: %d/h, key: global, on_store_error: %s, ban: {by_hand: true}}\n", policy[0], limit, policy[1])
+		text += fmt.Sprintf("  - {name: %s, limit: %d/h, key: global, on_store_error: %s}\n", policy[0], limit, policy[1])
 	}
 	return text
 }
@@ -56,7 +56,7 @@ func runProcess() error {
 	}
 	var fallback []core.Rule
 	for _, name := range []string{"open", "closed", "local"} {
-		fallback = append(fallback, core.Rule{Name: name, Limit: core.PerHour(3_000_000), Key: core.Global, Ban: core.Ban{ByHand: true}})
+		fallback = append(fallback, core.Rule{Name: name, Limit: core.PerHour(3_000_000), Key: core.Global})
 	}
 	set, err := rulefile.Follow(limiter, rulefile.Functions{}, document, rulefile.Rules(fallback...))
 	if err != nil {

@@ -99,7 +99,7 @@ func TestDrill(t *testing.T) {
 
 const (
 	notRead   = "the rules cannot be read"
-	lostData  = "Redis has lost data: counters, bans, overrides, the audit, and the document"
+	lostData  = "Redis has lost data: counters, the audit, and the document"
 	lostRules = "Redis has lost the rules, so the present ones stay in force"
 	refuses   = "the store answers with an error"
 	noRules   = `"level":"WARN","msg":"accesslimit: there is no document with rules, so the fallback is in force"`

@@ -175,7 +175,7 @@ func newGuards(limiter *core.Limiter) (g guards, stop func(), err error) {
 func guardsInGo(limiter *core.Limiter) guards {
 	return guards{
 		all: limiter.MustGuard(
-			core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}, Ban: core.Ban{ByHand: true}},
+			core.Rule{Name: "api", Seconds: 1, MaxCount: 100, Except: []string{"/healthz"}},
 			core.Rule{Seconds: 10, MaxCount: 10, Paths: []string{"/limit/**"}, Except: []string{"/limit/free/**"}},
 		),
 		users: limiter.MustGuard(core.Rule{Seconds: 10, MaxCount: 3}),

@@ -97,7 +97,7 @@ var entryPoints = []entryPoint{
 			c.t.Fatal(err)
 		}
 		return asker{ask: func(subject string) string {
-			return answered(o.Set(context.Background(), subject, operate.Override{Max: 7}))
+			return answered(o.Set(context.Background(), subject, operate.Override{Limits: []core.Limit{core.PerHour(7)}}))
 		}, charged: func(subject string) int {
 			_, ok, err := known.Get(context.Background(), subject)
 			return c.count(ok, err)
@@ -281,7 +281,7 @@ func refusedTurn(c *cell) asker {
 }
 
 // markedRule is a rule that fails open. Operators can ban and block its callers.
-var markedRule = core.Rule{Name: "marked", Limit: counted, Ban: core.Ban{ByHand: true}, Overrides: true, Key: func(r core.Request) (string, error) { return r.Header("Subject")[0], nil }}
+var markedRule = core.Rule{Name: "marked", Limit: counted, Key: func(r core.Request) (string, error) { return r.Header("Subject")[0], nil }}
 
 // marked makes calls of subjects that an operator's process has marked before the fault.
 func (c *cell) marked(by *core.Limiter, mark func(o *operate.Operator, subject string) error) asker {

@@ -28,9 +28,7 @@ const (
 func fleetRules() []core.Rule {
 	var rules []core.Rule
 	for i, policy := range []core.StorePolicy{core.FailClosed, core.FailOpen, core.CountLocally(1)} {
-		rule := ruleFor(steered[i], core.PerDay(fleetMost), policy)
-		rule.Overrides, rule.Ban = true, core.Ban{ByHand: true}
-		rules = append(rules, rule)
+		rules = append(rules, ruleFor(steered[i], core.PerDay(fleetMost), policy))
 	}
 	warned, strict := ruleFor("warned", core.PerDay(fleetMost), core.FailClosed), ruleFor("strict", core.PerDay(1), core.FailClosed)
 	warned.Warn, strict.Ban = []float64{0.5, 1}, core.Ban{After: 1, For: time.Hour}

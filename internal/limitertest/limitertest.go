@@ -72,7 +72,7 @@ func WantRuleError(t testing.TB, err error, rule, field, value string) {
 // Overridable attaches a rule with this limit and returns its overrides.
 func Overridable(t testing.TB, limiter *core.Limiter, name string, limit core.Limit, also ...core.Limit) operate.Overrides {
 	t.Helper()
-	if _, err := limiter.Guard(core.Rule{Name: name, Limit: limit, Also: also, Overrides: true}); err != nil {
+	if _, err := limiter.Guard(core.Rule{Name: name, Limit: limit, Also: also}); err != nil {
 		t.Fatal(err)
 	}
 	overrides, err := operate.New(limiter).Overrides(name)

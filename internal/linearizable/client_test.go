@@ -179,11 +179,7 @@ func (c *client) decide(ctx context.Context, q call) (d core.Decision, granted i
 }
 
 func (c *client) counter() core.Counter {
-	counter := c.limiter.MustCounter("name", c.limit)
-	if c.mode != plain { // a refusal is remembered for a second, unless an override might end it
-		return counter.WithOverrides()
-	}
-	return counter
+	return c.limiter.MustCounter("name", c.limit)
 }
 
 func (o outcome) of(d core.Decision) outcome {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -76,6 +77,8 @@ func (e Engine) keysGo(t *testing.T) {
 			counter{t: t, limiter: limiter, prefix: options.Prefix, name: "name", subject: fmt.Sprint(i), limit: limit}.mustTake(1)
 		}
 	}
+	strikes := limiter.MustGuard(core.Rule{Name: "strikes", Limit: core.PerSecond(1).Fixed(), Key: byCaller, Ban: core.Ban{After: 1, For: time.Second}})
+	limitertest.Eventually(t, "a ban", func() bool { return reasonOf(strikes.Check(callBy(context.Background(), "refused"))) == core.Banned })
 	if !redistest.WaitUntil(func() bool {
 		keys, err := keysOf(servers, options.Prefix)
 		return err == nil && len(keys) == 0

@@ -36,6 +36,7 @@ var promises = []promise{
 	{"TakesTurns", TakesTurns},
 	{"DebtIsBounded", DebtIsBounded},
 	{"BillsAreExact", BillsAreExact},
+	{"MarksHold", MarksHold},
 }
 
 // Run checks every promise on an engine.

@@ -204,7 +204,7 @@ func (e *everything) slots() {
 	}
 }
 
-// bans uses bans by hand, and a rule that checks them.
+// bans uses bans as an operator does.
 func (e *everything) bans() {
 	_, err := operate.New(e.limiter).Ban(background, "banned", "banned"+e.of, time.Hour)
 	e.note(err)
@@ -214,14 +214,13 @@ func (e *everything) bans() {
 
 // overrides uses overrides as an operator does.
 func (e *everything) overrides() {
-	overrides := overridable(e.t, e.limiter, "overridden", core.PerHour(8))
-	subject := "overridden" + e.of
-	e.note(overrides.Set(background, subject, operate.Override{Max: 5}))
-	_, _, err := overrides.Get(background, subject)
+	own, subject := overrides(e.t, e.limiter, "overridden"), "overridden"+e.of
+	e.note(own.Set(background, subject, operate.Override{Limits: []core.Limit{core.PerHour(5)}}))
+	_, _, err := own.Get(background, subject)
 	e.note(err)
-	_, _, err = overrides.List(background, "", 10)
+	_, _, err = own.List(background, "", 10)
 	e.note(err)
-	e.note(errorOf(overrides.Remove(background, subject)))
+	e.note(errorOf(own.Remove(background, subject)))
 }
 
 // rules uses the features that only rules have: several counters of one subject and of several

@@ -20,11 +20,10 @@ const (
 )
 
 var (
-	background  = context.Background()
-	newLimiter  = limitertest.New
-	isRefused   = limitertest.IsRefused
-	eventually  = limitertest.Eventually
-	overridable = limitertest.Overridable
+	background = context.Background()
+	newLimiter = limitertest.New
+	isRefused  = limitertest.IsRefused
+	eventually = limitertest.Eventually
 )
 
 // errorOf returns the error of a call that also reports whether it changed anything.

@@ -52,7 +52,7 @@ func TestALostRedisIsReported(t *testing.T) {
 	}
 	limiter.Close()
 	if log.Count("level=WARN", "is tried once in a while", "addr="+server.Addr()) == 0 || log.Count("level=INFO", "answers again", "after=") == 0 ||
-		log.Count("level=ERROR", "Redis has lost data", "bans, overrides, the audit", "lost=everything", "another server process", "publish the document again", "addr="+server.Addr()) == 0 {
+		log.Count("level=ERROR", "Redis has lost data", "counters, the audit", "lost=everything", "another server process", "publish the document again", "addr="+server.Addr()) == 0 {
 		t.Error(log.String())
 	}
 }

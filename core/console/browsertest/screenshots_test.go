@@ -52,7 +52,7 @@ func newBusy(t testing.TB) *tab {
 	}
 	f.load("/search", "bob", 800*time.Millisecond)
 	f.load("/exports", "carol", 4*time.Second)
-	f.act("override", "orders", "user:dave", "pays for more, contract 17", map[string]string{"max": "500", "for": "7d"})
+	f.act("override", "orders", "user:dave", "pays for more, contract 17", map[string]string{"limits": "500/h", "for": "7d"})
 	b := newTab(t, f.page(0), "olga")
 	b.size(1280, 800)
 	b.open("")

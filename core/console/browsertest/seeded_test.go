@@ -38,7 +38,7 @@ func newSeeded(t testing.TB) *fleet {
 		f.act("ban", "orders", "user:"+user, "hammers us: "+user, map[string]string{"for": "2h"})
 	}
 	for _, user := range append([]string{"dave", long}, hostile...) {
-		f.act("override", "orders", "user:"+user, "pays for it: "+user, map[string]string{"max": "500", "for": "7d"})
+		f.act("override", "orders", "user:"+user, "pays for it: "+user, map[string]string{"limits": "500/h", "for": "7d"})
 	}
 	f.act("unban", "orders", "user:"+long, "is sorry", nil)
 	return f

@@ -23,7 +23,6 @@ func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int6
 	if ended := t.Ask(ctx, reserve, func() { t.Leave(TurnOf(&own, &v)) }); ended != nil {
 		return algorithm.Verdict{Ended: ended}
 	}
-	apply(c, &own)
 	return v
 }
 
@@ -59,20 +58,5 @@ func (t *Turns) Ask(ctx context.Context, ask, undo func()) (ended error) {
 func clone(c *algorithm.Counter) (own algorithm.Counter) {
 	own = *c
 	own.Key = bytes.Clone(c.Key)
-	if c.Override != nil {
-		override := *c.Override
-		override.Key = bytes.Clone(override.Key)
-		own.Override = &override
-	}
 	return own
-}
-
-// apply writes into c what the store has found out about its copy.
-func apply(c, own *algorithm.Counter) {
-	c.Limit = own.Limit
-	if c.Override != nil {
-		key := c.Override.Key
-		*c.Override = *own.Override
-		c.Override.Key = key
-	}
 }

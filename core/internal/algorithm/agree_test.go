@@ -16,27 +16,23 @@ const steps = 80
 // several draws a number of steps. A failing trace shrinks to fewer.
 func several(t *rapid.T) int { return rapid.IntRange(steps/4, steps).Draw(t, "steps") }
 
-// eachFamily checks a property of traces: for each algorithm, alone and watched by bans, and for
-// all algorithms mixed.
-func eachFamily(t *testing.T, property func(t *rapid.T, from, watchers []family)) {
-	all := families(t)
+// eachFamily checks a property of traces: for each algorithm alone, and for all algorithms mixed.
+func eachFamily(t *testing.T, property func(t *rapid.T, from []family)) {
 	var mixed []family
-	for name, from := range all {
-		if name != "ban" {
-			t.Run(name, rapid.MakeCheck(func(t *rapid.T) { property(t, from, nil) }))
-			mixed = append(mixed, from...)
-		}
+	for name, from := range families(t) {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) { property(t, from) }))
+		mixed = append(mixed, from...)
 	}
 	slices.SortFunc(mixed, func(a, b family) int { return strings.Compare(a.name, b.name) })
-	t.Run("mixed", rapid.MakeCheck(func(t *rapid.T) { property(t, mixed, all["ban"]) }))
+	t.Run("mixed", rapid.MakeCheck(func(t *rapid.T) { property(t, mixed) }))
 }
 
 // Both engines give the same answers to the microsecond, for any calls, while limits change and the
 // clock steps back and forth.
 func TestEnginesAgree(t *testing.T) {
 	s := startServer(t)
-	eachFamily(t, func(t *rapid.T, from, watchers []family) {
-		c := newCaller(t, rapid.Bool().Draw(t, "jumps"), from, watchers)
+	eachFamily(t, func(t *rapid.T, from []family) {
+		c := newCaller(t, rapid.Bool().Draw(t, "jumps"), from)
 		for range several(t) {
 			c.step()
 		}
@@ -45,13 +41,12 @@ func TestEnginesAgree(t *testing.T) {
 }
 
 // The same holds in a Redis that drops every key when its time to live is over: the expiry of a key
-// changes no answer. There are three exceptions, which these traces avoid: a lower rate, because a
-// key lives by the rate under which it was written; other terms of a ban, for the same reason; and
-// a ban by hand, which cannot distinguish a forgotten ban from none.
+// changes no answer. These traces avoid a lower rate, because a key lives by the rate under which it
+// was written.
 func TestEnginesAgreeWhenKeysExpire(t *testing.T) {
 	s := startServer(t)
-	eachFamily(t, func(t *rapid.T, from, watchers []family) {
-		c := newCaller(t, false, from, watchers)
+	eachFamily(t, func(t *rapid.T, from []family) {
+		c := newCaller(t, false, from)
 		c.steady()
 		for range several(t) {
 			c.step()
@@ -62,7 +57,6 @@ func TestEnginesAgreeWhenKeysExpire(t *testing.T) {
 
 // steady makes c avoid whatever lets a key expire before its state equals a fresh one.
 func (c *caller) steady() {
-	c.lenient = true
 	for _, m := range append(c.members, c.others...) {
 		m.family.limits = slices.DeleteFunc(slices.Clone(m.family.limits), func(l *algorithm.Limit) bool { return !m.outlives(l) })
 	}
@@ -72,8 +66,5 @@ func (c *caller) steady() {
 // under this one.
 func (m *member) outlives(l *algorithm.Limit) bool {
 	first := m.family.limits[0]
-	if l.Kind == algorithm.Ban {
-		return l == first
-	}
 	return l.Permit == first.Permit && l.Refill == first.Refill
 }

@@ -31,14 +31,13 @@ const (
 	TokenBucket
 	Concurrency
 	Pausing
-	Ban
 )
 
 // registry holds the algorithms by their kind, and has room for more. Its length bounds the number
 // of sets of algorithms, by which scripts are cached. It holds pointers, because a call of a value's
 // method by the interface goes through another function: 42 of the 2,050 instructions of a call
 // without headers (BenchmarkCheck in core).
-var registry = [10]registered{
+var registry = [9]registered{
 	SlidingWindow:  register(new(slidingWindow), texts),
 	SlidingLog:     register(new(slidingLog), texts),
 	FixedWindow:    register(new(fixedWindow), texts),
@@ -46,7 +45,6 @@ var registry = [10]registered{
 	TokenBucket:    register(new(tokenBucket), texts),
 	Concurrency:    register(new(concurrency), texts),
 	Pausing:        register(new(pause), texts),
-	Ban:            register(new(ban), texts),
 }
 
 // registered is an algorithm, ready for use.
@@ -113,9 +111,6 @@ type Properties struct {
 	// Slots reports that permits are held by calls in flight. A call takes one, whatever its cost,
 	// under a name of its own. It renews the slot, and gives it back when it ends.
 	Slots bool
-	// Watches reports that its counters count the refusals of other counters, and are never
-	// charged.
-	Watches bool
 	// Pauses reports that it lets every call pass, or none until its time is over, and is never
 	// charged.
 	Pauses bool
@@ -128,7 +123,7 @@ type Properties struct {
 }
 
 // HasPermits reports whether calls are charged. If not, the cost of a call does not matter.
-func (p *Properties) HasPermits() bool { return !p.Watches && !p.Pauses }
+func (p *Properties) HasPermits() bool { return !p.Pauses }
 
 // definition is an algorithm. The methods up to charge compute the same as NAME.lua, and every
 // algorithm has them. The others have safe defaults, in the type defaults.
@@ -205,8 +200,6 @@ type definition interface {
 	renew(l *Limit, s *State, now int64, holder string)
 	// records lists the calls that count; see Limit.Records. By default there are none.
 	records(l *Limit, s *State, now int64) []Record
-	// strike counts a refusal; see Limit.Strike. By default it counts none.
-	strike(l *Limit, s *State, now int64) (holds, resetAfter int64, noted bool)
 }
 
 // moment is a time in microseconds, and the place of a state that is written then.
@@ -261,7 +254,3 @@ func (defaults) reserve(*Limit, *State, int64, int64, int64) (v Verdict, lives i
 func (defaults) renew(*Limit, *State, int64, string) {}
 
 func (defaults) records(*Limit, *State, int64) []Record { return nil }
-
-func (defaults) strike(*Limit, *State, int64) (holds, resetAfter int64, noted bool) {
-	return 0, 0, false
-}

@@ -1,8 +1,7 @@
 -- Decides a call as decide.lua does and, if it passes, records a bill: what was charged may be changed
 -- later, by bill_settle.lua.
 --
--- The code before this defines now, and decide, a function of KEYS and ARGV that is decide.lua, within
--- override.lua if any counter may have an override.
+-- The code before this defines now, and decide, a function of KEYS and ARGV that is decide.lua.
 --
 -- KEYS      those of decide, of one subject; behind them the bill
 -- ARGV[1]   for how long the bill is kept (microseconds)
@@ -19,7 +18,7 @@
 local bill, count = KEYS[#KEYS], ARGV[2] + 0
 local reply = decide({unpack(KEYS, 1, #KEYS - 1)}, {unpack(ARGV, 4)})
 
-local refused, charged = false, false -- a counter that an override lifts has a reset of 0
+local refused, charged = false, false
 for i = 1, #reply > 1 and count or 0 do
   refused, charged = refused or reply[4 * i - 2] > 0, charged or reply[4 * i] > 0
 end

@@ -54,9 +54,9 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. Pauses and bans,
-// which are no limits, are only in the files of this folder, in REDIS.md. Concurrency is in no
-// promise about permits.
+// Every algorithm is in every file that CONTRIBUTING.md lists for a new algorithm. Pauses, which are
+// no limits, are only in the files of this folder, and in REDIS.md. Concurrency is in no promise about
+// permits.
 func TestEveryAlgorithmIsComplete(t *testing.T) {
 	here, elsewhere, _ := listed(t)
 	for _, kind := range algorithm.Kinds() {
@@ -161,7 +161,7 @@ func wantNoAlgorithm(t *testing.T, path string) {
 	})
 }
 
-// isAlgorithm reports whether a name is one of the constants. Ban is a type of core, too.
+// isAlgorithm reports whether a name is one of the constants.
 func isAlgorithm(name string) bool {
-	return slices.ContainsFunc(algorithm.Kinds(), func(k algorithm.Kind) bool { return k.Properties().Name == name && name != "Ban" })
+	return slices.ContainsFunc(algorithm.Kinds(), func(k algorithm.Kind) bool { return k.Properties().Name == name })
 }

@@ -1,21 +1,15 @@
 package algorithm
 
-import "slices"
-
 // Counter is one thing to count: a key, its limit, and the cost of the current call.
 type Counter struct {
 	Key   []byte // as core forms it; valid during the call only
 	Limit *Limit
 	Cost  int64  // permits; 0: look only
 	Mark  string // a log's note, or the holder of a slot
-	// Watched holds, for a ban, the indexes of the counters of the call whose refusals it counts,
-	// in order. The list must not be written to.
-	Watched []int
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
 	// Lenient says that this counter refuses no call, though it is charged like any other. Its rule
-	// is soft. A ban is Lenient if the counters that it watches are; they never
-	// differ.
+	// is soft.
 	Lenient bool
 	// Group says which Lenient counters of a call belong together: of those with the same Group,
 	// either all are charged or none. They lie in one shard. 0: the counter is charged by itself.
@@ -26,12 +20,6 @@ type Counter struct {
 	// ShowsDebt says that the Remaining of a look is negative if more is in use than the limit lets
 	// through.
 	ShowsDebt bool
-	// Override asks for the limit that an operator may have set in place of those of the rule; nil:
-	// the rule has no overrides. If it is set, Own says that the counter's limit is the rule's own,
-	// not a further one. CountsIfOverridden says that the subject's plan is unlimited, so the
-	// counter counts only if an override limits the subject.
-	Override                *OverrideQuery
-	Own, CountsIfOverridden bool
 	// Lease is how many calls of this cost may be charged in one trip, for this process to use
 	// later; 0: each call asks the store. It is used only if the call has no other counter.
 	Lease int64
@@ -58,12 +46,7 @@ type Verdict struct {
 	// Taken is how many permits the call was charged and has not given back. Only code that charges
 	// sets it. It is 0 for a counter that fits but took no part in the decision, and for all
 	// counters of a refused call.
-	Taken int64
-	// Blocked and Costly say that the reason for a refusal is not the count: the subject is
-	// blocked, or the cost is above the limit in force. Then nothing is counted.
-	Blocked, Costly bool
-
-	Struck    bool // the counter is a ban that counted a refusal of this call
+	Taken     int64
 	Uncharged bool // the cost fits, but not into another counter of its Group, so it is not charged
 	From      Origin
 	// Part numbers the shards of a call: counters with the same Part were answered by one shard.
@@ -72,13 +55,6 @@ type Verdict struct {
 	Ended   error // the error of the caller's own context, if that ended first; the rest is zero
 	Instead error // FromLocal: why the store could not answer
 }
-
-// Exceeded reports whether the cost does not fit because of what was counted.
-func (v *Verdict) Exceeded() bool { return v.RetryAfter > 0 && !v.Stops() }
-
-// Stops reports whether the verdict stops the call whatever was counted, unless its rule is
-// lenient.
-func (v *Verdict) Stops() bool { return v.Blocked || v.Costly }
 
 // Uncharge changes a verdict on this counter as if its charge had been given back. If others have
 // used the counter too, ResetAfter stays as it was with the charge, which is an upper bound.
@@ -106,6 +82,7 @@ const (
 	FromRefusal               // an earlier refusal of the store was remembered, and still holds
 	FromLease                 // the permits were charged before, together with others
 	FromLocal                 // the store did not answer, so this process counted by itself
+	FromMark                  // the subject is blocked or banned, which the process knows
 	// FromNobody means that a remembered refusal of another counter decided the call, so there is
 	// no decision on this one. The rest of the verdict is zero.
 	FromNobody
@@ -144,17 +121,6 @@ func (c *Counter) Refuses(v *Verdict) bool {
 	return !c.Lenient && (v.RetryAfter != 0 || v.Err != nil && c.Required)
 }
 
-// WatchedIn returns the indexes of the watched counters within a subset of the call's counters. The
-// subset is given by its indexes, in order. Watched counters outside the subset are left out.
-func (c *Counter) WatchedIn(indexes []int) (watched []int) {
-	for _, at := range c.Watched {
-		if n, ok := slices.BinarySearch(indexes, at); ok {
-			watched = append(watched, n)
-		}
-	}
-	return watched
-}
-
 // Charged returns what the call was charged on this counter. If its Cost is 0, nothing was charged.
 func (c *Counter) Charged(v *Verdict) Charge {
 	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: v.Taken, At: v.At, Position: v.Position, Mark: c.Mark}
@@ -173,11 +139,10 @@ func (c *Counter) takes(v *Verdict) int64 {
 }
 
 // Merges reports whether equal calls on this counter can be decided together. They can if they
-// charge it and leave nothing in its state that tells them apart, or if it has no permits and
-// watches none of them.
+// charge it and leave nothing in its state that tells them apart, or if it has no permits.
 func (c *Counter) Merges() bool {
 	if !registry[c.Limit.Kind].HasPermits() {
-		return !c.Lenient && c.Override == nil && len(c.Watched) == 0
+		return !c.Lenient
 	}
 	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges
 }

@@ -67,8 +67,7 @@ func readCrowd(reply any, calls int64, counters []algorithm.Counter) (verdicts [
 		if !several {
 			return counters[0].Limit.ReadFast(fmt.Sprint(reply), counters[0].Cost, calls, &found[0])
 		}
-		_, err := algorithm.ReadEqual(values, counters, found, nil)
-		return err
+		return algorithm.ReadEqual(values, counters, found)
 	}
 	asked := calls
 	if joined, ok := reply.(joinedReply); ok {

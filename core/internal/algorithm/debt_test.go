@@ -48,33 +48,3 @@ func (c *caller) owe() {
 		}
 	}
 }
-
-// owe charges one rule whatever fits, in all three stores.
-func (o *operator) owe() {
-	counters := o.single(func(p *algorithm.Properties) bool { return p.Debts })
-	if len(counters) == 0 || !counters[0].Own {
-		return
-	}
-	share := rapid.SampledFrom(shares).Draw(o.T, "debt")
-	kept, places, _ := o.plainly(withCost(counters, 1))
-	want := make([]algorithm.Verdict, len(kept))
-	algorithm.SetCost(kept, counters[0].Cost)
-	o.plain.Charge(context.Background(), kept, share, nil, want)
-	process, verdicts := cloned(counters), make([]algorithm.Verdict, len(counters))
-	o.process.Charge(context.Background(), process, share, nil, verdicts)
-	for n, i := range places {
-		if verdicts[i] != want[n] {
-			o.Fatalf("this process answers %+v for %+v, as plain limits %+v for %+v", verdicts[i], process[i], want[n], kept[n])
-		}
-	}
-	redis := cloned(counters)
-	s := step{said: fmt.Sprintf("charge %+v", counters), script: algorithm.ChargeScript(redis, false), argv: algorithm.AppendCharge(nil, redis, false, share, o.now)}
-	s.check = func(reply any) error {
-		got := make([]algorithm.Verdict, len(redis))
-		if err := algorithm.ReadCharged(reply.([]any), redis, got); err != nil {
-			return err
-		}
-		return same(redis, process, got, verdicts)
-	}
-	o.ask(s, redis)
-}

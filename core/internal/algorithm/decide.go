@@ -1,7 +1,5 @@
 package algorithm
 
-import "slices"
-
 // Look stores a counter's answer to a cost in v. It changes nothing, with one exception: if the
 // call may charge and the clock has stepped back since the state was written, Look anchors the
 // state, as decide.lua does.
@@ -121,13 +119,6 @@ func (l *Limit) Renew(s *State, now int64, holder string) {
 // clock stepped back.
 func (l *Limit) Records(s *State, now int64) []Record { return registry[l.Kind].records(l, s, now) }
 
-// Strike counts a refusal for a ban, once in each window, and begins the ban after enough of them.
-// It returns how long the ban then holds, whether the refusal was counted, and if so, how long to
-// keep the state.
-func (l *Limit) Strike(s *State, now int64) (holds, resetAfter int64, noted bool) {
-	return registry[l.Kind].strike(l, s, now)
-}
-
 // Passes reports whether the call passes: no counter refuses it, and the caller's own context has
 // not ended.
 func Passes(counters []Counter, verdicts []Verdict) bool {
@@ -151,13 +142,4 @@ func MarkUncharged(counters []Counter, verdicts []Verdict) {
 			verdicts[j].Uncharged = verdicts[j].Uncharged || counters[j].Group == group && verdicts[j].RetryAfter == 0
 		}
 	}
-}
-
-// Struck reports whether the counter at i has to count a refusal: it watches a counter that
-// refused, does not hold itself, and bans for refusals at all.
-func Struck(counters []Counter, verdicts []Verdict, i int) bool {
-	if len(counters[i].Watched) == 0 || counters[i].Limit.ban.after == 0 || verdicts[i].RetryAfter != 0 {
-		return false
-	}
-	return slices.ContainsFunc(counters[i].Watched, func(at int) bool { return verdicts[at].Exceeded() })
 }

@@ -5,16 +5,15 @@
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
 --           to four. A ~ before the algorithm: this counter refuses no call. A number behind the ~:
 --           the group of the counter. All counters of a group are charged, or none
--- ARGV      then for each ban how many counters it watches, and their places in KEYS
 -- reply     now (microseconds since the epoch); then four for each counter: retry after
 --           (microseconds, 0: its part fits), permits left (of a look: negative if more are in use
 --           than the limit lets through), reset after (microseconds), and the position of the
---           charge, which giving it back takes (0 if nothing was charged, or the algorithm needs none); then the places in KEYS of the bans that counted a refusal of
---           this call. Now alone: nothing was done, and the script is to be called again, with the
---           args for this now
--- keeps     a refused call writes nothing, except that a clock which stepped back is written once,
---           and a ban one strike for each window; every write sets the time to live, and a key dies
---           when its state equals that of a fresh one
+--           charge, which giving it back takes (0 if nothing was charged, or the algorithm needs
+--           none). Now alone: nothing was done, and the script is to be called again, with the args
+--           for this now
+-- keeps     a refused call writes nothing, except that a clock which stepped back is written once;
+--           every write sets the time to live, and a key dies when its state equals that of a fresh
+--           one
 --
 -- An algorithm's function takes key, now, cost and the args, and changes nothing. With one more, debt,
 -- the cost may exceed what is left: see charge.lua. It returns nil if the args are those of another
@@ -27,10 +26,7 @@
 -- charged, charged_reset,    if the cost fits: the state to write if the call is charged, and what
 -- position                   is replied then
 -- charged_lives              for how long that counts, if not until charged_reset
--- no_permits                 of a pause or a ban: true. It has no cost, and is never charged
--- watches                    of a ban: true
--- struck, struck_retry,      of a ban that has to count a refusal: the state to write if a counter
--- struck_reset               that it watches refused, and what holds then
+-- no_permits                 of a pause: true. It has no cost, and is never charged
 --
 -- A state to write is a string, or a function that changes a key of another type. Its expiry is
 -- absolute, from the time of the decision: one relative to the start of the command could end a
@@ -71,18 +67,9 @@ if ARGV[1] ~= '1' then
   return reply
 end
 
-local place = 6 * #KEYS + 2 -- of how many counters the next ban watches, in ARGV
 for i = 1, #KEYS do
-  local answer, cost, refused = answers[i], answers[i].cost, false
-  if answer.watches then
-    local last = place + ARGV[place]
-    for at = place + 1, last do refused = refused or reply[4 * ARGV[at] - 2] > 0 end
-    place = last + 1
-  end
-  if refused and answer.struck then
-    write(KEYS[i], answer.struck, answer.struck_reset)
-    reply[4 * i - 2], reply[#reply + 1] = answer.struck_retry, i
-  elseif cost > 0 and fits and answer.charged and not full[answer.group or ''] then
+  local answer, cost = answers[i], answers[i].cost
+  if cost > 0 and fits and answer.charged and not full[answer.group or ''] then
     write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
     reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, answer.charged_reset, answer.position or 0
   elseif answer.anchored and (cost > 0 or answer.no_permits) then

@@ -1,8 +1,7 @@
 -- Decides equal calls that were made together, first come first served. It charges as many as fit,
 -- each to all of its counters.
 --
--- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string. Bans watch none
---           of the others
+-- KEYS[i]   the counters, all in one cluster slot; of algorithms whose state is a string
 -- ARGV[1]   how many calls
 -- ARGV      then six for each counter: algorithm, cost, and the algorithm's args, padded with zeros
 --           to four

@@ -1,6 +1,6 @@
 -- Charges as much of a call's cost as fits into all of its counters.
 --
--- KEYS[i]   the counters, all in one cluster slot; no bans
+-- KEYS[i]   the counters, all in one cluster slot
 -- ARGV      six for each counter: algorithm, cost, and the algorithm's args, padded with zeros to
 --           four. The cost is at least 1, and the same for all
 -- reply     now (microseconds since the epoch); how much was charged; then four numbers for each

@@ -23,12 +23,11 @@ func upTo(t *rapid.T, most int64, what string) int64 {
 
 // member is a counter of a trace. Each call counts it under one of the limits of its family.
 type member struct {
-	family  family
-	limit   *algorithm.Limit
-	key     string
-	watches []bool // of a ban: which of the call's counters, by turns
-	dry     bool
-	group   uint16 // of a dry counter
+	family family
+	limit  *algorithm.Limit
+	key    string
+	dry    bool
+	group  uint16 // of a dry counter
 }
 
 // caller makes random calls on both engines. It often calls again at the moments at which, by the
@@ -44,22 +43,17 @@ type caller struct {
 	last    algorithm.Verdict
 	jumps   bool // whether the clock steps back and forth
 	back    int64
-	lenient bool // makes no bans by hand
 }
 
-// newCaller begins a trace over some of the families, with or without bans that watch them.
-func newCaller(t *rapid.T, jumps bool, from []family, watchers []family) *caller {
+// newCaller begins a trace over some of the families.
+func newCaller(t *rapid.T, jumps bool, from []family) *caller {
 	c := &caller{T: t, jumps: jumps}
 	for i := range rapid.IntRange(1, 3).Draw(t, "counters") {
 		f := rapid.SampledFrom(from).Draw(t, "family")
 		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 3, "dry")})
-		if len(watchers) > 0 && rapid.Bool().Draw(t, "watched") {
-			f := rapid.SampledFrom(watchers).Draw(t, "ban")
-			c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), watches: rapid.SliceOfN(rapid.Bool(), 3, 3).Draw(t, "watches"), dry: oneIn(t, 8, "dry ban")})
-		}
 	}
 	for _, m := range c.members {
-		if m.dry && m.limit.Kind != algorithm.Ban {
+		if m.dry {
 			m.group = uint16(rapid.IntRange(0, 1).Draw(t, "group"))
 		}
 	}
@@ -91,9 +85,6 @@ func (c *caller) step() {
 		c.each(algorithm.Concurrency, c.keepSlot)
 	case 14:
 		c.each(algorithm.SlidingLog, func(m *member) { c.records(m.key, m.limit) })
-		if !c.lenient {
-			c.each(algorithm.Ban, func(m *member) { c.ban(m.key, 1+upTo(c.T, 20*m.family.window, "ban by hand")) })
-		}
 	case 16:
 		c.takeUpTo()
 	case 17, 18:
@@ -170,10 +161,10 @@ func (c *caller) come() {
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
 }
 
-// takeUpTo takes as much of a cost as fits into all members except for bans and slots.
+// takeUpTo takes as much of a cost as fits into all members except for slots.
 func (c *caller) takeUpTo() {
 	counters := slices.DeleteFunc(c.counters(c.members), func(of algorithm.Counter) bool {
-		return of.Limit.Properties().Watches || of.Limit.Properties().Slots
+		return of.Limit.Properties().Slots
 	})
 	if len(counters) == 0 {
 		return
@@ -198,25 +189,11 @@ func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
 		}
 		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Lenient: m.dry, Group: m.group})
 	}
-	c.watch(members, counters)
 	return counters
-}
-
-// watch has each ban watch some of the counters, wherever in the call they are.
-func (c *caller) watch(members []*member, counters []algorithm.Counter) {
-	for i, m := range members {
-		for at, other := range members {
-			if m.limit.Kind == algorithm.Ban && other.limit.Kind != algorithm.Ban && m.watches[at%len(m.watches)] {
-				counters[i].Watched = append(counters[i].Watched, at)
-			}
-		}
-	}
 }
 
 func (c *caller) cost(m *member) int64 {
 	switch {
-	case m.limit.Kind == algorithm.Ban:
-		return 0
 	case oneIn(c.T, 16, "nothing"):
 		return 0
 	case m.limit.Kind == algorithm.Concurrency:
@@ -247,12 +224,6 @@ func (c *caller) look(members []*member) {
 	for _, m := range members {
 		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: 1})
 	}
-	for i := range counters {
-		if counters[i].Limit.Kind == algorithm.Ban {
-			counters[i].Cost = 0
-		}
-	}
-	c.watch(members, counters)
 	c.decide(false, c.now, counters)
 }
 

@@ -53,7 +53,6 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 		counters[i].ShowsDebt = true // as replies to looks do
 	}
 	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
-	// A ban that begins with this call shows in the next look.
 	e.process.Decide(context.Background(), counters, false, before)
 	e.process.Decide(context.Background(), counters, charge, verdicts)
 	s := step{script: algorithm.DecideScript(counters), argv: algorithm.AppendDecide(nil, counters, charge, at), want: []any{e.now}, said: "look"}
@@ -65,14 +64,11 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
 		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
 		charged := c.Charges() && before[i].RetryAfter == 0 && !before[i].Uncharged && algorithm.Passes(counters, before)
-		if charge && (charged || algorithm.Struck(counters, before, i)) {
+		if charge && charged {
 			s.writes = append(s.writes, string(c.Key))
 		}
 	}
 	for i := range verdicts {
-		if verdicts[i].Struck {
-			s.want = append(s.want, int64(i+1))
-		}
 		verdicts[i].Remaining = max(0, verdicts[i].Remaining)
 	}
 	e.add(s)
@@ -152,11 +148,6 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 	}
 	e.add(step{said: "records of " + key, script: algorithm.Records, keys: []string{key}, argv: algorithm.AppendRecords(nil, limit), want: want})
 	return records
-}
-
-func (e *engines) ban(key string, span int64) {
-	_, _, _ = e.process.Ban(context.Background(), []byte(key), span)
-	e.add(step{said: fmt.Sprintf("ban %s for %d", key, span), script: algorithm.ImposeBan, keys: []string{key}, argv: algorithm.AppendImpose(nil, span), writes: []string{key}})
 }
 
 func (e *engines) pause(key string, p algorithm.Pause) (paused algorithm.Paused) {

@@ -67,10 +67,6 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	given := algorithm.Verdict{At: early, ResetAfter: second, Taken: 1}
 	charges := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}
 	of := l.Properties()
-	if of.Watches {
-		all["impose"] = attempt{algorithm.ImposeBan, []string{key}, algorithm.AppendImpose(nil, second)}
-		return all
-	}
 	if of.Pauses {
 		all["begin"] = attempt{algorithm.BeginPause, []string{key}, algorithm.AppendPause(nil, &algorithm.Pause{Span: second, Longest: hour})}
 		all["over"] = attempt{algorithm.PauseOver, []string{key}, nil}
@@ -108,7 +104,7 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 
 // oneOfEach returns a limit of every algorithm. Their order is that of the fuzz corpus.
 func oneOfEach(t testing.TB) []algorithm.Limit {
-	all := []algorithm.Limit{bucket(t, 7, second, 7), algorithm.Banned(2, second, hour, second)}
+	all := []algorithm.Limit{bucket(t, 7, second, 7)}
 	for _, kind := range algorithm.Kinds() {
 		if kind.Limits() && !slices.ContainsFunc(all, func(l algorithm.Limit) bool { return l.Kind == kind }) {
 			all = append(all, algorithm.Windowed(kind, 7, second))

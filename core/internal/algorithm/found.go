@@ -77,7 +77,7 @@ func (f *Found) Fit(c *Counter, calls int64) int64 {
 	switch {
 	case c.Charges():
 		return min(calls, v.Remaining/c.Cost)
-	case v.RetryAfter > 0: // a pause or a ban
+	case v.RetryAfter > 0: // a pause
 		return 0
 	}
 	return calls

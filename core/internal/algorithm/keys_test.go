@@ -81,8 +81,8 @@ func (k *keeper) checkExpiry(i int, m *member, expires, freshAt int64) {
 	}
 	latest := of.now + lifetime(m.limit)
 	switch {
-	case m.limit.Kind == algorithm.TokenBucket || m.limit.Kind == algorithm.Ban:
-		latest = max(freshAt, of.now) + m.limit.Tick // debts and earlier bans included
+	case m.limit.Kind == algorithm.TokenBucket:
+		latest = max(freshAt, of.now) + m.limit.Tick // debts included
 	case !k.isBehind(i):
 		latest = max(freshAt, of.now) + m.limit.Window/32
 	}
@@ -101,8 +101,8 @@ func (k *keeper) isBehind(i int) bool {
 // Every write sets a time to live: the key lives as long as its state differs from a fresh one.
 func TestKeysOverAnyTrace(t *testing.T) {
 	s := startServer(t)
-	eachFamily(t, func(t *rapid.T, from, watchers []family) {
-		k := keeper{caller: newCaller(t, false, from, watchers)}
+	eachFamily(t, func(t *rapid.T, from []family) {
+		k := keeper{caller: newCaller(t, false, from)}
 		k.steady()
 		for range several(t) {
 			k.step()

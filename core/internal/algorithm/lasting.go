@@ -5,8 +5,7 @@ import "math"
 // Steady returns for how long after v.At the answer to a call of this cost stays the same, apart
 // from its waits, which shrink. It assumes that nobody charges the counter or gives back, and that
 // the clock does not step. The result is never too long, and 0 if nothing is known. A refusal is
-// steady at most until its RetryAfter. For a ban that is not in force, Steady returns the rest of
-// the window in which a refusal was counted.
+// steady at most until its RetryAfter.
 func (l *Limit) Steady(v *Verdict, cost int64) int64 {
 	return registry[l.Kind].steady(l, v, cost)
 }

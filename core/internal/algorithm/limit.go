@@ -31,8 +31,7 @@ type Terms struct {
 	Burst    int64     // of an algorithm that has one
 }
 
-// Limit is a limit in the integers that both stores calculate with. Make one with [Make], or the
-// limit of a ban with [Banned].
+// Limit is a limit in the integers that both stores calculate with. Make one with [Make].
 type Limit struct {
 	Kind   Kind
 	Max    int64 // permits in a window, or in a full bucket
@@ -41,7 +40,6 @@ type Limit struct {
 	Rate               // TokenBucket
 	shared   *More     // TokenBucket: shared by the states of its counters
 	calendar *Calendar // CalendarWindow: the days or months of a zone; nil: windows since the epoch
-	ban      banTerms  // Ban
 
 	// The arguments of scripts are boxed once, because boxing them in every call would allocate.
 	tag, dry any    // the algorithm's tag, and the tag of a counter that refuses no call
@@ -149,5 +147,5 @@ func (l *Limit) Dated() bool { return l.calendar != nil }
 // Equal reports whether the stores calculate with the same numbers for both limits.
 func (l *Limit) Equal(other *Limit) bool {
 	return l == other || l.Kind == other.Kind && l.Max == other.Max && l.Window == other.Window &&
-		l.Rate == other.Rate && l.calendar.equal(other.calendar) && l.ban == other.ban
+		l.Rate == other.Rate && l.calendar.equal(other.calendar)
 }

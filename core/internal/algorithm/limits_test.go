@@ -25,7 +25,6 @@ func families(t *testing.T) map[string][]family {
 	all := map[string][]family{
 		"token bucket": buckets(t),
 		"concurrency":  windowed(algorithm.Concurrency, 3, 1, 2, 8),
-		"ban":          bans(),
 	}
 	for _, kind := range algorithm.Kinds() {
 		p := kind.Properties()
@@ -112,19 +111,6 @@ func buckets(t failer) (all []family) {
 			if limit, err := algorithm.Bucketed(other[0], window, other[1]); err == nil {
 				f.limits = append(f.limits, &limit)
 			}
-		}
-		all = append(all, f)
-	}
-	return all
-}
-
-// bans returns bans that begin after different numbers of windows and last for different times.
-// Some end in the window in which they began.
-func bans() (all []family) {
-	for _, window := range []int64{millisecond, second, 61 * 60 * second} {
-		f := family{name: fmt.Sprintf("ban in windows of %d", window), window: window}
-		for _, of := range [][3]int64{{1, 5, 20}, {2, 3, 100}, {3, 2, 7}, {1, 1, 1}, {1, 30, 5}} {
-			f.limits = append(f.limits, new(algorithm.Banned(of[0], of[1]*window/4, of[2]*window, window)))
 		}
 		all = append(all, f)
 	}

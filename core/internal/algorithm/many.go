@@ -8,7 +8,7 @@ package algorithm
 // Counters whose states are not strings do not qualify, because reading them can fail.
 func Joins(counters []Counter) bool {
 	for i := range counters {
-		if !counters[i].Merges() || counters[i].Override != nil || counters[i].Limit.FastScript() == nil {
+		if !counters[i].Merges() || counters[i].Limit.FastScript() == nil {
 			return false
 		}
 	}

@@ -118,8 +118,7 @@ func (r joinedReply) read(counters []algorithm.Counter, found []algorithm.Found)
 		return algorithm.ReadMany(texts, counters, r.asked, found)
 	case alone == len(counters) && len(replies) == alone+1:
 		values, _ := replies[alone].([]any)
-		_, err := algorithm.ReadEqual(values, counters, found, nil)
-		return err
+		return algorithm.ReadEqual(values, counters, found)
 	default:
 		return fmt.Errorf("the reply for %d counters is %v", len(counters), replies)
 	}

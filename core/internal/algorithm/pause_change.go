@@ -31,9 +31,8 @@ func (p *PauseState) By() (author, note string, byHand bool) {
 	if p.by == "" {
 		return "", "", false
 	}
-	rest := p.by
-	cutText(&author, &rest, 1)
-	return author, rest, true
+	end := 1 + int(p.by[0])
+	return p.by[1:end], p.by[end:], true
 }
 
 // Pause begins a pause, or makes it longer. Refusals during a pause count once. It returns for how

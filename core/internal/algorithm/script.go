@@ -4,7 +4,6 @@ import (
 	"crypto/sha1" // #nosec G505: Redis names scripts by SHA-1, and no security depends on it
 	"embed"
 	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"strings"
 	"sync/atomic"
@@ -58,55 +57,37 @@ var (
 	Renew      = assemble("algorithms", "", "concurrency_renew.lua")
 	Records    = assemble("algorithms", "", "sliding_log_records.lua")
 	BeginPause = assemble("algorithms", textOf("pause_state.lua"), "pause_begin.lua")
-	ImposeBan  = assemble("algorithms", "", "ban_impose.lua")
 	PauseOver  = assemble("algorithms", textOf("pause_state.lua"), "pause_over.lua")
 )
 
-// DecideScript returns the script that decides these counters together: decide.lua, within
-// override.lua if any of them may have an override.
+// DecideScript returns the script that decides these counters together: decide.lua.
 func DecideScript(counters []Counter) *Script {
-	if MayHaveOverrides(counters) {
-		return overriddenDeciders.of(KindsOf(counters), "decide.lua")
-	}
 	return deciders.of(KindsOf(counters), "decide.lua")
 }
 
 // EqualScript returns the script that decides equal calls, each with these counters:
-// decide_equal.lua, within override.lua if any of them may have an override.
+// decide_equal.lua.
 func EqualScript(counters []Counter) *Script {
-	if MayHaveOverrides(counters) {
-		return overriddenEquals.of(KindsOf(counters), "decide_equal.lua")
-	}
 	return equals.of(KindsOf(counters), "decide_equal.lua")
 }
 
 // UpToScript returns the script that charges as much as fits into all of these counters:
-// decide_up_to.lua, within override.lua if any of them may have an override.
+// decide_up_to.lua.
 func UpToScript(counters []Counter) *Script {
-	if MayHaveOverrides(counters) {
-		return overriddenUptos.of(KindsOf(counters), "decide_up_to.lua")
-	}
 	return uptos.of(KindsOf(counters), "decide_up_to.lua")
 }
 
 // ChargeScript returns the script that charges these counters whether the costs fit or not:
-// charge.lua, within override.lua if any of them may have an override. If once is set, it is within
-// once.lua, and none of them may have an override.
+// charge.lua, within once.lua if once is set.
 func ChargeScript(counters []Counter, once bool) *Script {
 	if once {
 		return onceChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
-	}
-	if MayHaveOverrides(counters) {
-		return overriddenChargers.of(KindsOf(counters), "debt.lua", "charge.lua")
 	}
 	return chargers.of(KindsOf(counters), "debt.lua", "charge.lua")
 }
 
 // OpenScript returns the script that opens a bill with these counters: bill_open.lua.
 func OpenScript(counters []Counter) *Script {
-	if MayHaveOverrides(counters) {
-		return overriddenOpeners.of(KindsOf(counters), "decide.lua")
-	}
 	return openers.of(KindsOf(counters), "decide.lua")
 }
 
@@ -114,15 +95,6 @@ func OpenScript(counters []Counter) *Script {
 // bill_settle.lua.
 func SettleScript(counters []Counter) *Script {
 	return settlers.of(KindsOf(counters), "debt.lua", "bill_settle.lua")
-}
-
-// ReserveScript returns the script that reserves permits of this counter: token_bucket_reserve.lua,
-// within override.lua if it may have an override.
-func ReserveScript(c *Counter) *Script {
-	if c.Override != nil {
-		return overriddenReserve
-	}
-	return Reserve
 }
 
 // ManyScript returns the script that decides many calls on counters of these algorithms; see
@@ -176,13 +148,6 @@ var (
 	onceChargers = newByKinds(toDecide, once)
 	onceGivers   = newByKinds(func(s *source) string { return s.giveBack }, once)
 	manys        = newByKinds(func(s *source) string { return s.fast }, plain("fast"))
-
-	overriddenDeciders = newByKinds(toDecide, overridden("decide", 1, 1))
-	overriddenEquals   = newByKinds(toDecide, overridden("equal", 1, 1))
-	overriddenUptos    = newByKinds(toDecide, overridden("up to", 0, 2))
-	overriddenChargers = newByKinds(toDecide, overridden("charge", 1, 1))
-	overriddenOpeners  = newByKinds(toDecide, opening(obeying("decide", 1, 1)))
-	overriddenReserve  = NewScript(overridden("reserve", 0, 2)(registry[TokenBucket].lua.decide, textOf("token_bucket_reserve.lua")))
 )
 
 func toDecide(s *source) string { return s.decide }
@@ -220,24 +185,6 @@ func plain(tables ...string) func(functions, driver string) string {
 			text += "local " + table + " = {}\n"
 		}
 		return text + functions + driver
-	}
-}
-
-// overridden returns a function that puts a driver within override.lua.
-func overridden(name string, head, lead int) func(functions, driver string) string {
-	body := obeying(name, head, lead)
-	return func(functions, driver string) string {
-		return "local algorithms = {}\n" + functions + clockLines + body(driver)
-	}
-}
-
-// obeying returns a function that makes a driver a function of override.lua, where name, head and lead
-// are explained. The driver's text stays the same, except that the clock is read only once, before
-// both.
-func obeying(name string, head, lead int) func(driver string) string {
-	return func(driver string) string {
-		return "local function driver(KEYS, ARGV)\n" + withoutClock(driver) + "end\n" +
-			fmt.Sprintf("local name, head, lead = '%s', %d, %d\n", name, head, lead) + textOf("override.lua")
 	}
 }
 

@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 // scripts returns all scripts that are sent to Redis.
 func scripts() map[string]*algorithm.Script {
 	all := map[string]*algorithm.Script{
-		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records, "impose ban": algorithm.ImposeBan,
+		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records,
 		"pause begins": algorithm.BeginPause, "pause over": algorithm.PauseOver,
 	}
 	var mixed []algorithm.Counter
@@ -29,20 +28,14 @@ func scripts() map[string]*algorithm.Script {
 		}
 		mixed, charges = append(mixed, counter), append(charges, charge)
 	}
-	overridden := []algorithm.Counter{{Limit: &bucketOf7, Override: &algorithm.OverrideQuery{}}}
-	all["overridden"], all["overridden up to"] = algorithm.DecideScript(overridden), algorithm.UpToScript(overridden)
-	all["overridden, equal"] = algorithm.EqualScript(overridden)
-	all["charge"], all["overridden charge"] = algorithm.ChargeScript(billed, false), algorithm.ChargeScript(overridden, false)
-	all["charge once"] = algorithm.ChargeScript(billed, true)
-	all["open"], all["overridden open"], all["settle"] = algorithm.OpenScript(billed), algorithm.OpenScript(overridden), algorithm.SettleScript(billed)
-	all["overridden reservation"] = algorithm.ReserveScript(&overridden[0])
+	all["up to"], all["equal"] = algorithm.UpToScript(billed), algorithm.EqualScript(billed)
+	all["charge"], all["charge once"] = algorithm.ChargeScript(billed, false), algorithm.ChargeScript(billed, true)
+	all["open"], all["settle"] = algorithm.OpenScript(billed), algorithm.SettleScript(billed)
 	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
 	charges[0].Record = []byte("record")
 	all["mixed, given back once"] = algorithm.GiveBackScript(charges)
 	return all
 }
-
-var bucketOf7, _ = algorithm.Bucketed(7, second, 7)
 
 // A script reads the clock once, because TIME goes on while it runs. It uses no other time.
 func TestScriptsReadTheClockOnce(t *testing.T) {
@@ -80,31 +73,5 @@ func TestScriptsAreKnownByTheirSHA1(t *testing.T) {
 			t.Errorf("%s and %s are one script", name, other)
 		}
 		names[script.SHA1] = name
-	}
-}
-
-// A call whose rule has no overrides is decided by the files of its algorithm and its driver, and by
-// nothing else.
-func TestScriptsWithoutOverridesHoldNothingElse(t *testing.T) {
-	file := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	for _, l := range overridable(t) {
-		counters, of := []algorithm.Counter{{Limit: &l}}, l.Properties()
-		functions := "local algorithms = {}\n" + file(of.File+"_state.lua") + file(of.File+".lua")
-		for driver, script := range map[string]*algorithm.Script{
-			"decide.lua": algorithm.DecideScript(counters), "decide_up_to.lua": algorithm.UpToScript(counters),
-		} {
-			if script.Text != functions+file(driver) {
-				t.Errorf("%s with %s is not these files", of.Name, driver)
-			}
-		}
-		if of.Reserves && algorithm.ReserveScript(&counters[0]).Text != functions+file("token_bucket_reserve.lua") {
-			t.Error("a reservation is not these files")
-		}
 	}
 }

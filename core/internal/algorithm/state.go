@@ -21,7 +21,6 @@ type More struct {
 	window *subWindowed
 	log    *entryLog
 	bucket *bucketParts
-	ban    *banHistory
 	other  *other
 }
 
@@ -60,9 +59,6 @@ func (s *State) clone() *State {
 	}
 	if more.log != nil {
 		more.log = &entryLog{slices.Clone(more.log.entries)}
-	}
-	if more.ban != nil {
-		more.ban = new(*more.ban)
 	}
 	if more.other != nil && more.other.pause != nil {
 		more.other = &other{pause: new(*more.other.pause)}

@@ -34,7 +34,7 @@ func FuzzStates(f *testing.F) {
 		if l.Kind == algorithm.SlidingLog {
 			s.addGaps(f, byte(i), l)
 		}
-		endsLate := strings.Repeat("\x01", 7) + strings.Repeat("\x00", 17) // a ban that ends after it is forgotten
+		endsLate := strings.Repeat("\x01", 7) + strings.Repeat("\x00", 17) // a pause that ends after it is forgotten
 		for _, state := range []string{"hello", "12345", endsLate, strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
 			f.Add(byte(i), []byte(state), int64(0))
 		}
@@ -277,7 +277,7 @@ func (p *planted) within(name string, numbers []any) {
 	switch p.limit.Kind {
 	case algorithm.TokenBucket: // the time for the most units at the slowest rate
 		longest = 1<<52*p.limit.Tick + p.limit.Tick
-	case algorithm.Ban, algorithm.Pausing: // what stands there
+	case algorithm.Pausing: // what stands there
 		longest = 1 << 53
 	}
 	least := int64(0)

@@ -24,10 +24,6 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 		}
 		a := ask{now, true, []algorithm.Counter{{Key: []byte("counter"), Limit: l, Cost: n, Mark: fmt.Sprint("mark", i)}}}
 		keys, argv := a.args()
-		if l.Kind == algorithm.Ban {
-			s.EvalSha(ctx, s.sha(timed, algorithm.ImposeBan), keys, second, now)
-			continue
-		}
 		if l.Kind == algorithm.Pausing {
 			p := algorithm.Pause{Span: second, Refused: true, Longest: hour, By: algorithm.PauseBy("bob", "ticket 7")}
 			s.EvalSha(ctx, s.sha(timed, algorithm.BeginPause), keys, append(algorithm.AppendPause(nil, &p), now)...)

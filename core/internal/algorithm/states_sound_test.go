@@ -22,8 +22,6 @@ func (p *planted) sound() bool {
 		return size == 20 && at(0, 7) < moment && at(13, 7) < moment
 	case algorithm.TokenBucket:
 		return p.bucket() > 0
-	case algorithm.Ban:
-		return size == 24 && at(7, 7) < moment && at(0, 7) <= at(17, 7) && at(17, 7) < moment
 	case algorithm.Pausing:
 		by := p.state[min(size, 22):]
 		return size >= 22 && at(7, 7) < moment && at(0, 7) <= at(15, 7) && at(15, 7) < moment && len(by) <= 511 && (len(by) == 0 || int(by[0]) < len(by))

@@ -15,7 +15,6 @@ import (
 // A refusal of one permit is steady until its wait is over.
 func TestSteadyAnswers(t *testing.T) {
 	all := families(t)
-	delete(all, "ban")
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -62,31 +61,22 @@ func wantSteady(t *rapid.T, c *counter, v algorithm.Verdict, cost int64) {
 	}
 }
 
-// A ban that does not hold is steady until it has to count a further refusal. A ban by hand counts
-// none, and neither does a pause.
-func TestSteadyBans(t *testing.T) {
-	heard, byHand := algorithm.Banned(3, second, hour, second), algorithm.Banned(0, 0, 0, second)
+// A pause is steady until it ends, and then until its refusals are forgotten.
+func TestSteadyPauses(t *testing.T) {
+	limit := algorithm.PauseLimit
 	for _, test := range []struct {
-		limit algorithm.Limit
-		v     algorithm.Verdict
-		want  int64
+		v    algorithm.Verdict
+		want int64
 	}{
-		{heard, algorithm.Verdict{At: early}, second},
-		{heard, algorithm.Verdict{At: early + second - 1}, 1},
-		{heard, algorithm.Verdict{At: early + 7, ResetAfter: 3}, second - 7},
-		{heard, algorithm.Verdict{At: early + 7, RetryAfter: hour}, hour},
-		{byHand, algorithm.Verdict{At: early + 7, RetryAfter: 5}, 5},
-		{algorithm.PauseLimit, algorithm.Verdict{At: early, RetryAfter: 5, ResetAfter: 7}, 5},
-		{algorithm.PauseLimit, algorithm.Verdict{At: early, ResetAfter: 7}, 7},
+		{algorithm.Verdict{At: early, RetryAfter: 5, ResetAfter: 7}, 5},
+		{algorithm.Verdict{At: early, ResetAfter: 7}, 7},
 	} {
-		if got := test.limit.Steady(&test.v, 2); got != test.want {
+		if got := limit.Steady(&test.v, 2); got != test.want {
 			t.Errorf("%+v is steady for %d µs, want %d", test.v, got, test.want)
 		}
 	}
-	for _, limit := range []algorithm.Limit{byHand, algorithm.PauseLimit} {
-		if got := limit.Steady(&algorithm.Verdict{At: early}, 2); got < 1000*hour {
-			t.Errorf("%s is steady for %d µs", limit.Kind.Tag(), got)
-		}
+	if got := limit.Steady(&algorithm.Verdict{At: early}, 2); got < 1000*hour {
+		t.Errorf("without a pause, it is steady for %d µs", got)
 	}
 }
 
@@ -135,7 +125,6 @@ func TestSameLimits(t *testing.T) {
 		algorithm.Windowed(algorithm.SlidingWindow, 5, hour), algorithm.Windowed(algorithm.FixedWindow, 5, second),
 		bucket(t, 5, second, 5), bucket(t, 10, second, 5), bucket(t, 5, second, 6), bucket(t, 5, 2*second, 5),
 		algorithm.InCalendar(5, berlin()), algorithm.InCalendar(5, algorithm.NewCalendar("month Europe/Berlin", time.UTC, true)),
-		algorithm.Banned(3, second, hour, second), algorithm.Banned(3, second, hour, 2*second),
 	}
 	other := slices.Clone(one)
 	other[8] = algorithm.InCalendar(5, berlin())

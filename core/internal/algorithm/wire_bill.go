@@ -10,13 +10,13 @@ func AppendCharge(argv []any, counters []Counter, once bool, share float64, at i
 	if once {
 		argv = append(argv, RecordLife)
 	}
-	argv = append(appendOverrides(argv, counters), formatShare(share))
+	argv = append(argv, formatShare(share))
 	return appendCounters(argv, counters, at)
 }
 
 // ReadCharged reads what the script of ChargeScript replied.
 func ReadCharged(reply []any, counters []Counter, verdicts []Verdict) error {
-	n := numbers{left: readOverrides(reply, counters)}
+	n := numbers{left: reply}
 	now := n.next()
 	for i := range verdicts {
 		verdicts[i] = Verdict{At: now, Taken: n.next(), Remaining: n.next(), ResetAfter: n.next(), Position: n.next()}
@@ -24,7 +24,6 @@ func ReadCharged(reply []any, counters []Counter, verdicts []Verdict) error {
 	if n.wrong || len(n.left) > 0 {
 		return fmt.Errorf("the script replied %.200v for %d counters", reply, len(verdicts))
 	}
-	answerSkipped(counters, verdicts, now, ToChargeInDebt)
 	return nil
 }
 

@@ -103,6 +103,9 @@ func parseProxy(text string) (prefix netip.Prefix, why string) {
 	return prefix.Masked(), ""
 }
 
+// IPv6Prefix returns the length of the networks that addresses of IPv6 are counted by.
+func (f *Finder) IPv6Prefix() int { return f.prefix }
+
 // TrustsNobody reports whether no peer is trusted.
 func (f *Finder) TrustsNobody() bool { return len(f.trusted) == 0 && !f.TrustsUnix }
 

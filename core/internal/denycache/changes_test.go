@@ -28,20 +28,3 @@ func TestARefusalOvertakenByAReset(t *testing.T) {
 	shared.AfterDecide = nil
 	p.MustTake(t, c)
 }
-
-// A strike invalidates refusals of other calls with the same ban: it may have banned their caller.
-func TestAStrikeIsSeenAtOnce(t *testing.T) {
-	p, limit := NewProcess(t, NewShared(t, 100)), Windowed(algorithm.FixedWindow, 1, Hour)
-	c, watched := Counter("user:a", limit, 1), Counter("user:b", limit, 1)
-	ban := BanOf("user:a", 1, Hour, 0)
-	beside := ban
-	beside.Watched = nil
-	p.MustTake(t, c)
-	p.MustTake(t, watched)
-	p.MustRefuse(t, algorithm.FromStore, c, beside)
-	p.MustRefuse(t, algorithm.FromRefusal, c, beside)
-	p.MustRefuse(t, algorithm.FromStore, watched, ban)
-	if v := p.Ask(c, beside); v[0].From != algorithm.FromStore || v[1].RetryAfter == 0 {
-		t.Errorf("%+v, want it banned", v)
-	}
-}

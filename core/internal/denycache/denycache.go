@@ -7,7 +7,7 @@
 // never too short, and too long by at most the time that the answer took (up to 3.8 ms on a busy
 // machine). Comparing the clocks over several answers would shorten the waits, but would make them
 // too short while the store's clock is slewed. Changes that this process makes to a key (charges,
-// refunds, resets, bans) are seen at once.
+// refunds, resets) are seen at once.
 package denycache
 
 import (
@@ -30,8 +30,7 @@ const (
 
 // Cache remembers the answers to calls that were refused. The answer to a call of several counters
 // is remembered as a whole. If its counters are on several shards, only the answers of shards that
-// refused, and of shards with a ban that counts refusals, are remembered. A Cache is safe for
-// concurrent use.
+// refused are remembered. A Cache is safe for concurrent use.
 type Cache struct {
 	clock       *clock.Expiry
 	seed        maphash.Seed
@@ -53,8 +52,7 @@ type Query struct {
 }
 
 // Snapshot fills the zero Query for a call, as of now. Some calls are never remembered: nobody
-// knows when a slot in flight comes back, a soft rule counts the call whoever refuses it, and an
-// override must apply to the next call in every process.
+// knows when a slot in flight comes back, and a soft rule counts the call whoever refuses it.
 //
 // On the path of a call, queries and verdicts are filled in place. A copy would read several fields
 // at once that were just written one by one, for which a processor has to wait.
@@ -66,27 +64,14 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	for i := range counters {
 		counter := &counters[i]
 		of := counter.Limit.Properties()
-		if counter.Lenient || counter.Override != nil || !of.Remembers || counter.Cost == 0 && of.HasPermits() {
+		if counter.Lenient || !of.Remembers || counter.Cost == 0 && of.HasPermits() {
 			return
 		}
 		hash := c.hash(counter.Key)
 		q.generations[i] = c.generations.of(hash).Load()
-		all = bits.RotateLeft64(all, 7) ^ (hash+uint64(counter.Cost)+uint64(watchedBits(counter)))*spread
+		all = bits.RotateLeft64(all, 7) ^ (hash+uint64(counter.Cost))*spread
 	}
 	q.hash, q.cacheable = all, true
-}
-
-// forLook returns the Query under which the answer to a call that charges nothing is remembered. No
-// ban counted such a refusal, so it must not be repeated to calls whose refusals a ban has to
-// count.
-func (q Query) forLook(counters []algorithm.Counter) Query {
-	for i := range counters {
-		if counters[i].Limit.Properties().Watches {
-			q.hash ^= spread
-			break
-		}
-	}
-	return q
 }
 
 // Repeat answers a call with a remembered refusal. It reports whether there is one that still
@@ -115,7 +100,7 @@ func (c *Cache) RepeatLook(q *Query, counters []algorithm.Counter, verdicts []al
 	if c.Repeat(q, counters, verdicts) {
 		return true
 	}
-	look := q.forLook(counters)
+	look := *q
 	return c.Repeat(&look, counters, verdicts)
 }
 

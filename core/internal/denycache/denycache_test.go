@@ -205,69 +205,49 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// The answer to a Look is repeated for other Looks, but not for a call whose refusal a ban has to
-// count. A Decide without a charge always asks, and its answer is not remembered.
+// The answer to a Look is repeated, for other Looks and for calls. A Decide without a charge always
+// asks, and its answer is not remembered.
 func TestLooksAreRepeated(t *testing.T) {
 	shared := NewShared(t, 100)
 	p := NewProcess(t, shared)
-	c, ban := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1), BanOf("user:a", 2, Hour, 0)
-	for _, call := range [][]algorithm.Counter{{c}, {c, ban}} {
-		verdicts := make([]algorithm.Verdict, len(call))
-		look := func(asked int64) {
-			t.Helper()
-			if p.Look(context.Background(), call, verdicts); algorithm.Passes(call, verdicts) {
-				t.Errorf("%+v, want it refused", verdicts)
-			}
-			shared.WantAsked(t, asked)
+	call, verdicts := []algorithm.Counter{Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1)}, make([]algorithm.Verdict, 1)
+	look := func(asked int64) {
+		t.Helper()
+		if p.Look(context.Background(), call, verdicts); algorithm.Passes(call, verdicts) {
+			t.Errorf("%+v, want it refused", verdicts)
 		}
-		p.MustTake(t, call...)
-		for range 2 {
-			p.Decide(context.Background(), call, false, verdicts)
-		}
-		shared.WantAsked(t, 3)
-		look(1)
-		look(0)
-		if p.Recall(call, verdicts) != (len(call) == 1) {
-			t.Errorf("%d counters: recalled though a ban has to count it, or not though none has", len(call))
-		}
-		p.Ask(call...)
-		shared.Asked.Store(0)
-		if !p.Recall(call, verdicts) {
-			t.Errorf("%d counters: not recalled", len(call))
-		}
-		look(0)
-		p.MustReset(t, c)
-		p.Look(context.Background(), call, verdicts)
-		shared.WantAsked(t, 1)
+		shared.WantAsked(t, asked)
 	}
+	p.MustTake(t, call...)
+	for range 2 {
+		p.Decide(context.Background(), call, false, verdicts)
+	}
+	shared.WantAsked(t, 3)
+	look(1)
+	look(0)
+	if !p.Recall(call, verdicts) {
+		t.Error("not recalled")
+	}
+	p.MustReset(t, call...)
+	p.Look(context.Background(), call, verdicts)
+	shared.WantAsked(t, 1)
 }
 
 // A refusal by counters that do not depend on the caller is recalled for others, unless one of the
 // caller's own counters refused too.
 func TestARefusalForAllIsRecalled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := NewProcess(t, NewShared(t, 100))
-		all := Counter("ip", Windowed(algorithm.FixedWindow, 1, Hour), 1)
-		own, ban := Counter("user:a", Windowed(algorithm.FixedWindow, 2, Hour), 1), BanOf("user:a", 2, Second/2, 1)
-		own.Personal, ban.Personal = true, true
-		recalled := func() bool { return p.Recall([]algorithm.Counter{all}, make([]algorithm.Verdict, 1)) }
-		p.MustTake(t, all, own, ban)
-		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
-		if !recalled() {
-			t.Error("not recalled")
-		}
-		time.Sleep(Second / 2 * time.Microsecond)
-		if recalled() {
-			t.Error("recalled in another window of the caller's own ban")
-		}
-		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
-		if !recalled() {
-			t.Error("not recalled")
-		}
-		p.MustTake(t, own)
-		p.MustRefuse(t, algorithm.FromStore, all, own, ban)
-		if recalled() {
-			t.Error("recalled though the caller's own limit refused, too")
-		}
-	})
+	p := NewProcess(t, NewShared(t, 100))
+	all, own := Counter("ip", Windowed(algorithm.FixedWindow, 1, Hour), 1), Counter("user:a", Windowed(algorithm.FixedWindow, 2, Hour), 1)
+	own.Personal = true
+	recalled := func() bool { return p.Recall([]algorithm.Counter{all}, make([]algorithm.Verdict, 1)) }
+	p.MustTake(t, all, own)
+	p.MustRefuse(t, algorithm.FromStore, all, own)
+	if !recalled() {
+		t.Error("not recalled")
+	}
+	p.MustTake(t, own)
+	p.MustRefuse(t, algorithm.FromStore, all, own)
+	if recalled() {
+		t.Error("recalled though the caller's own limit refused, too")
+	}
 }

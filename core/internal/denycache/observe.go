@@ -14,28 +14,14 @@ const maxAge = int64(clock.MaxAge / time.Microsecond)
 // Observe updates the cache with the store's answer to a charging call; sent is when the call was
 // sent. It remembers a refusal that lasts. A charge invalidates the call's keys.
 func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	c.observeStrikes(q, counters, verdicts)
 	switch {
 	case !refused(counters, verdicts):
 		for i := range counters {
 			c.Invalidate(counters[i].Key)
 		}
 	case q.cacheable:
-		c.remember(q, counters, verdicts, sent, maxAge)
+		c.remember(q, counters, verdicts, sent)
 		c.rememberForAll(q, counters, verdicts, sent)
-	}
-}
-
-// observeStrikes invalidates the bans that counted this refusal, because other calls with such a
-// ban must not repeat older refusals. This call's own answer stays valid.
-func (c *Cache) observeStrikes(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	for i := range counters {
-		if verdicts[i].Struck {
-			c.Invalidate(counters[i].Key)
-			if q.cacheable {
-				q.generations[i]++
-			}
-		}
 	}
 }
 
@@ -44,11 +30,8 @@ func (c *Cache) ObserveLook(q *Query, counters []algorithm.Counter, verdicts []a
 	if !q.cacheable || !refused(counters, verdicts) {
 		return
 	}
-	look := q.forLook(counters)
-	c.remember(&look, counters, verdicts, sent, maxAge)
-	if look == *q {
-		c.rememberForAll(q, counters, verdicts, sent)
-	}
+	c.remember(q, counters, verdicts, sent)
+	c.rememberForAll(q, counters, verdicts, sent)
 }
 
 // refused reports whether the store answered for all counters and refused the call, so that nothing
@@ -64,10 +47,10 @@ func refused(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 
 // rememberForAll remembers a refusal for other callers too, if only counters that do not depend on
 // the caller refused. If another counter refused too, its refusal would be missing, so nothing is
-// remembered. Bans among the other counters have to be asked in each of their windows.
+// remembered.
 func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
 	var indexes []int
-	span, sharedOnly := maxAge, true
+	sharedOnly := true
 	for i := range counters {
 		counter, v := &counters[i], &verdicts[i]
 		switch {
@@ -75,8 +58,6 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 			indexes = append(indexes, i)
 		case v.RetryAfter > 0:
 			sharedOnly = false
-		case counter.Limit.Properties().Watches:
-			span = min(span, counter.Limit.Steady(v, counter.Cost))
 		}
 	}
 	if len(indexes) == 0 || len(indexes) == len(counters) {
@@ -84,7 +65,7 @@ func (c *Cache) rememberForAll(q *Query, counters []algorithm.Counter, verdicts 
 	}
 	forAll, shared, answers := c.subset(q, counters, verdicts, indexes)
 	if sharedOnly {
-		c.remember(&forAll, shared, answers, sent, span)
+		c.remember(&forAll, shared, answers, sent)
 	} else {
 		c.forget(&forAll, shared)
 	}
@@ -95,7 +76,6 @@ func (c *Cache) subset(q *Query, counters []algorithm.Counter, verdicts []algori
 	of, answers = make([]algorithm.Counter, len(indexes)), make([]algorithm.Verdict, len(indexes))
 	for n, i := range indexes {
 		of[n], answers[n] = counters[i], verdicts[i]
-		of[n].Watched = counters[i].WatchedIn(indexes)
 	}
 	c.Snapshot(&sub, of)
 	for n, i := range indexes {
@@ -105,9 +85,9 @@ func (c *Cache) subset(q *Query, counters []algorithm.Counter, verdicts []algori
 }
 
 // remember adds an answer that has just come back to a call that left at the time sent. It is kept
-// until time alone could change it, and for at most span microseconds.
-func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent, span int64) {
-	known := answering(counters, verdicts)
+// until time alone could change it, and for at most maxAge.
+func (c *Cache) remember(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+	known, span := answering(counters, verdicts), maxAge
 	for i := range counters {
 		if known.has(&verdicts[i]) {
 			span = min(span, counters[i].Limit.Steady(&verdicts[i], counters[i].Cost))
@@ -162,12 +142,11 @@ type shardSet uint8
 
 func (s shardSet) has(v *algorithm.Verdict) bool { return s>>v.Part&1 == 1 }
 
-// answering returns the shards whose answers a remembered refusal repeats: those that refused, and
-// those that have to be asked in each window of a ban. The other shards' answers change with every
-// call that they let pass.
+// answering returns the shards whose answers a remembered refusal repeats: those that refused. The
+// other shards' answers change with every call that they let pass.
 func answering(counters []algorithm.Counter, verdicts []algorithm.Verdict) (known shardSet) {
 	for i := range counters {
-		if counters[i].Limit.Properties().Watches || counters[i].Refuses(&verdicts[i]) {
+		if counters[i].Refuses(&verdicts[i]) {
 			known |= 1 << verdicts[i].Part
 		}
 	}

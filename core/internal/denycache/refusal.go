@@ -20,7 +20,6 @@ type refusal struct {
 	next          *refusal // of the call's next counter
 	generationSum uint32   // of the call, when the store was asked
 	counters      uint8    // the number of counters from this one to the call's last
-	watched       uint8    // see watchedBits
 	unknown       bool     // the counter is on a shard whose answer is not remembered
 }
 
@@ -29,20 +28,12 @@ func newRefusal(counters []algorithm.Counter, verdicts []algorithm.Verdict, know
 	for i := len(counters) - 1; i >= 0; i-- {
 		c, v := &counters[i], &verdicts[i]
 		r = &refusal{
-			key: string(c.Key), limit: c.Limit, cost: c.Cost, watched: watchedBits(c), counters: uint8(len(counters) - i),
+			key: string(c.Key), limit: c.Limit, cost: c.Cost, counters: uint8(len(counters) - i),
 			unknown: !known.has(v), remaining: v.Remaining, storeAhead: v.At - now/1000, expires: expires,
 			retryAt: now + v.RetryAfter*1000, resetAt: now + v.ResetAfter*1000, next: r,
 		}
 	}
 	return r
-}
-
-// watchedBits returns a bit for each counter that a ban watches.
-func watchedBits(c *algorithm.Counter) (bits uint8) {
-	for _, at := range c.Watched {
-		bits |= 1 << at
-	}
-	return bits
 }
 
 // isOf reports whether this is the refusal of a call with exactly these counters.
@@ -52,7 +43,7 @@ func (r *refusal) isOf(counters []algorithm.Counter) bool {
 	}
 	for i := range counters {
 		c := &counters[i]
-		if r.cost != c.Cost || r.watched != watchedBits(c) || r.key != string(c.Key) || !r.limit.Equal(c.Limit) {
+		if r.cost != c.Cost || r.key != string(c.Key) || !r.limit.Equal(c.Limit) {
 			return false
 		}
 		r = r.next

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
@@ -55,23 +53,4 @@ func TestARefusalByOneOfSeveralServers(t *testing.T) {
 			p.MustReset(t, own, also, all, other)
 		})
 	}
-}
-
-// A ban on another server than the one that refused is asked in each of its windows, because it
-// counts refusals there.
-func TestARefusalBesideABanElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := Shards{Shared: NewShared(t, 100)}
-		p := NewProcess(t, shared)
-		own := Counter("user:a", Windowed(algorithm.SlidingWindow, 1, Hour), 1)
-		other := Counter("user:b", Windowed(algorithm.FixedWindow, 9, Hour), 1)
-		ban := BanOf("user:b", 2, Second/2, 1)
-		p.MustTake(t, own, other, ban)
-		p.MustRefuse(t, algorithm.FromStore, own, other, ban)
-		shared.Asked.Store(0)
-		p.MustRefuse(t, algorithm.FromRefusal, own, other, ban)
-		shared.WantAsked(t, 0)
-		time.Sleep(Second / 2 * time.Microsecond)
-		p.MustRefuse(t, algorithm.FromStore, own, other, ban)
-	})
 }

@@ -25,6 +25,7 @@ type need int
 
 const (
 	toDecide need = iota
+	toMark
 	inCluster
 	inRing
 	toNotice
@@ -34,14 +35,14 @@ const (
 
 // lacking are the consequences of a missing right.
 var lacking = map[need]string{
-	toDecide: "limits do not work, or in part", inCluster: "limits do not work, or in part", inRing: "limits do not work",
-	toNotice: "nobody warns of eviction, or says how data was lost", toAudit: "what operators do is not in the audit",
+	toDecide: "limits do not work, or in part", toMark: "bans, blocks and overrides of other processes may not hold", inCluster: "limits do not work, or in part", inRing: "limits do not work",
+	toNotice: "nobody warns of eviction, or says how data was lost", toAudit: "the audit cannot be read",
 	toFollow: "a document with rules cannot be followed",
 }
 
 // rights are the rights that failure.RightsPage lists, for services. The probe is a string, so that
-// writing a list, a set or a stream there fails after the rights were checked. Without +set it may become
-// a list, which +pexpireat ends then, or +del.
+// writing a list, a hash, a set or a stream there fails after the rights were checked. Without +set it may
+// become a list or a hash, which +pexpireat ends then, or +del.
 var rights = []right{
 	{"set", with("", "px", "5000"), toDecide},
 	{"eval", func(probe string) []any { return []any{"return 1", 1, probe} }, toDecide},
@@ -49,13 +50,16 @@ var rights = []right{
 	{"get", with(), toDecide}, {"lindex", with(0), toDecide}, {"llen", with(), toDecide}, {"lrange", with(0, 0), toDecide},
 	{"lrem", with(1, "x"), toDecide}, {"lset", with(0, "x"), toDecide}, {"ltrim", with(0, 0), toDecide}, {"mget", with(), toDecide},
 	{"rpush", with("x"), toDecide},
+	{"hset", with("x", "y"), toMark}, {"hdel", with("x"), toMark}, {"hget", with("x"), toMark}, {"hlen", with(), toMark},
+	{"hmget", with("x"), toMark}, {"hscan", with(0), toMark}, {"persist", func(probe string) []any { return []any{probe + "-none"} }, toMark},
+	{"xadd", with("no ID", "a", "b"), toMark}, {"xrange", with("-", "+", "count", 1), toMark}, {"zcard", with(), toMark},
 	{"pexpireat", func(probe string) []any { return []any{probe, time.Now().Add(5 * time.Second).UnixMilli()} }, toDecide}, {"time", func(string) []any { return nil }, toDecide}, {"zadd", with("no number", "x"), toDecide},
 	{"zcount", with(0, 1), toDecide}, {"zrange", with(0, 0), toDecide}, {"zrangebyscore", with(0, 1), toDecide}, {"zrem", with("x"), toDecide},
 	{"zremrangebyscore", with(0, 1), toDecide}, {"zrevrange", with(0, 0), toDecide}, {"zscore", with("x"), toDecide},
 	{"cluster|slots", func(string) []any { return nil }, inCluster}, {"asking", func(string) []any { return nil }, inCluster},
 	{"ping", func(string) []any { return nil }, inRing},
 	{"info", func(string) []any { return []any{"server"} }, toNotice},
-	{"xadd", with("no ID", "a", "b"), toAudit}, {"xrevrange", with("+", "-", "count", 1), toAudit},
+	{"xrevrange", with("+", "-", "count", 1), toAudit},
 	{"getrange", with(0, 0), toFollow}, {"del", with(), toDecide},
 }
 
@@ -65,7 +69,7 @@ func with(args ...any) func(string) []any {
 }
 
 // writing are the commands that write the probe. They are not tried if memory is short.
-var writing = []string{"set", "rpush"}
+var writing = []string{"set", "rpush", "hset"}
 
 // rights finds out exactly which rights the user of Redis lacks.
 func (e *exam) rights(ctx context.Context, s *server) {
@@ -126,7 +130,7 @@ func (e *exam) reportRights(s *server, lacks map[need][]string, outside bool) {
 	if outside {
 		e.add(Problem, "rights", s, fmt.Sprintf("the Redis user may not use keys that begin with %q", e.Prefix+":"), fmt.Sprintf("ACL SETUSER USER ~%s:*", e.Prefix))
 	}
-	for _, need := range []need{toDecide, inCluster, inRing, toNotice, toAudit, toFollow} {
+	for _, need := range []need{toDecide, toMark, inCluster, inRing, toNotice, toAudit, toFollow} {
 		if len(lacks[need]) == 0 {
 			continue
 		}

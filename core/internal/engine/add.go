@@ -1,33 +1,28 @@
 package engine
 
 import (
-	"slices"
-
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 )
 
-// Add adds the counters of a rule that applies: one for each limit, and then its ban. If the cost
-// of the call can never fit, it adds nothing and notes the rule as Costly. There are two exceptions:
-// a soft rule is exceeded, and for a rule with overrides only the store knows the limit in force.
+// Add adds the counters of a rule that applies: one for each limit. If the subject is blocked or
+// banned, it notes that instead. If the cost of the call can never fit, it adds nothing and notes the
+// rule as Costly, except that a soft rule is exceeded.
 func (c *Call) Add(a *Applied) {
 	c.hasSoft = c.hasSoft || a.Rule.Soft
+	if a.Mark != nil && a.Mark.Refuses() {
+		c.marked = append(c.marked, a)
+		c.refused = c.refused || !a.Rule.Soft
+		return
+	}
 	c.warns = c.warns || len(a.Rule.Warn) > 0
 	before := len(c.counters)
-	c.watched = c.watched[:0]
-	var q *algorithm.OverrideQuery
-	if a.Rule.mayBeOverridden() {
-		q = c.askOverride(a)
+	if !a.Counts() {
+		return
 	}
-	if a.counts() {
-		if costly := c.addLimits(a, q); costly >= 0 {
-			c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
-			c.costs(a, costly)
-			return
-		}
-	}
-	if a.Rule.Ban != nil { // it also holds for calls that cost nothing
-		c.addBan(a)
+	if costly := c.addLimits(a); costly >= 0 {
+		c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
+		c.costs(a, costly)
 	}
 }
 
@@ -38,14 +33,15 @@ func (c *Call) costs(a *Applied, n int) {
 	}
 }
 
-// addLimits adds the counters of a rule's limits, and notes the indexes of those that a ban
-// watches. If q is not nil, the limits obey the override. If the cost can never fit, addLimits
-// returns the index of a limit that it exceeds, otherwise -1.
-func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
+// addLimits adds the counters of a rule's limits. If the cost can never fit, it returns the index of
+// a limit that it exceeds, otherwise -1.
+func (c *Call) addLimits(a *Applied) (costly int) {
 	cost := a.Cost
 	costly = -1
 	if cost > 1 { // one permit fits into every limit
-		cost = a.cost()
+		if cost == algorithm.LargestCost {
+			cost = a.Largest()
+		}
 		costly = a.above(cost)
 	}
 	if costly >= 0 && !a.Rule.Soft {
@@ -55,7 +51,7 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 	if a.Rule.Soft {
 		l = c.lenience(a, costly >= 0)
 	}
-	for n := range a.Rule.Limits {
+	for n := range a.count() {
 		if l.costly {
 			cost = 0
 		}
@@ -68,32 +64,13 @@ func (c *Call) addLimits(a *Applied, q *algorithm.OverrideQuery) (costly int) {
 		case a.Rule.Soft:
 			l = c.applyLenience(at, l)
 		}
-		if a.Rule.Ban != nil {
-			c.watched = append(c.watched, at)
-		}
-		if q != nil {
-			c.obeyLater(at, q, n == 0, a.Own == nil)
-		}
 	}
 	return -1
 }
 
-// cost returns what the call costs. With overrides, the limits are known only when the store has
-// answered.
-func (a *Applied) cost() int64 {
-	switch {
-	case a.Rule.mayBeOverridden() && a.Cost != algorithm.LargestCost && !a.Reserves && !a.InDebt: // these may exceed the limit
-		return min(a.Cost, algorithm.MaxPermits+1)
-	case !a.Rule.mayBeOverridden() && a.Cost == algorithm.LargestCost:
-		return a.Rule.LargestCost(a.Own)
-	default:
-		return a.Cost
-	}
-}
-
 // above returns the index of the first limit into which a cost can never fit, or -1.
 func (a *Applied) above(cost int64) (n int) {
-	for n := range a.Rule.Limits {
+	for n := range a.count() {
 		limit := a.limit(n).Compiled
 		if a.tooCostly(cost, limit) && !limit.Properties().Slots { // every call takes one slot
 			return n
@@ -102,10 +79,9 @@ func (a *Applied) above(cost int64) (n int) {
 	return -1
 }
 
-// tooCostly reports whether a cost is more than a limit ever lets through. With overrides, only the
-// store knows the limit in force.
+// tooCostly reports whether a cost is more than a limit ever lets through.
 func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
-	return cost > limit.Most(a.Reserves) && !a.Rule.mayBeOverridden() && !a.InDebt
+	return cost > limit.Most(a.Reserves) && !a.InDebt
 }
 
 // addLimit adds the counter of a rule's limit, and returns its index. If an earlier rule has the
@@ -133,7 +109,7 @@ func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
 }
 
 // addCounter adds a counter of a rule and room for its verdict. Its empty Key reuses the memory of an
-// earlier call's key. Override is already nil: see forgetOverrides.
+// earlier call's key.
 func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algorithm.Counter {
 	if len(c.counters) < cap(c.counters) {
 		c.counters = c.counters[:len(c.counters)+1]
@@ -144,7 +120,7 @@ func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algor
 	counter := &c.counters[len(c.counters)-1]
 	// One by one, so that nothing large is copied.
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
-	counter.Lease, counter.Watched, counter.Group = 0, nil, 0
+	counter.Lease, counter.Group = 0, 0
 	counter.Lenient, counter.Personal = a.Rule.Soft, a.Personal
 	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
 	return counter
@@ -165,38 +141,4 @@ func (c *Call) slotHolder() string {
 		c.holder = c.engine.Slots.NewHolder()
 	}
 	return c.holder
-}
-
-// addBan adds the ban of a rule. It watches the rule's counters. If an earlier rule of this call
-// has the same ban, that ban watches them too.
-func (c *Call) addBan(a *Applied) {
-	counter := c.addCounter(a, a.Rule.Ban, 0)
-	counter.Key = rediskey.Append(counter.Key, c.engine.KeyHead, a.Subject, a.Rule.BanKey)
-	if at := c.earlier(); at >= 0 {
-		c.dropLast()
-		c.watched = append(c.watched, c.counters[at].Watched...)
-		c.counters[at].Watched = sortedIndexes(c.watched)
-		return
-	}
-	counter.Watched = sortedIndexes(c.watched)
-	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsBan: true})
-}
-
-// usualIndexes holds the lists that sortedIndexes usually returns, so that it need not allocate
-// them.
-var usualIndexes = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
-
-// sortedIndexes returns the indexes in order and without repetition, in a list that must not be
-// written to. It sorts its argument.
-func sortedIndexes(indexes []int) []int {
-	slices.Sort(indexes)
-	indexes = slices.Compact(indexes)
-	if len(indexes) == 0 {
-		return nil
-	}
-	first, last := indexes[0], indexes[len(indexes)-1]
-	if last-first == len(indexes)-1 && last < len(usualIndexes) {
-		return usualIndexes[first : last+1 : last+1]
-	}
-	return slices.Clone(indexes)
 }

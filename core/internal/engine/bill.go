@@ -8,9 +8,10 @@ import (
 
 // Charge is like Decide, but charges the cost even if it does not fit. share bounds the debt: see
 // algorithm.Limit.Debt. It returns how much of the cost was not charged to a limit because of that
-// bound, or 0 if all of it was charged. The call must have a single rule, which has no bans.
+// bound, or 0 if all of it was charged. The call must have a single rule.
 func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
-	if len(c.counters) == 0 {
+	if !c.mustAsk() {
+		c.decideUnasked(ctx, true)
 		return 0
 	}
 	c.engine.Store.Charge(ctx, c.counters, share, nil, c.verdicts)
@@ -25,11 +26,10 @@ func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
 	return above
 }
 
-// Open is like Decide, and records a bill if the call is charged. The call must have a single rule,
-// which has no bans.
+// Open is like Decide, and records a bill if the call is charged. The call must have a single rule.
 func (c *Call) Open(ctx context.Context, b algorithm.OpenBill) (fits bool) {
-	if c.chargesNothing() {
-		return c.fitsUncharged(ctx)
+	if !c.mustAsk() {
+		return c.decideUnasked(ctx, true)
 	}
 	c.engine.Store.Open(ctx, c.counters, b, c.verdicts)
 	return c.conclude(true)

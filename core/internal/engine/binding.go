@@ -2,8 +2,8 @@ package engine
 
 import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-// Binding returns the index of the limit that binds the call most, or -1 if only bans were asked. A soft limit binds only if it is exceeded and no hard limit refuses, or
-// if there is no hard limit.
+// Binding returns the index of the limit that binds the call most, or -1 if there is none. A
+// soft limit binds only if it is exceeded and no hard limit refuses, or if there is no hard limit.
 func (c *Call) Binding() (at int) {
 	at = -1
 	for i := range c.limits {
@@ -82,9 +82,9 @@ func BindsMore(a, b *algorithm.Verdict, refused, other bool) bool {
 }
 
 // Represents returns the index of the limit that represents the rule whose first limit is at i.
-// That is the limit that binds the call most; a silent ban represents the rule only if there is
-// nothing else. It returns -1 if i is not the rule's first limit, or if the store answered for none
-// of its limits. Rules with one name count as one, because callers and counts know them by name.
+// That is the limit that binds the call most. It returns -1 if i is not the rule's first limit, or if
+// the store answered for none of its limits. Rules with one name count as one, because callers and
+// counts know them by name.
 func (c *Call) Represents(i int) (at int) {
 	for j := range i {
 		if c.SameRule(i, j) {
@@ -98,9 +98,7 @@ func (c *Call) Represents(i int) (at int) {
 	for j := i + 1; j < len(c.limits); j++ {
 		switch {
 		case !c.SameRule(i, j) || c.Unasked(j):
-		case at < 0 || c.limits[at].Silent():
-			at = j
-		case !c.limits[j].Silent() && c.BindsMore(j, at):
+		case at < 0 || c.BindsMore(j, at):
 			at = j
 		}
 	}

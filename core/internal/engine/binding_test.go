@@ -65,26 +65,9 @@ func TestBinding(t *testing.T) {
 		{[]*engine.Rule{softS, softR}, verdicts{nobody, fits}, 1},
 		{[]*engine.Rule{softS, softR, hardN}, verdicts{{RetryAfter: 2 * hour}, refused, fits}, 0},
 		{[]*engine.Rule{softS}, verdicts{nobody}, -1},
-		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {}}, 0},
-		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{{Remaining: 5}, {RetryAfter: 1}}, 0},
 	} {
 		if at := newWorld(t).ask(test.answers, test.rules...).Binding(); at != test.want {
 			t.Errorf("%d of %+v binds, want %d", at, test.answers, test.want)
-		}
-	}
-}
-
-// A ban alone binds only if it holds.
-func TestBindingBan(t *testing.T) {
-	for _, holds := range []bool{true, false} {
-		w := newWorld(t)
-		if holds {
-			w.ban("b")
-		}
-		c := w.open().add(by{Rule: banning(hard("b", perDay(9))), free: true})
-		c.Decide(background)
-		if at := c.Binding(); (at == 0) != holds {
-			t.Errorf("%d binds, held %t", at, holds)
 		}
 	}
 }
@@ -93,7 +76,6 @@ func TestBindingBan(t *testing.T) {
 func TestRepresents(t *testing.T) {
 	two := hard("n", perDay(9), perHour(9))
 	other := hard("n", windows(algorithm.FixedWindow, 9, 2*day))
-	banned := banning(hard("b", perDay(9), perHour(9)))
 	type verdicts = []algorithm.Verdict
 	for _, test := range []struct {
 		rules   []*engine.Rule
@@ -107,9 +89,6 @@ func TestRepresents(t *testing.T) {
 		{[]*engine.Rule{two, hardM}, verdicts{fits, nobody, nobody}, []int{0, -1, -1}},
 		{[]*engine.Rule{two, hardM, other}, verdicts{fits, fits, fits, refused}, []int{3, -1, 2, -1}},
 		{[]*engine.Rule{hardN, soft("n", perHour(9))}, verdicts{fits, refused}, []int{0, 1}},
-		{[]*engine.Rule{banned}, verdicts{fits, {Remaining: 4}, {}}, []int{1, -1, -1}},
-		{[]*engine.Rule{banned}, verdicts{nobody, nobody, {}}, []int{2, -1, -1}},
-		{[]*engine.Rule{banned}, verdicts{fits, nobody, away}, []int{0, -1, -1}},
 	} {
 		c := newWorld(t).ask(test.answers, test.rules...)
 		for i, at := range test.want {
@@ -117,19 +96,6 @@ func TestRepresents(t *testing.T) {
 				t.Errorf("%+v: %d represents the rule at %d, want %d", test.answers, got, i, at)
 			}
 		}
-	}
-}
-
-// A silent ban represents its rule only if nothing else does, also if the ban comes first.
-func TestASilentBanRepresents(t *testing.T) {
-	w, b := newWorld(t), banning(hard("b", perDay(9)))
-	c := w.open().add(by{Rule: b, free: true}, by{Rule: b})
-	c.Decide(background)
-	if c.Represents(0) != 1 || c.Represents(1) != -1 || !c.Limit(0).Silent() {
-		t.Errorf("%s: %d", c.verdicts(), c.Represents(0))
-	}
-	if c = w.open().add(by{Rule: b, free: true}); !c.Decide(background) || c.Represents(0) != 0 {
-		t.Errorf("%s: %d", c.verdicts(), c.Represents(0))
 	}
 }
 
@@ -159,29 +125,10 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A block is told apart from a ban, and both from a limit, but not by soft rules.
-func TestOutcomeOfBlocksAndBans(t *testing.T) {
-	w := newWorld(t)
-	w.override("n", overrides(perDay(9))["blocked"])
-	w.ban("n")
-	for i, outcome := range []engine.Outcome{engine.Blocked, engine.SoftExceeded} {
-		c := w.open().add(by{Rule: obeying(banning(rule("n", i == 1, perDay(9))))})
-		if c.Decide(background); c.Outcome(0) != outcome {
-			t.Errorf("soft %t, blocked: %d, %s", i == 1, c.Outcome(0), c.verdicts())
-		}
-	}
-	w.override("n", overrides(perDay(9))["9"])
-	c := w.open().add(by{Rule: obeying(banning(hard("n", perDay(9))))})
-	if c.Decide(background); c.Outcome(0) != engine.Banned || c.Outcome(1) != engine.LimitExceeded {
-		t.Errorf("banned: %d, %s", c.Outcome(0), c.verdicts())
-	}
-}
-
-// Callers are told of hard and soft limits that the store answered for, and of bans in force.
+// Callers are told of hard and soft limits that the store answered for.
 func TestTold(t *testing.T) {
-	banned := banning(hard("b", perDay(9)))
-	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, nobody, fits, {}}, hardN, softS, hardM, banned)
-	for i, want := range []bool{true, true, false, true, false} {
+	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, nobody}, hardN, softS, hardM)
+	for i, want := range []bool{true, true, false} {
 		if c.IsTold(i) != want {
 			t.Errorf("%s is told %t", c.limitName(i), !want)
 		}

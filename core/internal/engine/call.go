@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
 // Call is one call to decide. It comes from a pool, so it keeps its memory: see Clear. Its limits,
@@ -18,24 +19,23 @@ type Call struct {
 
 	costly Costly // the zero Costly if the cost can fit
 	state
-	holder  string     // names this call's slots of Concurrency, once it needs one
-	watched []int      // the indexes of a rule's counters, while they are added
-	merged  []*Applied // the lists of CallLimit.Merged, one after the other
-
-	// queries ask for the overrides of rules in this call; those of later calls use them again.
-	queries []*algorithm.OverrideQuery
-	asked   int // how many of the queries belong to this call
+	holder string     // names this call's slots of Concurrency, once it needs one
+	merged []*Applied // the lists of CallLimit.Merged, one after the other
+	marked []*Applied // the rules whose subjects are blocked or banned
+	failed error      // see Fail
 }
 
 // state is what is known of a call.
 type state struct {
 	fit       bool // the store answered for all counters, and the call fits in each
+	charging  bool // the call was to be charged, and not only looked at
 	passed    bool // the call was to be charged, and was allowed: by the store, or because it failed
 	hasSoft   bool // a soft rule was added
 	hasCostly bool // one of the limits is costly
 	warns     bool // a rule with Warn was added
 	looksOnly bool // see LookOnly
 	anyNear   bool // one of the limits may be nearly used up, which is rare
+	refused   bool // the subject of a rule that is not soft is blocked or banned
 }
 
 // Applied is a rule that applies to a call, with the call's subject, cost and limit under that
@@ -46,12 +46,15 @@ type Applied struct {
 	At      int
 	Subject []byte
 	Cost    int64 // algorithm.LargestCost stands for the largest cost that fits
-	// Own is the limit of this subject, which replaces the rule's own. It is nil if only an
-	// override can count the call, because the subject's plan is unlimited or the call costs
-	// nothing.
+	// Own is the limit of this subject, which replaces the rule's own. It is nil if the rule does not
+	// count the call, because the subject is unlimited or the call costs nothing.
 	Own *Limit
-	// Free reports whether the call costs nothing, so that only a block or a ban can refuse it.
-	Free bool
+	// Instead are the limits that a mark puts in place of all limits of the rule, or nil.
+	Instead []*Limit
+	// Mark is the mark of the subject, or nil, and Lasts how much longer it holds, in microseconds, or
+	// algorithm.Forever.
+	Mark  *marks.Mark
+	Lasts int64
 	// Reserves reports whether the cost is reserved for a later turn at a bucket. It may then
 	// exceed the bucket.
 	Reserves bool
@@ -63,12 +66,28 @@ type Applied struct {
 	Note     string // for algorithms that keep notes
 }
 
-// counts reports whether the limits of the rule may charge the call. If the rule has overrides,
-// only the store knows that.
-func (a *Applied) counts() bool { return a.Own != nil || a.Rule.mayBeOverridden() }
+// Counts reports whether the limits of the rule count the call.
+func (a *Applied) Counts() bool { return a.Own != nil || a.Instead != nil }
 
-// limit returns the limit at n that applies to the call, apart from overrides.
-func (a *Applied) limit(n int) *Limit { return a.Rule.limit(n, a.Own) }
+// count returns how many limits apply to the call.
+func (a *Applied) count() int {
+	if a.Instead != nil {
+		return len(a.Instead)
+	}
+	return len(a.Rule.Limits)
+}
+
+// limit returns the limit at n that applies to the call.
+func (a *Applied) limit(n int) *Limit {
+	switch {
+	case a.Instead != nil:
+		return a.Instead[n]
+	case n == 0 && a.Own != nil:
+		return a.Own
+	default:
+		return a.Rule.Limits[n]
+	}
+}
 
 // KeepsNotes reports whether one of the limits that may be charged keeps notes.
 func (a *Applied) KeepsNotes() bool {
@@ -82,7 +101,7 @@ func (a *Applied) TakesSlots() bool {
 
 // anyLimit reports whether one of the limits that may be charged is such a limit.
 func (a *Applied) anyLimit(is func(*algorithm.Properties) bool) bool {
-	for n := 0; n < len(a.Rule.Limits) && a.counts(); n++ {
+	for n := 0; n < a.count() && a.Counts(); n++ {
 		if is(a.limit(n).Compiled.Properties()) {
 			return true
 		}
@@ -98,27 +117,22 @@ type Costly struct {
 	Most int64    // the largest cost that ever fits into it
 }
 
-// CallLimit is a limit of a call, or the ban of a rule.
+// CallLimit is a limit of a call, or a mark that refuses it.
 type CallLimit struct {
 	*Applied
-	Limit *Limit // for a ban, the rule's own
+	Limit *Limit // for a mark, the rule's own
 	N     int    // its index among those of its rule
 	// If several rules have this counter, Max and Burst are the strictest numbers of their limits.
 	// Otherwise Max is 0.
 	Max, Burst int64
 	Merged     []*Applied // the other rules that have the counter
-	IsBan      bool
-	Banned     bool // the ban of the rule is in force, and this limit reports it
+	IsMark     bool
 	Costly     bool // the cost is above this limit of a soft rule, which therefore does not charge the call
 }
 
-// Shown reports whether callers are told about the limit. They are not told about silent bans, nor
-// about limits of soft rules that do not bind.
-func (a *CallLimit) Shown() bool { return !a.Rule.Soft && !a.Silent() }
-
-// Silent reports whether this is a ban with nothing to report, because it lets the call pass or
-// another limit of its rule reports it.
-func (a *CallLimit) Silent() bool { return a.IsBan && !a.Banned }
+// Shown reports whether callers are told about the limit. They are not told about limits of soft rules
+// that do not bind.
+func (a *CallLimit) Shown() bool { return !a.Rule.Soft }
 
 // NewCall returns a call for a pool. Its first charge has the id.
 func (e *Engine) NewCall(o Observer, id uint64) Call { return Call{engine: e, observer: o, id: id} }
@@ -130,11 +144,8 @@ func (c *Call) ID() uint64 { return c.id }
 func (c *Call) Clear() {
 	c.id += 1 + uint64(len(c.counters))
 	c.limits, c.counters, c.verdicts = c.limits[:0], c.counters[:0], c.verdicts[:0]
-	if c.asked > 0 {
-		c.forgetOverrides()
-	}
 	c.state = state{}
-	c.merged = c.merged[:0]
+	c.merged, c.marked, c.failed = c.merged[:0], c.marked[:0], nil
 	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
 		c.costly = Costly{}
 	}
@@ -155,15 +166,12 @@ func (c *Call) Holder() string { return c.holder }
 
 // Drop removes all counters of the call, so that rules can be added again.
 func (c *Call) Drop() {
-	if c.asked > 0 { // other counters will take these indexes
-		c.forgetOverrides()
-	}
 	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
-	c.hasSoft, c.hasCostly, c.warns = false, false, false
-	c.costly = Costly{}
+	c.hasSoft, c.hasCostly, c.warns, c.refused = false, false, false, false
+	c.costly, c.marked = Costly{}, c.marked[:0]
 }
 
-// Len returns the number of limits and bans.
+// Len returns the number of limits and of marks that refuse the call.
 func (c *Call) Len() int { return len(c.limits) }
 
 // Limit returns the limit at i.
@@ -181,6 +189,9 @@ func (c *Call) Fit() bool { return c.fit }
 // Passed reports whether the call was allowed by a question that charges, also if the store did not
 // answer it.
 func (c *Call) Passed() bool { return c.passed }
+
+// Charging reports whether the last question was to charge the call.
+func (c *Call) Charging() bool { return c.charging }
 
 // HasSoft reports whether a soft rule was added.
 func (c *Call) HasSoft() bool { return c.hasSoft }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
 // drawRules draws rules of all kinds, of which some share counters.
@@ -18,12 +19,6 @@ func drawRules(t *rapid.T) (rules []by) {
 			{perDay(4)}, {perDay(3), perHour(5)}, {perHour(2)}, {bucket(3, 2)}, {bucket(2, 4), perDay(6)}, {logged(3)}, {slots(2), logged(4)},
 		}).Draw(t, "limits")
 		r := rule(rapid.SampledFrom([]string{"n", "m"}).Draw(t, "name"), rapid.Bool().Draw(t, "soft"), limits...)
-		if rapid.Bool().Draw(t, "bans") {
-			banning(r)
-		}
-		if rapid.Bool().Draw(t, "overrides") {
-			obeying(r)
-		}
 		r.Required, r.Lease = rapid.Bool().Draw(t, "required"), rapid.Int64Range(0, 1).Draw(t, "lease")
 		r.Warn = rapid.SampledFrom([][]float64{nil, {.5}, {.25, .75}}).Draw(t, "warn")
 		r.LocalShare = rapid.SampledFrom([]float64{0, .5}).Draw(t, "share")
@@ -31,7 +26,9 @@ func drawRules(t *rapid.T) (rules []by) {
 			Rule: r, cost: rapid.SampledFrom([]int64{1, 2, 3, 5, algorithm.LargestCost}).Draw(t, "cost"),
 			subject: rapid.SampledFrom([]string{"", "b"}).Draw(t, "subject"), note: "note",
 			free: rapid.IntRange(0, 4).Draw(t, "free") == 0, unlimited: rapid.IntRange(0, 4).Draw(t, "unlimited") == 0,
-			personal: rapid.Bool().Draw(t, "personal"),
+			personal: rapid.Bool().Draw(t, "personal"), lasts: hour,
+			mark:    rapid.SampledFrom([]marks.Kind{"", "", "", "", marks.Blocked, marks.Banned}).Draw(t, "mark"),
+			instead: rapid.SampledFrom([][]*engine.Limit{nil, nil, nil, {ptr("n", perDay(2))}}).Draw(t, "instead"),
 		})
 	}
 	return rules
@@ -46,7 +43,7 @@ func (c *call) everything() string {
 	binding := c.Binding()
 	c.Notice(binding)
 	text := fmt.Sprintln(c.counters()) + fmt.Sprintln(c.verdicts()) +
-		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.MayBeOverridden(), c.of.take())
+		fmt.Sprintln("costly", name, "binding", binding, "holder", c.Holder(), "soft", c.HasSoft(), "fit", c.Fit(), c.of.take())
 	for i := range c.Len() {
 		counter := c.Counter(i)
 		text += fmt.Sprintf("%s lease %d outcome %d, ", counter.Key, counter.Lease, c.Outcome(i))
@@ -65,10 +62,8 @@ func (c *call) act(what string, rules []by, isNew bool) {
 	case "ask":
 		c.add(rules...).Ask(background)
 	case "up to":
-		if c.add(rules...); c.Len() > 0 {
-			if c.Costly().By == nil {
-				c.DecideUpTo(background)
-			}
+		if c.add(rules...); c.Counts() {
+			c.DecideUpTo(background)
 		}
 	case "recall":
 		c.LookOnly(true)
@@ -105,10 +100,6 @@ func TestCallsAreUsedAgain(t *testing.T) {
 		}
 		c := used.open()
 		for range rapid.IntRange(1, 12).Draw(rt, "calls") {
-			if o := rapid.SampledFrom([]string{"", "", "1", "9", "unlimited", "blocked", "invalid"}).Draw(rt, "override"); o != "" {
-				used.override("n", overrides(perDay(4))[o])
-				fresh.override("n", overrides(perDay(4))[o])
-			}
 			what := rapid.SampledFrom([]string{"decide", "look", "ask", "up to", "recall", "add again"}).Draw(rt, "what")
 			rules := drawRules(rt)
 			if what == "up to" && len(rules) > 1 {
@@ -144,8 +135,6 @@ func TestIDs(t *testing.T) {
 // quiet is an observer that notes nothing.
 type quiet struct{ engine.Observer }
 
-func (quiet) Banned(int) {}
-
 func (quiet) Charged(int, []float64) {}
 
 func (quiet) Decided(int, engine.Decided) {}
@@ -157,8 +146,8 @@ func TestAllocations(t *testing.T) {
 	subject := []byte("a")
 	for name, rules := range map[string][]*engine.Rule{
 		"one rule":  {hard("n", perDay(1e9))},
-		"many":      {banning(hard("n", perDay(1e9), perHour(1e9))), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2))},
-		"a refusal": {banning(hard("r", perDay(1))), hard("k", perDay(1e9))},
+		"many":      {hard("n", perDay(1e9), perHour(1e9)), hard("n", perDay(1e8)), soft("s", perDay(1e9), perHour(2))},
+		"a refusal": {hard("r", perDay(1)), hard("k", perDay(1e9))},
 	} {
 		c, applied := w.NewCall(quiet{}, 1), make([]engine.Applied, len(rules))
 		decide := func() {

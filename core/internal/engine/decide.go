@@ -4,17 +4,18 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
 // Decide asks the store for verdicts on all counters, and charges all of them or none. It reports
 // whether the cost fits: if not, nothing was charged, and Costly returns the rule.
 func (c *Call) Decide(ctx context.Context) (fits bool) {
-	if c.chargesNothing() {
-		return c.fitsUncharged(ctx)
+	if !c.mustAsk() {
+		return c.decideUnasked(ctx, true)
 	}
 	// Leased permits cannot be taken back from a call that another counter refuses, nor do they reach a
-	// threshold.
-	if len(c.counters) == 1 && !c.warns {
+	// threshold. The limits of a mark may have an algorithm that cannot be leased.
+	if len(c.counters) == 1 && !c.warns && c.limits[0].Instead == nil {
 		c.counters[0].Lease = c.limits[0].Rule.Lease
 	}
 	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
@@ -26,8 +27,8 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 	if c.engine.Refusals == nil {
 		return c.Ask(ctx)
 	}
-	if c.chargesNothing() {
-		return c.fitsUncharged(ctx)
+	if !c.mustAsk() {
+		return c.decideUnasked(ctx, false)
 	}
 	c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
 	return c.conclude(false)
@@ -35,16 +36,16 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 
 // Ask is like Look, but always asks the store.
 func (c *Call) Ask(ctx context.Context) (fits bool) {
-	if c.chargesNothing() {
-		return c.fitsUncharged(ctx)
+	if !c.mustAsk() {
+		return c.decideUnasked(ctx, false)
 	}
 	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
 	return c.conclude(false)
 }
 
 // DecideUpTo is like Decide, but charges as much of the cost as fits. It returns the amount, or 1
-// if nothing fits. The call must have a single rule, and its cost must not exceed that rule's
-// limits.
+// if nothing fits. The call must have a single rule that Counts it, and its cost must not exceed that
+// rule's limits.
 func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 	c.engine.Store.DecideUpTo(ctx, c.counters, c.verdicts)
 	granted = c.counters[0].Cost
@@ -55,8 +56,8 @@ func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
 // Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
 // patience, in microseconds. The call must have one limit.
 func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
-	if c.chargesNothing() {
-		return c.fitsUncharged(ctx)
+	if !c.mustAsk() {
+		return c.decideUnasked(ctx, true)
 	}
 	c.verdicts[0] = c.engine.Turns.Reserve(ctx, &c.counters[0], patience)
 	return c.conclude(true)
@@ -68,44 +69,60 @@ func (c *Call) Remembers() bool { return c.engine.Refusals != nil }
 // Recall repeats a remembered refusal that holds for all calls with these counters, and reports
 // whether there is one. It does not ask the store.
 func (c *Call) Recall() bool {
+	if c.refused {
+		return c.decideUnasked(context.Background(), true) // which asks nobody
+	}
+	c.charging = true
 	if c.costly.By != nil || !c.engine.Refusals.Recall(c.counters, c.verdicts) {
 		return false
 	}
-	c.applyBans()
 	return true
 }
+
+// Fail makes the call one that the store did not answer in time, because its time was spent before.
+func (c *Call) Fail(err error) { c.failed = err }
+
+// Counts reports whether the store is asked: there are counters, no mark refuses the call, its cost can
+// fit, and there is time left.
+func (c *Call) Counts() bool { return c.mustAsk() }
 
 // Costly returns the first limit into which the cost of the call can never fit, or the zero Costly.
 func (c *Call) Costly() Costly { return c.costly }
 
-// chargesNothing reports whether the call has no counters, or a cost that can never fit.
-func (c *Call) chargesNothing() bool { return c.costly.By != nil || len(c.counters) == 0 }
-
-// fitsUncharged decides a call that chargesNothing. It reports whether the cost fits.
-func (c *Call) fitsUncharged(ctx context.Context) bool {
-	return c.costly.By == nil || c.askForBlock(ctx)
+// mustAsk reports whether only the store can decide the call: it has counters, no mark refuses it, its
+// cost can fit, and there is time left.
+func (c *Call) mustAsk() bool {
+	return !c.refused && c.costly.By == nil && len(c.counters) > 0 && c.failed == nil
 }
 
-// askForBlock asks the store whether a block refuses a call whose cost can never fit. It drops the
-// counters of rules that cannot have blocks, and charges nothing. It returns true if the call is not
-// refused for its cost, and false if there is no block, or none is known and the store does not
-// answer.
-func (c *Call) askForBlock(ctx context.Context) (fits bool) {
-	c.drop(func(at int) bool { return c.counters[at].Override == nil || c.counters[at].Lenient })
-	costly := c.costly
-	c.costly = Costly{}
-	c.Look(ctx)
-	if c.refusedByBlock() {
-		return true
+// decideUnasked decides a call about which the store is not asked. It reports whether the cost fits; a
+// block or a ban goes before that. Only these are told then.
+func (c *Call) decideUnasked(ctx context.Context, charging bool) (fits bool) {
+	switch {
+	case c.refused:
+		c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+	case c.costly.By != nil:
+		return false
 	}
-	c.costly = costly
-	return false
+	for i := range c.verdicts {
+		c.verdicts[i] = algorithm.Verdict{Err: c.failed}
+	}
+	if c.failed != nil && c.engine.StandIn != nil {
+		c.engine.StandIn(ctx, c.counters, charging, c.verdicts)
+	}
+	counts := len(c.counters) > 0
+	fits = c.conclude(charging)
+	c.passed = c.passed && counts
+	return fits
 }
 
 // conclude makes a decision from the store's verdicts.
 func (c *Call) conclude(charging bool) (fits bool) {
-	if c.asked > 0 && !c.obey() {
-		return false
+	c.charging = charging
+	for _, a := range c.marked {
+		if a.Rule.Soft != c.refused {
+			c.addMark(a)
+		}
 	}
 	if c.hasCostly {
 		c.exceedCostly()
@@ -115,10 +132,16 @@ func (c *Call) conclude(charging bool) (fits bool) {
 		return true
 	}
 	c.anyNear = true // allFit has not looked at all limits
-	c.applyBans()
 	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
 	c.reportFailures()
 	return true
+}
+
+// addMark adds the mark that refuses the call by a rule, as a limit without a counter.
+func (c *Call) addMark(a *Applied) {
+	c.addCounter(a, a.Rule.Limits[0].Compiled, 0)
+	c.verdicts[len(c.verdicts)-1] = algorithm.Verdict{RetryAfter: a.Lasts, From: algorithm.FromMark}
+	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsMark: true})
 }
 
 // allFit reports whether the store answered for all counters, and the call fits in each. It also notes
@@ -129,30 +152,9 @@ func (c *Call) allFit() bool {
 		if v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
 		}
-		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v) && !c.limits[i].IsBan
+		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v)
 	}
 	return true
-}
-
-// applyBans makes the first limit that a ban in force watches report the ban, and has the ban
-// listed.
-func (c *Call) applyBans() {
-	for i := range c.limits {
-		wait := c.verdicts[i].RetryAfter
-		if !c.limits[i].IsBan || wait == 0 {
-			continue
-		}
-		if c.verdicts[i].From == algorithm.FromStore {
-			c.observer.Banned(i)
-		}
-		first := i
-		if watched := c.counters[i].Watched; len(watched) > 0 {
-			first = watched[0]
-		}
-		c.limits[first].Banned = true
-		v := &c.verdicts[first]
-		v.RetryAfter, v.Remaining = max(v.RetryAfter, wait), 0
-	}
 }
 
 // reportFailures reports the rules that the store did not answer for, once for each.
@@ -166,20 +168,8 @@ func (c *Call) reportFailures() {
 	}
 }
 
-// CountsNothing reports whether no limit counts the call: it has none, or only bans, which let it pass.
-func (c *Call) CountsNothing() bool {
-	return len(c.limits) == 0 || c.limits[0].IsBan && c.bansPassed()
-}
-
-// bansPassed reports whether the call has only bans, and they let it pass.
-func (c *Call) bansPassed() bool {
-	for i := range c.limits {
-		if !c.limits[i].Silent() {
-			return false
-		}
-	}
-	return c.fit
-}
+// CountsNothing reports whether no limit counts the call, and no mark refuses it.
+func (c *Call) CountsNothing() bool { return len(c.limits) == 0 }
 
 // OverLimit reports whether a counter refused.
 func (c *Call) OverLimit() bool {
@@ -228,9 +218,9 @@ func (c *Call) Outcome(i int) Outcome {
 		return StoreFailOpen
 	case a.Rule.Soft:
 		return SoftExceeded
-	case v.Blocked:
+	case a.IsMark && a.Mark.Kind == marks.Blocked:
 		return Blocked
-	case a.Banned:
+	case a.IsMark:
 		return Banned
 	default:
 		return LimitExceeded
@@ -243,14 +233,4 @@ func (c *Call) Source(i int) algorithm.Origin {
 		return v.From
 	}
 	return algorithm.FromNobody
-}
-
-// ReportBans makes bans report themselves if the store did not answer for them, because no other
-// limit reports them.
-func (c *Call) ReportBans() {
-	for i := range c.limits {
-		if a, v := &c.limits[i], &c.verdicts[i]; a.IsBan && v.Err != nil && c.counters[i].Refuses(v) {
-			a.Banned = true
-		}
-	}
 }

@@ -3,19 +3,18 @@
 // limit binds it, and why. Middlewares, handles, the page of a caller's own limits and explanations are
 // its callers, so they cannot disagree.
 //
-// The engine knows neither frameworks nor the functions of rules. It alone knows the order of
-// precedence: a block, a ban, an unlimited override, an override, a plan, the rule; and rules that
-// refuse, soft rules.
+// The engine knows neither frameworks nor the functions of rules. It alone knows that a
+// block or a ban goes before the limits, and hard rules before soft ones. Which mark of a subject
+// holds is known to package marks.
 //
 // From top to bottom, in the order in which the code runs:
 //
-//	Call.Add        add.go       makes the limits and the ban of a rule into counters
-//	  askOverride   override.go  asks for what an operator set for the subject
+//	Call.Add        add.go       makes the limits of a rule into counters, unless a mark refuses the call
+//	  above         add.go       a cost that can never fit
 //	  lenience      lenient.go   soft rules
 //	  mergeLast     merge.go     two rules with one counter charge it once
 //	Call.Decide     decide.go    asks the store for a verdict on each counter
-//	  obey          override.go  applies the overrides that the store found
-//	  applyBans     decide.go    bans in force
+//	  addMark       decide.go    or tells the block or the ban that refuses the call
 //	Call.Binding    binding.go   the limit that binds the call
 //	Call.Notice     notice.go    passes the decision of each rule to the observer
 //	Call.Outcome    decide.go    what a limit decides, and why
@@ -31,6 +30,9 @@ import (
 type Engine struct {
 	Store    Store
 	Refusals Refusals // nil if refusals are not remembered
+	// StandIn answers for the counters that the store did not answer for, whose verdicts say so. It is nil
+	// if nothing can.
+	StandIn func(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
 	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Slots   Slots
@@ -82,19 +84,13 @@ type Observer interface {
 	// Charged receives the charge of a call that passed. warn are the fractions of the limit at
 	// which its use is reported. The list must not be changed.
 	Charged(at int, warn []float64)
-	// Banned receives a ban in force that the store has just reported.
-	Banned(at int)
 	// StoreFailed receives, once for each rule, the reason why the store did not answer.
 	StoreFailed(rule *Applied, err error)
-	// OverrideIgnored receives the reason why an override of the rule's subject does not apply.
-	OverrideIgnored(rule *Applied, why error)
 }
 
 // Unobserved is the Observer of calls that are only explained.
 type Unobserved struct{}
 
-func (Unobserved) Decided(int, Decided)            {}
-func (Unobserved) Charged(int, []float64)          {}
-func (Unobserved) Banned(int)                      {}
-func (Unobserved) StoreFailed(*Applied, error)     {}
-func (Unobserved) OverrideIgnored(*Applied, error) {}
+func (Unobserved) Decided(int, Decided)        {}
+func (Unobserved) Charged(int, []float64)      {}
+func (Unobserved) StoreFailed(*Applied, error) {}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
-	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/internal/bounded"
 )
 
@@ -54,30 +54,10 @@ func (w *world) take() string {
 	return noticed
 }
 
-// override sets what an operator gives the subject a under a name.
-func (w *world) override(name string, o algorithm.Override) {
-	named := memstore.NamedOverride{Name: name, Subject: "a", Override: o}
-	if _, _, err := w.store.SetOverride(overrideKey(name), named, 100); err != nil {
-		panic(err)
-	}
-}
-
-func overrideKey(name string) []byte {
-	return rediskey.Append(nil, head, "a", rediskey.OverrideTail(name))
-}
-
-// ban bans the subject a from a rule for a day.
-func (w *world) ban(name string) {
-	if _, _, err := w.store.Ban(background, rediskey.Append(nil, head, "a", rediskey.BanTail(name, false)), day); err != nil {
-		panic(err)
-	}
-}
-
 // store is the store of this process, unless the test has the answers.
 type store struct {
 	*memstore.Store
 	answers []algorithm.Verdict
-	found   algorithm.FoundOverride
 	asked   []string
 }
 
@@ -89,9 +69,6 @@ func (s *store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 	if s.answers == nil {
 		s.Store.Decide(ctx, counters, charge, verdicts)
 		return
-	}
-	for _, q := range algorithm.AppendQueries(nil, counters) {
-		q.Answer(s.found)
 	}
 	copy(verdicts, s.answers)
 }
@@ -143,13 +120,7 @@ func (c *call) Decided(at int, d engine.Decided) {
 
 func (c *call) Charged(at int, warn []float64) { c.note("%s charged, %v", c.limitName(at), warn) }
 
-func (c *call) Banned(at int) { c.note("%s banned", c.limitName(at)) }
-
 func (c *call) StoreFailed(a *engine.Applied, err error) { c.note("%s failed: %v", a.Rule.Name, err) }
-
-func (c *call) OverrideIgnored(a *engine.Applied, why error) {
-	c.note("%s ignores: %v", a.Rule.Name, why)
-}
 
 // by is a rule that applies to a call, and what the call is by it. Unless the test says otherwise,
 // the subject is a and the cost is 1.
@@ -157,6 +128,9 @@ type by struct {
 	*engine.Rule
 	cost                                int64
 	own                                 *engine.Limit
+	instead                             []*engine.Limit
+	mark                                marks.Kind
+	lasts                               int64
 	subject, note                       string
 	free, unlimited, personal, reserves bool
 }
@@ -174,9 +148,12 @@ func (c *call) apply(rules ...by) []*engine.Applied {
 	for _, r := range rules {
 		a := &engine.Applied{
 			Rule: r.Rule, At: len(c.applied), Subject: []byte("a" + r.subject), Cost: max(1, r.cost), Own: r.Limits[0], Note: r.note,
-			Personal: r.personal, Reserves: r.reserves, Free: r.free,
+			Personal: r.personal, Reserves: r.reserves, Instead: r.instead, Lasts: r.lasts,
 		}
 		c.applied = append(c.applied, a)
+		if r.mark != "" {
+			a.Mark = &marks.Mark{Kind: r.mark}
+		}
 		if r.own != nil {
 			a.Own = r.own
 		}

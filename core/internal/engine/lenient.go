@@ -18,7 +18,7 @@ type lenience struct {
 
 // lenience returns the lenience of a rule whose counters are about to be added.
 func (c *Call) lenience(a *Applied, costly bool) (l lenience) {
-	if len(a.Rule.Limits) > 1 {
+	if a.count() > 1 {
 		l.group = uint16(len(c.counters) + 1)
 	}
 	l.costly = costly
@@ -67,7 +67,7 @@ func (c *Call) lookOnlyAt(at int) {
 func (c *Call) exceedCostly() {
 	for i := range c.limits {
 		if v := &c.verdicts[i]; c.limits[i].Costly && v.Err == nil && v.Ended == nil {
-			v.RetryAfter, v.Costly = algorithm.Forever, true
+			v.RetryAfter = algorithm.Forever
 		}
 	}
 }

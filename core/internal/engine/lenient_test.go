@@ -19,7 +19,6 @@ var lenience = map[string]struct {
 	"a cost":            {[]by{{Rule: hard("n", perDay(4))}, costlySoft}, "n/0 1 of 4; s/0 0 of 5, lenient, group 2, costly; s/1 0 of 2, lenient, group 2, costly", "n/0 left 3; s/0 left 5, never; s/1 left 2, never; passed true"},
 	"a cost, one limit": {[]by{{Rule: soft("s", perDay(5)), cost: 6}, {Rule: soft("m", perDay(5)), cost: 5}}, "s/0 0 of 5, lenient, costly; m/0 5 of 5, lenient", "s/0 left 5, never; m/0 left 0; passed true"},
 	"the largest cost":  {[]by{{Rule: soft("s", perDay(5), perHour(2)), cost: algorithm.LargestCost}}, "s/0 2 of 5, lenient, group 1; s/1 2 of 2, lenient, group 1", "s/0 left 3; s/1 left 0; passed true"},
-	"a ban":             {[]by{{Rule: banning(soft("s", perDay(5))), cost: 6}}, "s/0 0 of 5, lenient, costly; s ban 0 of 0, lenient, watches [0]", "s/0 left 5, never; s ban left 0; passed true"},
 	"groups with one counter": {
 		[]by{{Rule: soft("s", perDay(5), perHour(2))}, {Rule: soft("s", windows(algorithm.FixedWindow, 9, 2*day), perHour(3))}},
 		"s/0 1 of 5, lenient, group 1; s/1 1 of 2, both 2+2, lenient, group 1, with 1; s/0 1 of 9, lenient, group 1", "s/0 left 4; s/1 left 1; s/0 left 8; passed true",

@@ -3,8 +3,7 @@ package engine
 import "bytes"
 
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
-// It returns the index of the counter, or -1 if the limit no longer has one. A rule by which only an
-// override counts the call leaves limit and cost to a rule that counts it.
+// It returns the index of the counter, or -1 if the limit no longer has one.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
 	if into.Lenient != last.Lenient {
@@ -15,15 +14,8 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 	into.Personal = into.Personal || last.Personal
 	into.LocalShare = stricter(into.LocalShare, last.LocalShare)
 	c.dropLast()
-	switch present := &c.limits[i]; {
-	case a.Own == nil && present.Own != nil:
-	case a.Own != nil && present.Own == nil:
-		into.Cost, into.Limit = cost, limit.Compiled
-		*present = CallLimit{Applied: a, Limit: limit, N: n}
-	default:
-		into.Cost = max(into.Cost, cost)
-		c.tighten(i, a, n, limit)
-	}
+	into.Cost = max(into.Cost, cost)
+	c.tighten(i, a, n, limit)
 	switch {
 	case !a.tooCostly(into.Cost, into.Limit):
 		return i, true
@@ -45,7 +37,6 @@ func (c *Call) keepEnforced(i int, a *Applied, n int, limit *Limit) (at int) {
 		return -1
 	}
 	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // swapped, so that each keeps the memory of its own Key
-	c.counters[last].Override = nil
 	c.dropLast()
 	c.limits[i] = CallLimit{Applied: a, Limit: limit, N: n}
 	return i

@@ -39,7 +39,6 @@ func TestMerge(t *testing.T) {
 		"soft before hard":   {[]by{{Rule: soft("n", perDay(3))}, {Rule: hard("n", perDay(5)), cost: 2}}, "n/0 2 of 5"},
 		"soft between":       {[]by{{Rule: hard("m", perDay(5))}, {Rule: soft("n", perDay(3))}, {Rule: hard("k", perDay(3))}, {Rule: hard("n", perDay(4))}}, "m/0 1 of 5; n/0 1 of 4; k/0 1 of 3"},
 		"soft limits":        {[]by{{Rule: soft("n", perDay(3))}, {Rule: soft("n", perDay(2))}}, "n/0 1 of 2, both 2+2, lenient, with 0"},
-		"soft obeys no more": {[]by{{Rule: obeying(soft("n", perDay(3)))}, {Rule: hard("n", perDay(4))}, {Rule: hard("m", perDay(9))}}, "n/0 1 of 4; m/0 1 of 9"},
 		"a plan":             {[]by{{Rule: hard("n", perDay(9), perHour(5)), own: ptr("n", perDay(2))}}, "n/0 1 of 2; n/1 1 of 5"},
 		"one of a plan":      {[]by{{Rule: hard("n", perDay(9)), own: ptr("n", perDay(4))}, {Rule: hard("n", perDay(9))}}, "n/0 1 of 4, both 4+4, with 1"},
 		"unlimited":          {[]by{{Rule: hard("n", perDay(9), perHour(5)), unlimited: true}}, ""},
@@ -60,12 +59,12 @@ func TestKeys(t *testing.T) {
 	computed := windows(algorithm.SlidingLog, 3, day)
 	c := newWorld(t).open().add(
 		by{Rule: soft("n", perDay(3))}, by{Rule: hard("k", perDay(5))}, by{Rule: hard("n", perDay(4), perHour(2))},
-		by{Rule: hard("m", perDay(9)), own: &computed}, by{Rule: banning(hard("b", perDay(1)))})
+		by{Rule: hard("m", perDay(9)), own: &computed})
 	got := ""
 	for i := range c.Len() {
 		got += string(c.Counter(i).Key) + " "
 	}
-	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 p:{a}:b:fw1:86400000000 p:{a}:b:bn1:0 ")
+	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 ")
 }
 
 // A call takes one slot of each limit of slots, under one name, and leaves notes in logs only. No
@@ -100,22 +99,16 @@ func TestCostly(t *testing.T) {
 		rule     string
 		counters string
 	}{
-		"a cost that fits":       {[]by{{Rule: hard("n", perDay(5), perHour(5)), cost: 5}}, "", "n/0 5 of 5; n/1 5 of 5"},
-		"a cost above":           {[]by{{Rule: hard("n", perDay(5)), cost: 6}}, "n", ""},
-		"a further limit":        {[]by{{Rule: hard("m", perDay(5))}, {Rule: hard("n", perDay(5), perHour(2)), cost: 3}}, "n", "m/0 1 of 5"},
-		"its ban, too":           {[]by{{Rule: banning(hard("n", perDay(5))), cost: 6}}, "n", ""},
-		"the first":              {[]by{{Rule: hard("n", perDay(5)), cost: 6}, {Rule: hard("m", perDay(5)), cost: 6}}, "n", ""},
-		"a shared limit":         {[]by{{Rule: hard("n", perDay(5)), cost: 5}, {Rule: hard("n", perDay(4))}}, "n", "n/0 5 of 4, both 4+4, with 0"},
-		"as much as fits":        {[]by{{Rule: hard("n", perDay(5), slots(1), perHour(3)), cost: algorithm.LargestCost}}, "", "n/0 3 of 5; n/1 1 of 1, mark holder1; n/2 3 of 3"},
-		"as much as a plan":      {[]by{{Rule: hard("n", perDay(9)), cost: algorithm.LargestCost, own: ptr("n", perDay(2))}}, "", "n/0 2 of 2"},
-		"as many as slots":       {[]by{{Rule: hard("n", slots(3)), cost: algorithm.LargestCost}}, "", "n/0 1 of 3, mark holder1"},
-		"a reservation":          {[]by{{Rule: hard("n", bucket(2, 2)), cost: 20, reserves: true}}, "", "n/0 20 of 2"},
-		"too large a turn":       {[]by{{Rule: hard("n", bucket(2, 2)), cost: 21, reserves: true}}, "n", ""},
-		"overrides, unknown yet": {[]by{{Rule: obeying(hard("n", perDay(5))), cost: 6}}, "", "n/0 6 of 5, obeys, own"},
-		"overrides, bounded":     {[]by{{Rule: obeying(hard("n", perDay(5))), cost: 1e15}}, "", "n/0 1000000000001 of 5, obeys, own"},
-		"overrides, all":         {[]by{{Rule: obeying(hard("n", perDay(5))), cost: algorithm.LargestCost}}, "", "n/0 9223372036854775807 of 5, obeys, own"},
-		"overrides, a turn":      {[]by{{Rule: obeying(hard("n", bucket(2, 2))), cost: 1e13, reserves: true}}, "", "n/0 10000000000000 of 2, obeys, own"},
-		"overrides, merged":      {[]by{{Rule: obeying(hard("n", perDay(5))), cost: 5}, {Rule: obeying(hard("n", perDay(4)))}}, "", "n/0 5 of 4, both 4+4, obeys, own, with 0"},
+		"a cost that fits":  {[]by{{Rule: hard("n", perDay(5), perHour(5)), cost: 5}}, "", "n/0 5 of 5; n/1 5 of 5"},
+		"a cost above":      {[]by{{Rule: hard("n", perDay(5)), cost: 6}}, "n", ""},
+		"a further limit":   {[]by{{Rule: hard("m", perDay(5))}, {Rule: hard("n", perDay(5), perHour(2)), cost: 3}}, "n", "m/0 1 of 5"},
+		"the first":         {[]by{{Rule: hard("n", perDay(5)), cost: 6}, {Rule: hard("m", perDay(5)), cost: 6}}, "n", ""},
+		"a shared limit":    {[]by{{Rule: hard("n", perDay(5)), cost: 5}, {Rule: hard("n", perDay(4))}}, "n", "n/0 5 of 4, both 4+4, with 0"},
+		"as much as fits":   {[]by{{Rule: hard("n", perDay(5), slots(1), perHour(3)), cost: algorithm.LargestCost}}, "", "n/0 3 of 5; n/1 1 of 1, mark holder1; n/2 3 of 3"},
+		"as much as a plan": {[]by{{Rule: hard("n", perDay(9)), cost: algorithm.LargestCost, own: ptr("n", perDay(2))}}, "", "n/0 2 of 2"},
+		"as many as slots":  {[]by{{Rule: hard("n", slots(3)), cost: algorithm.LargestCost}}, "", "n/0 1 of 3, mark holder1"},
+		"a reservation":     {[]by{{Rule: hard("n", bucket(2, 2)), cost: 20, reserves: true}}, "", "n/0 20 of 2"},
+		"too large a turn":  {[]by{{Rule: hard("n", bucket(2, 2)), cost: 21, reserves: true}}, "n", ""},
 	} {
 		c := newWorld(t).open().add(test.rules...)
 		rule, at := c.Costly().By, c.Costly().At

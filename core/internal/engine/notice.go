@@ -41,13 +41,9 @@ func (c *Call) Notice(binding int) {
 	}
 }
 
-// notice passes the decision of a rule to the observer, unless the rule does not count the call: then its
-// ban was asked, and is not in force.
+// notice passes the decision of a rule to the observer.
 func (c *Call) notice(i int, bound bool) {
 	v := &c.verdicts[i]
-	if c.limits[i].Silent() && v.Err == nil {
-		return
-	}
 	d := Decided{Bound: bound, Near: c.passed && c.anyNear && c.near(i)}
 	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		d.Usual = true
@@ -68,7 +64,7 @@ func (c *Call) noticeCharges() {
 // Warn returns the fractions of the limit at i at which its use is reported. The list must not be changed.
 func (c *Call) Warn(i int) (warn []float64) {
 	a := &c.limits[i]
-	if a.IsBan {
+	if a.IsMark {
 		return nil
 	}
 	warn = a.Rule.Warn
@@ -99,7 +95,7 @@ func (c *Call) near(i int) bool {
 		return false
 	}
 	for j := range c.limits {
-		if IsNear(&c.counters[j], &c.verdicts[j]) && !c.limits[j].IsBan && c.SameRule(i, j) {
+		if IsNear(&c.counters[j], &c.verdicts[j]) && c.SameRule(i, j) {
 			return true
 		}
 	}
@@ -121,7 +117,7 @@ func isNearlyUsedUp(c *algorithm.Counter, v *algorithm.Verdict) bool {
 // rule that the limit at i represents.
 func (c *Call) MostUsed(i int) (most float64) {
 	for j := range c.limits {
-		if (i == j || c.SameRule(i, j)) && !c.limits[j].IsBan && IsNear(&c.counters[j], &c.verdicts[j]) {
+		if (i == j || c.SameRule(i, j)) && IsNear(&c.counters[j], &c.verdicts[j]) {
 			most = max(most, ShareInUse(&c.counters[j], &c.verdicts[j]))
 		}
 	}

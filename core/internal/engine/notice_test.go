@@ -37,8 +37,6 @@ func TestNotice(t *testing.T) {
 		{[]*engine.Rule{hardM, hardN}, verdicts{left(1), refused}, "n/0 decided 1 bound refused, m/0 decided 0 usual"},
 		{[]*engine.Rule{hardM, soft("s", perDay(9), perHour(9))}, verdicts{left(5), left(0), {RetryAfter: 1}}, "s/1 decided 4 bound refused, m/0 decided 0 usual"},
 		{[]*engine.Rule{hardM, soft("s", perDay(9), perHour(9))}, verdicts{left(5), left(0), away}, "s failed: away, m/0 decided 0 usual bound, s/0 decided 0 usual near"},
-		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{left(5), {}}, "b/0 decided 0 usual bound"},
-		{[]*engine.Rule{banning(hard("b", perDay(9)))}, verdicts{left(1), {}}, "b/0 decided 0 usual bound near"},
 	} {
 		c := newWorld(t).ask(test.answers, test.rules...)
 		c.Notice(c.Binding())
@@ -48,10 +46,6 @@ func TestNotice(t *testing.T) {
 	c.Look(background)
 	c.Notice(0)
 	want(t, "a look", c.of.take(), "n/0 decided 0 usual bound")
-	b := newWorld(t).open().add(by{Rule: banning(hard("b", perDay(9))), free: true})
-	b.Decide(background)
-	b.Notice(-1)
-	want(t, "a silent ban", b.of.take(), "")
 }
 
 // The charges of a call that passed are noticed, with what all rules of a counter warn of.
@@ -67,7 +61,6 @@ func TestCharges(t *testing.T) {
 	}{
 		{[]*engine.Rule{hardM, n}, "n/0 charged, [0.5], n/1 charged, [0.5], m/0 decided 0 usual bound, n/0 decided 0 usual"},
 		{[]*engine.Rule{soft}, "s/0 charged, [0.9], s/0 decided 0 usual bound"},
-		{[]*engine.Rule{banning(warning(hard("b", perDay(9)), .5))}, "b/0 charged, [0.5], b/0 decided 0 usual bound"},
 		{[]*engine.Rule{warning(hard("m", perDay(9)), .25, .75), hardM, warning(hard("m", perDay(9)), .5, .75)}, "m/0 charged, [0.25 0.5 0.75], m/0 decided 0 usual bound"},
 		{[]*engine.Rule{hardM, warning(hard("m", perDay(9)), .5)}, "m/0 charged, [0.5], m/0 decided 0 usual bound"},
 		{[]*engine.Rule{warning(hard("m", perDay(9)), .5), hardM}, "m/0 charged, [0.5], m/0 decided 0 usual bound"},
@@ -118,9 +111,5 @@ func TestMostUsed(t *testing.T) {
 		if used := c.MostUsed(i); used != want {
 			t.Errorf("%v of %s in use, want %v", used, c.limitName(i), want)
 		}
-	}
-	c = newWorld(t).ask([]algorithm.Verdict{{Remaining: 5}, {}}, banning(hard("b", perDay(10))))
-	if used := c.MostUsed(0); used != 0 {
-		t.Errorf("%v of a ban in use", used)
 	}
 }

@@ -9,13 +9,8 @@ import (
 // Rule is a rule under one name, prepared once for all its calls. A handle has one too.
 type Rule struct {
 	Name   string
-	Soft   bool             // it lets calls that do not fit pass, marked
-	Limits []*Limit         // the rule's own, then the further ones
-	Ban    *algorithm.Limit // nil if the rule has none
-	BanKey string           // what follows the subject in the key of its ban
-	// OverrideKey is what follows the subject in the key of its override, or "" if the rule has no
-	// overrides.
-	OverrideKey string
+	Soft   bool     // it lets calls that do not fit pass, marked
+	Limits []*Limit // the rule's own, then the further ones
 	// Required says that calls are refused while the store does not answer.
 	Required bool
 	// LocalShare is the fraction of the limits, up to 1, by which the process counts alone
@@ -26,8 +21,6 @@ type Rule struct {
 	// Warn are the fractions of the limits whose reaching is reported, ascending.
 	Warn []float64
 }
-
-func (r *Rule) mayBeOverridden() bool { return r.OverrideKey != "" }
 
 // Limit is a limit of a Rule.
 type Limit struct {
@@ -52,21 +45,20 @@ func (l *Limit) CostOf(cost int64) int64 {
 // LargestCost returns the largest cost that fits into all of a rule's limits, with own in place of
 // the first. It ignores Concurrency, where every call costs one slot.
 func (r *Rule) LargestCost(own *Limit) int64 {
+	a := Applied{Rule: r, Own: own}
+	return a.Largest()
+}
+
+// Largest returns the largest cost that fits into all limits that apply to the call, apart from
+// Concurrency, where every call costs one slot.
+func (a *Applied) Largest() int64 {
 	cost := int64(math.MaxInt64)
-	for n := range r.Limits {
-		if limit := r.limit(n, own); !limit.Compiled.Properties().Slots {
+	for n := range a.count() {
+		if limit := a.limit(n); !limit.Compiled.Properties().Slots {
 			cost = min(cost, limit.Compiled.Most(false))
 		}
 	}
 	return min(cost, algorithm.MaxPermits)
-}
-
-// limit returns the rule's limit at n. If own is not nil, it replaces the first limit.
-func (r *Rule) limit(n int, own *Limit) *Limit {
-	if n == 0 && own != nil {
-		return own
-	}
-	return r.Limits[n]
 }
 
 // stricter returns the smaller of two shares; 0 means none.

@@ -12,7 +12,7 @@ import (
 
 // rule returns a rule with limits. The subjects of all its limits differ.
 func rule(name string, soft bool, limits ...engine.Limit) *engine.Rule {
-	r := &engine.Rule{Name: name, Soft: soft, BanKey: rediskey.BanTail(name, false)}
+	r := &engine.Rule{Name: name, Soft: soft}
 	for _, l := range limits {
 		l.KeyTail = rediskey.LimitTail(name, false, l.Compiled)
 		r.Limits = append(r.Limits, &l)
@@ -31,19 +31,6 @@ func soft(name string, limits ...engine.Limit) *engine.Rule {
 // with returns the rule after a change.
 func with(r *engine.Rule, change func(*engine.Rule)) *engine.Rule {
 	change(r)
-	return r
-}
-
-// obeying returns the rule with overrides.
-func obeying(r *engine.Rule) *engine.Rule {
-	r.OverrideKey = rediskey.OverrideTail(r.Name)
-	return r
-}
-
-// banning returns the rule with a ban of a day, after one refusal.
-func banning(r *engine.Rule) *engine.Rule {
-	ban := algorithm.Banned(1, day, day, hour)
-	r.Ban = &ban
 	return r
 }
 
@@ -95,8 +82,8 @@ func TestLargestCost(t *testing.T) {
 // limitName returns the name of the rule at i, and which of its limits it is.
 func (c *call) limitName(i int) string {
 	a := c.Limit(i)
-	if a.IsBan {
-		return a.Rule.Name + " ban"
+	if a.IsMark {
+		return a.Rule.Name + " mark"
 	}
 	return fmt.Sprint(a.Rule.Name, "/", a.N)
 }
@@ -116,9 +103,6 @@ func (c *call) counters() string {
 			{counter.Required, "required"}, {counter.Personal, "personal"},
 			{counter.LocalShare > 0, fmt.Sprint("share ", counter.LocalShare)},
 			{counter.Mark != "", "mark " + counter.Mark}, {a.Costly, "costly"},
-			{counter.Watched != nil, fmt.Sprint("watches ", counter.Watched)},
-			{counter.Override != nil, "obeys"}, {counter.Override != nil && counter.Own, "own"},
-			{counter.Override != nil && counter.CountsIfOverridden, "spared"},
 		} {
 			if part.set {
 				text += ", " + part.text
@@ -145,9 +129,6 @@ func (c *call) verdicts() string {
 			text += ", never"
 		case v.RetryAfter > 0:
 			text += fmt.Sprintf(", in %dh", v.RetryAfter/hour)
-		}
-		if c.Limit(i).Banned {
-			text += ", banned"
 		}
 		all = append(all, text)
 	}

@@ -86,28 +86,20 @@ func (f *Counters) StandInCharge(ctx context.Context, counters []algorithm.Count
 }
 
 // subset returns the counters of a call that are counted here, and their indexes in the call. It
-// reports whether the other counters let the call pass. It also obeys the overrides, as far as they
-// are known, and leaves those counters out of the decision that are then not in force. Nothing is
-// counted for a caller who has left.
+// reports whether the other counters let the call pass. Nothing is counted for a caller who has left.
 func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, indexes []int, othersPass bool) {
 	othersPass = true
-	algorithm.Obey(counters) // without an override, LargestCost follows from the rule's own limits
 	for i := range counters {
 		c, v := &counters[i], &verdicts[i]
 		switch {
 		case v.Ended != nil:
 			return nil, nil, false
-		case countsHere(c, v) && !c.InForce():
-			*v = algorithm.Verdict{From: algorithm.FromNobody, Instead: v.Err}
 		case countsHere(c, v):
 			indexes = append(indexes, i)
 			local = append(local, f.counter(c))
 		default:
 			othersPass = othersPass && !c.Refuses(v)
 		}
-	}
-	for i := range local { // here, a ban watches only counters that are counted here too
-		local[i].Watched = local[i].WatchedIn(indexes)
 	}
 	return local, indexes, othersPass
 }
@@ -140,11 +132,11 @@ func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 	return charged
 }
 
-// counter returns a counter of the call as it is counted here: by the rule's own limit, because
-// overrides are not known here. A cost above the share of the limit takes the whole share.
+// counter returns a counter of the call as it is counted here. A cost above the share of the limit
+// takes the whole share.
 func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
 	local := *c
-	local.Lease, local.Override = 0, nil
+	local.Lease = 0
 	local.Limit = f.shares.of(c.Limit, c.LocalShare)
 	local.Cost = min(c.Cost, local.Limit.Max)
 	return local

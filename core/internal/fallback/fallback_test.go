@@ -6,7 +6,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	. "github.com/accesslimit/accesslimit/core/internal/localfirst/localtest"
-	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 )
 
@@ -81,26 +80,6 @@ func TestNothingIsChargedHereIfAServerRefuses(t *testing.T) {
 	}
 }
 
-// A ban that is counted here watches only those of its counters that are counted here, too.
-func TestABanWatchesCountersOfItsOwnEngine(t *testing.T) {
-	shared := NewShared(t, 1000)
-	shared.DownFor = "user:b"
-	p := NewProcess(t, shared)
-	other := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1)
-	own, ban := local("user:b", Windowed(algorithm.FixedWindow, 2, Hour), 1, 1), BanOf("user:b", 1, Second, 1)
-	ban.LocalShare = 1
-	p.MustTake(t, other, own, ban)
-	if v := p.Ask(other, own, ban); v[0].RetryAfter == 0 || v[1].Remaining != 1 || v[2].RetryAfter != 0 {
-		t.Fatalf("%+v, want it refused elsewhere, and not banned", v)
-	}
-	p.MustReset(t, other)
-	p.MustTake(t, other, own, ban)
-	p.MustReset(t, other)
-	if v := p.Ask(other, own, ban); v[1].RetryAfter == 0 || v[2].RetryAfter == 0 {
-		t.Fatalf("%+v, want it refused here, and banned", v)
-	}
-}
-
 // A caller whose context has ended is counted nowhere.
 func TestACallerHasLeft(t *testing.T) {
 	shared := NewShared(t, 1000)
@@ -116,51 +95,20 @@ func TestACallerHasLeft(t *testing.T) {
 	}
 }
 
-// A Reset, and the end of a ban by hand, hold here too.
+// A Reset holds here too.
 func TestReset(t *testing.T) {
 	shared := NewShared(t, 1000)
 	p := NewProcess(t, shared)
-	c, ban := local("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1, 1), BanOf("user:a", 1, Second, 0)
-	ban.LocalShare = 1
-	passes := func() bool { return algorithm.Passes([]algorithm.Counter{c, ban}, p.Ask(c, ban)) }
+	c := local("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1, 1)
+	passes := func() bool { return algorithm.Passes([]algorithm.Counter{c}, p.Ask(c)) }
 	shared.Down.Store(true)
 	if !passes() || passes() {
-		t.Fatal("want one call to pass, and the next to be refused and banned")
+		t.Fatal("want one call to pass, and the next to be refused")
 	}
 	shared.Down.Store(false)
-	p.MustReset(t, c, ban)
+	p.MustReset(t, c)
 	shared.Down.Store(true)
 	if !passes() {
 		t.Error("what was reset is still counted here")
-	}
-}
-
-// A counter that an override lifted was not charged, so it gets nothing back if the call is refused
-// here.
-func TestALiftedCounterGetsNothingBack(t *testing.T) {
-	for _, kind := range []algorithm.Kind{algorithm.SlidingWindow, algorithm.FixedWindow, algorithm.CalendarWindow} {
-		shared := NewShared(t, 1000)
-		shared.DownFor = "user:down"
-		p := NewProcess(t, shared)
-		up := Counter("org:up", Windowed(kind, 3, Hour), 1)
-		for range 3 {
-			p.Ask(up)
-		}
-		lifted := up
-		lifted.Override, lifted.Own = &algorithm.OverrideQuery{Key: []byte("override"), Limit: up.Limit}, true
-		unlimited := memstore.NamedOverride{Override: algorithm.Override{What: algorithm.OverrideUnlimited}}
-		if _, _, err := shared.SetOverride(lifted.Override.Key, unlimited, 1); err != nil {
-			t.Fatal(err)
-		}
-		call := []algorithm.Counter{lifted, local("user:down", Windowed(kind, 1, Hour), 1, 1)}
-		for i := range 4 {
-			if v := p.Ask(call...); algorithm.Passes(call, v) != (i == 0) {
-				t.Errorf("call %d: %+v", i, v)
-			}
-			shared.Close() // waits for what is given back
-		}
-		if left := shared.Left(up); left != 0 {
-			t.Errorf("%s: %d left of a counter that is used up", kind.Tag(), left)
-		}
 	}
 }

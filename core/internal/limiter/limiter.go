@@ -9,7 +9,6 @@ package limiter
 import (
 	"context"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
 )
@@ -25,8 +24,6 @@ const NeverMade = "was never made: use core.New, and check its error"
 
 // Front answers what only core knows, about rules and the functions of the service.
 type Front[Rule any] interface {
-	// Obeying returns the names of the rules that obey bans, and of those that obey overrides.
-	Obeying() (banned, overridden []string)
 	// Attached returns the rules in force of all Guards and Checks that the service holds, in the
 	// order in which they were attached, and the number of further Guards and Checks that are not
 	// listed.
@@ -42,19 +39,12 @@ type Front[Rule any] interface {
 	// error for the caller. If err is nil or the error of the caller's context, it only returns
 	// err.
 	Failed(name string, err error) error
-	// Bans reports whether rules with the name are known, whether one of them obeys bans, and after how
-	// many consecutive windows with a refusal they ban a subject, or 0 if they do not.
-	Bans(name string) (known, banning bool, after int)
 	// Pauses reports whether rules with the name are for calls that go out, which pauses stop.
 	Pauses(name string) bool
 	// PausingRules returns the names of the rules for calls that go out.
 	PausingRules() []string
-	// Overridable returns the limit that the overrides of a name replace. The error says that no rule
-	// and no handle of this name obeys overrides.
-	Overridable(name string) (own *algorithm.Limit, err error)
-	// Override returns an override of that limit in its stored form. The error says what is wrong with
-	// the number of permits or the burst.
-	Override(name string, permits, burst int) (algorithm.Override, error)
+	// CompileLimits returns what calls need of limits in their text form: see marks.Options.
+	CompileLimits(text string) (any, error)
 	// ResetRules forgets what a subject has used of the attached rules of a name. known reports
 	// whether there are any.
 	ResetRules(ctx context.Context, name, subject string) (changed, known bool, err error)
@@ -75,7 +65,7 @@ type AttachedRule[Rule any] struct {
 func New[Rule any](config Config, front Front[Rule]) *Limiter[Rule] {
 	l := &Limiter[Rule]{front: front}
 	l.parts.Config, l.parts.Log = config, operatorlog.New(config.Logger)
-	l.parts.Assemble(front.Obeying)
+	l.parts.Assemble(front.CompileLimits)
 	return l
 }
 

@@ -11,19 +11,17 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/abandoned"
 	"github.com/accesslimit/accesslimit/core/internal/audit"
 	"github.com/accesslimit/accesslimit/core/internal/background"
-	"github.com/accesslimit/accesslimit/core/internal/banlist"
-	"github.com/accesslimit/accesslimit/core/internal/banwatch"
 	"github.com/accesslimit/accesslimit/core/internal/clientip"
+	"github.com/accesslimit/accesslimit/core/internal/clock"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
-	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/localfirst"
 	"github.com/accesslimit/accesslimit/core/internal/losses"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/memstore"
 	"github.com/accesslimit/accesslimit/core/internal/notices"
 	"github.com/accesslimit/accesslimit/core/internal/operatorlog"
-	"github.com/accesslimit/accesslimit/core/internal/overrides"
 	"github.com/accesslimit/accesslimit/core/internal/pauses"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
@@ -64,26 +62,41 @@ type Parts struct {
 	Refunds  refund.Ledger
 	Failures failure.Counts // failures of the store to answer
 
-	Board     notices.Board // for reports of reached thresholds
-	Tops      *toplist.Table
-	Bans      *banlist.Bans
-	Known     *knownbans.Table // nil without Redis
-	Pauses    *pauses.Pauses
-	BanWatch  *banwatch.Watch // nil without Redis
-	Audits    *audit.Recorder
-	Losses    *losses.List // nil without Redis
-	Overrides overrides.Tables
+	Board  notices.Board // for reports of reached thresholds
+	Tops   *toplist.Table
+	Marks  *marks.Set
+	Pauses *pauses.Pauses
+	Audits *audit.Recorder
+	Losses *losses.List // nil without Redis
+	clock  clock.Clock  // by which marks end
 }
 
-// Assemble makes the store and what depends on it. obeying is [Front].Obeying.
-func (p *Parts) Assemble(obeying func() (banned, overridden []string)) {
+// Assemble makes the store and what depends on it. compile is [Front].CompileLimits.
+func (p *Parts) Assemble(compile func(limits string) (any, error)) {
+	p.clock.Start()
 	p.Behind = inflight.NewQueue(p.Client == nil, p.Log.Panicked)
 	if p.Client == nil {
 		p.countInProcess()
 	} else {
-		p.countInRedis(obeying)
+		p.countInRedis()
 	}
-	p.Overrides = overrides.Tables{Redis: p.Redis, KeyHead: p.KeyHead, Memory: p.Memory, Most: overrides.Most}
+	p.Marks = marks.NewSet(marks.Options{
+		Redis: p.Redis, Prefix: p.Prefix, Now: p.now, Compile: compile, Calls: p.calls, Log: p.Log, Most: marks.Most, MostBans: marks.MostBans,
+	})
+}
+
+// calls returns how many calls Redis has decided so far.
+func (p *Parts) calls() uint64 {
+	_, calls, _ := p.Redis.Trips()
+	return calls
+}
+
+// now returns the time by which marks end, in microseconds.
+func (p *Parts) now() int64 {
+	if p.Memory != nil {
+		return p.Memory.Now()
+	}
+	return p.clock.Awake() / 1000
 }
 
 func (p *Parts) countInProcess() {
@@ -93,10 +106,10 @@ func (p *Parts) countInProcess() {
 	p.Ask(p.Memory, nil)
 	p.Board = notices.Memory{Store: p.Memory}
 	p.Pauses = pauses.New(pauses.NewTable(), nil, p.Memory, p.KeyHead, p.Tasks(), p.Log)
-	p.observe(toplist.NewMemory(), banlist.NewMemory(p.Memory, banlist.Most), nil, new(audit.Ring))
+	p.observe(toplist.NewMemory(), new(audit.Ring))
 }
 
-func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
+func (p *Parts) countInRedis() {
 	p.KeyHead = rediskey.Head(p.Prefix)
 	p.Redis = redisstore.New(p.Client, p.Timeout)
 	p.Losses = losses.New(p.Redis, p.Prefix)
@@ -108,11 +121,9 @@ func (p *Parts) countInRedis(obeying func() (banned, overridden []string)) {
 	p.Local = localfirst.New(p.Redis, p.Timeout, p.MaxKeys)
 	p.Ask(p.Local, p.Local)
 	p.Local.DropUnconfirmedBy(p.InFlight.DropUnconfirmedSlots)
-	p.Board, p.Known = notices.Redis{Store: p.Redis}, p.Local.Bans
+	p.Board = notices.Redis{Store: p.Redis}
 	p.Pauses = pauses.New(p.Local.Pauses, p.Redis, nil, p.KeyHead, p.Tasks(), p.Log)
-	bans := banlist.NewIndex(p.Redis, p.KeyHead, banlist.Most)
-	p.BanWatch = banwatch.New(p.Known, p.Redis, p.KeyHead, bans, obeying, p.Log)
-	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), bans, p.Redis.Operate, audit.NewStream(p.Redis, p.Prefix))
+	p.observe(toplist.NewRedis(p.Redis, p.KeyHead), audit.NewStream(p.Redis, p.Prefix))
 }
 
 // listener logs what a store reports, and records losses for all processes.
@@ -137,11 +148,13 @@ func (p *Parts) Ask(store Store, refusals engine.Refusals) {
 	p.InFlight = inflight.New(store, &p.Refunds, &p.Failures, p.Log)
 	p.Unused = abandoned.New(store, p.Log.Panicked)
 	p.Engine = engine.Engine{Store: store, Refusals: refusals, KeyHead: p.KeyHead, Slots: p.InFlight, Turns: p.Unused}
+	if p.Local != nil {
+		p.Engine.StandIn = p.Local.StandIn
+	}
 }
 
 // observe makes the parts that record what calls notice and what operators do.
-func (p *Parts) observe(slots toplist.Slots, bans banlist.List, within banlist.Within, trail audit.Trail) {
-	p.Bans = banlist.New(bans, within, p.Tasks(), p.Log)
+func (p *Parts) observe(slots toplist.Slots, trail audit.Trail) {
 	p.Tops = toplist.New(slots, p.Store.InBackground, p.Log)
 	p.Audits = audit.NewRecorder(trail, p.Tasks(), p.Logger, p.Log)
 }
@@ -156,8 +169,7 @@ func (p *Parts) Close() {
 	p.InFlight.Close()
 	p.Unused.Close()
 	p.Tops.Close()
-	p.Bans.Close()
-	p.BanWatch.Close()
+	p.Marks.Close()
 	p.Store.Close()
 	p.Log.Close()
 }

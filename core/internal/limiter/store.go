@@ -22,9 +22,6 @@ type Store interface {
 	RefundsLost() uint64
 	// Records returns the calls that count in a log now, newest first.
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-	// microseconds since the epoch, and whether that is later than before. key is the ban's.
-	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	// Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
 	Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error)
 	// PauseOver forgets the refusals before a pause that is over.

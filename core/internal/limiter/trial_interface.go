@@ -5,6 +5,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core/adapter"
 	"github.com/accesslimit/accesslimit/core/internal/engine"
+	"github.com/accesslimit/accesslimit/core/internal/marks"
 	"github.com/accesslimit/accesslimit/core/internal/pathmatch"
 	"github.com/accesslimit/accesslimit/core/internal/route"
 )
@@ -24,6 +25,9 @@ type Trial interface {
 	// handles as if they were rules. From then on, Notes includes handles. The view shows a call about
 	// which nothing is known.
 	OfSubject(v adapter.View, subject string) []TrialRule
+	// Marked returns the marks of a subject under a rule that hold now. If one is Limited, instead are its
+	// limits, unless they do not suit the rule. For a call, the caller's address counts too.
+	Marked(rule int, subject string) (found marks.Found, instead []*engine.Limit)
 	// Prepare runs the functions of a rule that applies to the call, each once.
 	Prepare(rule int) *Prepared
 	// Decide decides the call as a middleware with these rules would. A rule in DryRun is decided
@@ -58,9 +62,10 @@ type TrialRule struct {
 	NeedsLogin     bool
 	Computes       bool     // a function computes its limit for each call
 	Traits         []string // what the rule does besides counting, in words
-	// Cut returns an estimate, or a smaller one if most is the largest cost that fits. It is nil unless
-	// the cost of the rule is an estimate.
-	Cut func(estimate, most int64) int64
+	// StrikeTail is what follows the subject in the key of its strikes, and Ban are the terms of the
+	// bans that the rule imposes, or nil.
+	StrikeTail string
+	Ban        *marks.Terms
 	// Applies reports whether the rule applies to the call, and Because says why or why not.
 	Applies bool
 	Because string

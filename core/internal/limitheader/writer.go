@@ -58,10 +58,7 @@ type Limit struct {
 
 // atOnce returns how many permits of the limit can pass at one moment.
 func (l *Limit) atOnce() int64 {
-	if of := l.Counter.Limit; !of.Properties().Watches { // the counter's limit may be stricter than the Policy
-		return of.Max
-	}
-	return l.size
+	return l.Counter.Limit.Max // which may be stricter than the Policy
 }
 
 // Writer writes the headers of one reply after the other. Set its fields first. Then, for each

@@ -16,13 +16,7 @@ func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share 
 			s.denied.Invalidate(counters[i].Key)
 		}
 	}()
-	sent := s.clock.Now()
 	s.Shared.Charge(ctx, counters, share, record, verdicts)
-	s.Bans.Observe(counters, verdicts, sent)
-	if !anyFailed(verdicts) {
-		return
-	}
-	s.Bans.StandIn(counters, verdicts)
 	if fallback.AnyCountsHere(counters, verdicts) {
 		s.fallback.StandInCharge(ctx, counters, share, verdicts)
 	}
@@ -39,8 +33,7 @@ func (s *Store) Open(ctx context.Context, counters []algorithm.Counter, b algori
 	sent := s.clock.Now()
 	s.Shared.Open(ctx, counters, b, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
-	s.Bans.Observe(counters, verdicts, sent)
-	s.standIn(ctx, counters, true, verdicts)
+	s.StandIn(ctx, counters, true, verdicts)
 }
 
 // Settle changes a bill.

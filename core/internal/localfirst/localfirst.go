@@ -2,10 +2,10 @@
 // store that all processes share.
 //
 // A call is answered, in this order, with a permit that was leased, with a refusal that still
-// holds, or by the shared store. If that does not answer, a ban or a pause that is known here
-// refuses the call, or the call is counted here. Every change that this process makes to a key
-// invalidates the refusals remembered for the key. A Reset of a key also cancels the refunds to it
-// that wait in the background.
+// holds, or by the shared store. If that does not answer, a pause that is known here refuses the
+// call, or the call is counted here. Every change that this process makes to a key invalidates the
+// refusals remembered for the key. A Reset of a key also cancels the refunds to it that wait in the
+// background.
 package localfirst
 
 import (
@@ -16,7 +16,6 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/clock"
 	"github.com/accesslimit/accesslimit/core/internal/denycache"
 	"github.com/accesslimit/accesslimit/core/internal/fallback"
-	"github.com/accesslimit/accesslimit/core/internal/knownbans"
 	"github.com/accesslimit/accesslimit/core/internal/lease"
 	"github.com/accesslimit/accesslimit/core/internal/pauses"
 )
@@ -38,7 +37,6 @@ type Shared interface {
 	RefundsLost() uint64
 	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error)
 	Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error)
 	PauseOver(ctx context.Context, key []byte) error
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
@@ -54,9 +52,7 @@ type Shared interface {
 // Store answers calls in front of a shared store. It is safe for concurrent use.
 type Store struct {
 	Shared
-	// Bans holds the bans that apply while the shared store does not answer.
-	Bans *knownbans.Table
-	// Pauses holds the pauses that apply meanwhile.
+	// Pauses holds the pauses that apply while the shared store does not answer.
 	Pauses   *pauses.Table
 	clock    clock.Expiry
 	denied   *denycache.Cache
@@ -73,7 +69,6 @@ func New(shared Shared, timeout time.Duration, maxKeys int) *Store {
 	s := &Store{Shared: shared, fallback: fallback.New(maxKeys)}
 	s.fallback.OnPanic(shared.Panicked)
 	s.clock.Start()
-	s.Bans = knownbans.New(&s.clock, knownbans.Most)
 	s.Pauses = pauses.NewTable()
 	s.denied = denycache.New(&s.clock)
 	s.leases = lease.New(s, &s.clock, timeout)
@@ -97,11 +92,9 @@ func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge
 			s.dropUnconfirmed(counters, verdicts)
 		}
 	} else {
-		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
-		s.Bans.Observe(counters, verdicts, sent)
 	}
-	s.standIn(ctx, counters, charge, verdicts)
+	s.StandIn(ctx, counters, charge, verdicts)
 }
 
 // decide is Decide with a charge, without the fallback.
@@ -121,7 +114,6 @@ func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdic
 	sent := s.clock.Now()
 	s.Shared.Decide(ctx, counters, true, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
-	s.Bans.Observe(counters, verdicts, sent)
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
@@ -138,11 +130,9 @@ func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, ve
 	sent := s.clock.Now()
 	s.Shared.DecideUpTo(ctx, counters, verdicts)
 	s.denied.Observe(&q, counters, verdicts, sent)
-	s.Bans.Observe(counters, verdicts, sent)
 	if verdicts[0].Err == nil { // they are all on one shard
 		return
 	}
-	s.Bans.StandIn(counters, verdicts)
 	if fallback.AnyCountsHere(counters, verdicts) {
 		s.fallback.StandInUpTo(ctx, counters, verdicts)
 	}
@@ -156,9 +146,8 @@ func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts
 		sent := s.clock.Now()
 		s.Shared.Decide(ctx, counters, false, verdicts)
 		s.denied.ObserveLook(&q, counters, verdicts, sent)
-		s.Bans.Observe(counters, verdicts, sent)
 	}
-	s.standIn(ctx, counters, false, verdicts)
+	s.StandIn(ctx, counters, false, verdicts)
 }
 
 // Recall repeats a remembered refusal, and reports whether there is one that still holds. It does
@@ -169,14 +158,13 @@ func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdic
 	return s.denied.Repeat(&q, counters, verdicts)
 }
 
-// standIn answers for the counters that the shared store did not answer for: by a ban or a pause
-// that is known here, or else by counting here. If the call is then refused, the charges on other
+// StandIn answers for the counters that the shared store did not answer for: by a pause that is known
+// here, or else by counting here. If the call is then refused, the charges on other
 // servers are given back.
-func (s *Store) standIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+func (s *Store) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if !anyFailed(verdicts) {
 		return
 	}
-	s.Bans.StandIn(counters, verdicts)
 	s.Pauses.StandIn(counters, verdicts)
 	var charged []algorithm.Charge
 	if !algorithm.Passes(counters, verdicts) {
@@ -222,14 +210,7 @@ func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (g
 // Reserve takes a turn at a bucket.
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
 	defer s.denied.Invalidate(c.Key)
-	sent := s.clock.Now()
 	v := s.Shared.Reserve(ctx, c, patience)
-	s.Bans.ObserveOne(c, &v, sent)
-	if v.Err != nil {
-		counters, verdicts := []algorithm.Counter{*c}, []algorithm.Verdict{v}
-		s.Bans.StandIn(counters, verdicts)
-		v = verdicts[0]
-	}
 	s.fallback.StandInReserve(ctx, c, patience, &v)
 	return v
 }
@@ -267,3 +248,15 @@ func (s *Store) Evictions() uint64 { return s.fallback.Evictions() }
 
 // RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.Shared.RefundsLost() + s.fallback.RefundsLost() }
+
+// Pause begins a pause of the calls that go out, or makes it longer.
+func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error) {
+	defer s.denied.Invalidate(key)
+	return s.Shared.Pause(ctx, key, p)
+}
+
+// PauseOver forgets the refusals before a pause that is over.
+func (s *Store) PauseOver(ctx context.Context, key []byte) error {
+	defer s.denied.Invalidate(key)
+	return s.Shared.PauseOver(ctx, key)
+}

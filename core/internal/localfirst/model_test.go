@@ -19,7 +19,7 @@ import (
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // For any sequence of calls, every number of the answers is the one that a store returns if it is
-// asked each time. The calls have one counter or several, with bans that count refusals.
+// asked each time. The calls have one counter or several.
 func TestAnswersAreThoseOfTheStore(t *testing.T) {
 	repeated := 0
 	limits := limitsOfAll(t)
@@ -71,15 +71,12 @@ type step struct {
 	early    time.Duration // less of that
 }
 
-// calls draws lists of counters from a few that they share. A ban is in DryRun if the counters that
-// it watches are, because they belong to one rule.
+// calls draws lists of counters from a few that they share.
 func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.Counter] {
-	bans := []*algorithm.Limit{new(algorithm.Banned(2, Second/2, 2*Second, Second)), new(algorithm.Banned(0, 0, 0, Second))}
-	dry := rapid.Map(rapid.IntRange(0, 4), func(n int) bool { return n == 4 })
 	one := func(t *rapid.T, i int) algorithm.Counter {
 		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
 		c := Counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
-		c.Lenient = dry.Draw(t, "dry")
+		c.Lenient = rapid.IntRange(0, 4).Draw(t, "lenient") == 4
 		if limit.Kind == algorithm.Concurrency {
 			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
 		}
@@ -93,26 +90,13 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 		for _, i := range members {
 			all = append(all, one(t, i))
 		}
-		if rapid.Bool().Draw(t, "banned") {
-			at, dryRun := rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "ban"), dry.Draw(t, "all dry")
-			for i := range all {
-				all[i].Lenient = dryRun
-			}
-			var watched []int
-			for i := range all {
-				if rapid.IntRange(0, 3).Draw(t, "watched") > 0 {
-					watched = append(watched, i)
-				}
-			}
-			all = append(all, algorithm.Counter{Key: fmt.Append(nil, "test:{ban}", at), Limit: bans[at], Watched: watched, Lenient: dryRun})
-		}
 		return all
 	})
 }
 
 func steps(calls [][]algorithm.Counter) *rapid.Generator[step] {
 	return rapid.Custom(func(t *rapid.T) step {
-		const most = "ask ask ask ask ask ask ask ask ask ask ask look give-back reset ban reserve"
+		const most = "ask ask ask ask ask ask ask ask ask ask ask look give-back reset reserve"
 		return step{
 			do:       rapid.SampledFrom(strings.Fields(most)).Draw(t, "do"),
 			counters: rapid.SampledFrom(calls).Draw(t, "call"),
@@ -149,11 +133,6 @@ func (p *pair) play(s *step) error {
 	case "reset":
 		_, _ = p.process.Reset(ctx, last.Key)
 		_, _ = p.plain.Reset(ctx, last.Key)
-	case "ban":
-		if last.Limit.Kind == algorithm.Ban {
-			_, _, _ = p.process.Ban(ctx, last.Key, Second/2)
-			_, _, _ = p.plain.Ban(ctx, last.Key, Second/2)
-		}
 	case "reserve":
 		for i := range s.counters {
 			if c := &s.counters[i]; c.Limit.Kind == algorithm.TokenBucket {
@@ -185,34 +164,11 @@ func (p *pair) ask(s *step) error {
 	return nil
 }
 
-// same compares two answers. It ignores how long a ban is remembered, which no caller can see.
+// same compares two answers.
 func (p *pair) same(c *algorithm.Counter, got, want algorithm.Verdict) error {
-	if c.Limit.Kind == algorithm.Ban {
-		got.ResetAfter, want.ResetAfter = 0, 0
-	}
 	got.From = want.From
 	if got != want {
 		return fmt.Errorf("%s, cost %d: %+v, want %+v", c.Key, c.Cost, got, want)
 	}
 	return nil
-}
-
-// bannedLonger is a store whose clock is an hour behind, and where everybody is banned for longer
-// than is asked for.
-type bannedLonger struct{ *Shared }
-
-func (bannedLonger) Ban(_ context.Context, _ []byte, span int64) (ends int64, changed bool, err error) {
-	return time.Now().Add(-time.Hour).UnixMicro() + span + Second, false, nil
-}
-
-// An operator's ban that changes nothing, because a longer one is in force, is known to this process
-// even if it has not seen the store's clock.
-func TestALongerBanInForceIsKnown(t *testing.T) {
-	p, key := NewProcess(t, bannedLonger{NewShared(t, 10)}), []byte("test:{s}:n:ban")
-	if _, _, err := p.Ban(context.Background(), key, Minute); err != nil {
-		t.Fatal(err)
-	}
-	if p.Bans.Lasts(key) == 0 {
-		t.Error("it is not known")
-	}
 }

@@ -8,14 +8,6 @@ import (
 
 // Open decides a call like Decide and, if it passes, records a bill. All counters have one cost.
 func (s *Store) Open(_ context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
-	r := s.overrule(counters, algorithm.ToDecide, verdicts)
-	if len(r.counters) > 0 {
-		s.openTogether(r.counters, b, r.verdicts)
-	}
-	r.report(counters, verdicts)
-}
-
-func (s *Store) openTogether(counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
 	c := s.lockBill(counters, b.Key)
 	defer s.unlockAll(c.shards)
 	s.decideLocked(counters, c.hashes[:len(counters)], true, c.t, verdicts)

@@ -9,16 +9,6 @@ import (
 // Charge charges the counters whether their costs fit or not. share bounds the debt: see
 // algorithm.Limit.Debt. No answer is ever lost here, so it needs no record.
 func (s *Store) Charge(_ context.Context, counters []algorithm.Counter, share float64, _ []byte, verdicts []algorithm.Verdict) {
-	if !algorithm.MayHaveOverrides(counters) {
-		s.chargeTogether(counters, share, verdicts)
-		return
-	}
-	r := s.overrule(counters, algorithm.ToChargeInDebt, verdicts)
-	s.chargeTogether(r.counters, share, r.verdicts)
-	r.report(counters, verdicts)
-}
-
-func (s *Store) chargeTogether(counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
 	arrived := s.arrival()
 	hashes := s.appendHashes(nil, counters)
 	shards := s.lockAll(nil, hashes)

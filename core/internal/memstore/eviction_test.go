@@ -94,18 +94,6 @@ func TestCountersOfOneCallDoNotEvictEachOther(t *testing.T) {
 	}
 }
 
-// A ban that is struck does not take the place of the counter that refused.
-func TestBanDoesNotEvictWhatItWatches(t *testing.T) {
-	s, _ := newStore(1)
-	limit, ban := minute(1), algorithm.Banned(3, 60*second, 60*second, 60*second)
-	watching := algorithm.Counter{Key: []byte("ban"), Limit: &ban, Watched: []int{0}}
-	for i := range 5 {
-		if passed := s.decide(true, counter("key", limit), watching)[0].RetryAfter == 0; passed != (i == 0) {
-			t.Errorf("call %d passed: %v", i, passed)
-		}
-	}
-}
-
 // A key that nobody asks for is evicted before one that is asked for, and one that equals a fresh
 // one before both.
 func TestFreshKeysAreEvictedFirst(t *testing.T) {

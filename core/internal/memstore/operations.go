@@ -9,11 +9,6 @@ import (
 
 // Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
 func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
-	if c.Override != nil {
-		if v, decided := s.rule(c); decided {
-			return v
-		}
-	}
 	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
 		e, state := shard.lookUp(c.Key, tag(hash))
 		var lives int64
@@ -105,19 +100,6 @@ func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (
 	return records, nil
 }
 
-// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-// microseconds since the epoch, and whether that is later than before. key is the ban's.
-func (s *Store) Ban(_ context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
-	s.locked(key, func(shard *shard, hash uint64, t instant) {
-		e := s.entry(shard, key, hash, t, nil)
-		var resetAfter int64
-		resetAfter, changed = e.state.Impose(t.now, span)
-		e.freshAt = t.awake + resetAfter
-		ends = e.state.BanAt(t.now).Ends
-	})
-	return ends, changed, nil
-}
-
 // Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
 func (s *Store) Pause(_ context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
 	s.locked(key, func(shard *shard, hash uint64, t instant) {
@@ -144,13 +126,6 @@ func (s *Store) PauseOf(key []byte) (p algorithm.PauseState, now int64) {
 	now = s.Now()
 	s.change(key, func(e *entry, t instant) { p, now = e.state.PauseAt(t.now), t.now })
 	return p, now
-}
-
-// BanOf returns the state of the ban with a key, and the time in microseconds since the epoch.
-func (s *Store) BanOf(key []byte) (b algorithm.BanState, now int64) {
-	now = s.Now()
-	s.change(key, func(e *entry, t instant) { b, now = e.state.BanAt(t.now), t.now })
-	return b, now
 }
 
 // Post notes under a key that a limit reached a threshold. It reports whether that is new. The note
@@ -189,4 +164,9 @@ func (s *Store) Reset(_ context.Context, keys ...[]byte) (changed bool, err erro
 func (s *Store) InBackground(do func()) { do() }
 
 // Now returns the time by which the store decides, in microseconds since the epoch.
-func (s *Store) Now() int64 { return s.epochNow() }
+func (s *Store) Now() int64 {
+	if s.clock != nil {
+		return s.clock()
+	}
+	return s.sinceEpoch(s.arrival())
+}

@@ -9,9 +9,8 @@ import (
 )
 
 // others returns limits of the algorithms that are not in limits.
-func others() (log, slots, ban algorithm.Limit) {
-	return algorithm.Windowed(algorithm.SlidingLog, 10, second), algorithm.Windowed(algorithm.Concurrency, 3, second),
-		algorithm.Banned(2, 5*second, 60*second, second)
+func others() (log, slots, pause algorithm.Limit) {
+	return algorithm.Windowed(algorithm.SlidingLog, 10, second), algorithm.Windowed(algorithm.Concurrency, 3, second), algorithm.PauseLimit
 }
 
 func charge(key string, limit *algorithm.Limit, mark string) algorithm.Charge {
@@ -20,20 +19,19 @@ func charge(key string, limit *algorithm.Limit, mark string) algorithm.Charge {
 
 // All operations side by side leave a table that counts what it holds.
 func TestOperationsUnderManyCallers(t *testing.T) {
-	log, slots, ban := others()
+	log, slots, pause := others()
 	bucket, ctx := limits(t, 100)["bucket"], context.Background()
 	s := New(100, nil)
 	defer s.Close()
 	together(func(goroutine int) {
 		for i := range 100 {
 			name := fmt.Sprint(i % 40)
-			call := []algorithm.Counter{counter("log "+name, &log), counter("ban "+name, &ban), counter("slots "+name, &slots)}
+			call := []algorithm.Counter{counter("log "+name, &log), counter("pause "+name, &pause), counter("slots "+name, &slots)}
 			call[0].Lenient, call[2].Mark = i%3 == 0, fmt.Sprint(goroutine)
-			call[1].Cost, call[1].Watched = 0, []int{0}
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:
-				_, _, _ = s.Ban(ctx, call[1].Key, second/1000)
+				_, _ = s.Pause(ctx, call[1].Key, &algorithm.Pause{Span: second / 1000})
 			case 1:
 				_ = s.Renew(ctx, []algorithm.Charge{charge("slots "+name, &slots, "other")})
 			case 2:

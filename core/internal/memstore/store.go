@@ -58,7 +58,6 @@ type Store struct {
 	sweeper sweeper
 
 	refundsLost atomic.Uint64
-	overrides   overrides
 }
 
 // New returns a store of at most maxKeys keys, or as many as one call needs if that is more. The
@@ -88,10 +87,6 @@ func (s *Store) OnPanic(report func(err error)) { s.sweeper.failed = report }
 // Decide answers for one call's counters, and charges all of them or none. verdicts must be as long
 // as counters.
 func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if algorithm.MayHaveOverrides(counters) {
-		s.decideOverridden(counters, charge, algorithm.ToDecide, verdicts)
-		return
-	}
 	if len(counters) == 1 {
 		s.DecideOne(&counters[0], charge, &verdicts[0])
 		return
@@ -107,10 +102,6 @@ func (s *Store) DecideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdic
 // DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
 // for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if nothing fits.
 func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	if algorithm.MayHaveOverrides(counters) {
-		s.decideOverridden(counters, true, algorithm.ToChargeUp, verdicts)
-		return
-	}
 	s.decideTogether(counters, true, true, s.arrival(), verdicts)
 }
 
@@ -194,12 +185,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 	passes := algorithm.Passes(counters, verdicts)
 	own := func(n *name) bool { return n.isAny(counters) }
 	for i := range counters {
-		switch c, v := &counters[i], &verdicts[i]; {
-		case c.Limit.Properties().Watches:
-			if algorithm.Struck(counters, verdicts, i) {
-				s.strike(c, hashes[i], t, v, own)
-			}
-		case passes && v.RetryAfter == 0 && !v.Uncharged && c.Cost > 0:
+		if c, v := &counters[i], &verdicts[i]; passes && v.RetryAfter == 0 && !v.Uncharged && c.Cost > 0 {
 			s.charge(c, hashes[i], t, v, own)
 		}
 	}
@@ -209,17 +195,6 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 func (s *Store) charge(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own callKeys) {
 	e := s.entry(s.shard(hash), c.Key, hash, t, own)
 	e.freshAt = t.awake + c.Limit.Charge(&e.state, t.of(c.Limit), c.Cost, c.Mark, v)
-}
-
-// strike makes a ban count a refusal, which may begin the ban.
-func (s *Store) strike(c *algorithm.Counter, hash uint64, t instant, v *algorithm.Verdict, own callKeys) {
-	e := s.entry(s.shard(hash), c.Key, hash, t, own)
-	holds, reset, noted := c.Limit.Strike(&e.state, t.now)
-	if noted {
-		e.freshAt = t.awake + reset
-		v.Struck = true
-	}
-	v.RetryAfter = holds
 }
 
 // Close stops the removal of fresh entries. Counting continues.

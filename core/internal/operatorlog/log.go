@@ -22,8 +22,8 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, banErrors, ignoredOverrides, topErrors, lossErrors throttle
-	noticeErrors, thresholdPanics, droppedNotices                                                                                                                       throttle
+	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, unreadMarks, ignoredMarks, pauseErrors, topErrors, lossErrors throttle
+	noticeErrors, thresholdPanics, droppedNotices                                                                                                                                  throttle
 	// By the mistake.
 	untrustedAuthRequests, unreadableAuthRequests throttle
 	// By server.
@@ -31,7 +31,7 @@ type Log struct {
 	// By text.
 	panics throttle
 
-	untrustedProxies, missingAddresses, missingIdentify, wrongIdentities, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingBans, missingBanWatch, missingTops, missingNotices once
+	untrustedProxies, missingAddresses, missingIdentify, wrongIdentities, misspelledParameters, limitingNobody, unknownRoutes, doubleCharges, oneKeyScripts, missingAudits, unreadAudits, missingMarks, missingPauses, missingTops, missingNotices once
 }
 
 // New returns a Log that writes to a logger.
@@ -40,7 +40,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.banErrors, &l.ignoredOverrides, &l.topErrors, &l.lossErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.unreadMarks, &l.ignoredMarks, &l.pauseErrors, &l.topErrors, &l.lossErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices, &l.untrustedAuthRequests, &l.unreadableAuthRequests,
 		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags, &l.panics,
 	} {
@@ -73,12 +73,12 @@ func (l *Log) PlanFailed(rule string, err error) {
 	l.ruleFailed(&l.planErrors, "accesslimit: a caller's plan could not be found, so the rule's own limit applies", rule, err)
 }
 
-// OverrideIgnored warns that the override of a subject is not applied.
-func (l *Log) OverrideIgnored(rule, subject, why string) {
-	rule, subject = strings.Clone(rule), strings.Clone(subject)
-	l.ignoredOverrides.log(rule, func(times int) {
-		l.logger.Warn("accesslimit: an override is ignored, so the limit of the plan or the rule applies: set it again or remove it",
-			slog.String("rule", rule), slog.String("subject", subject), slog.String("why", why), slog.Int("calls", times))
+// MarkIgnored warns that limits which an operator has set for a subject do not suit a rule or a handle.
+func (l *Log) MarkIgnored(name, limits string) {
+	limits = strings.Clone(limits)
+	l.ignoredMarks.log(name, func(times int) {
+		l.logger.Warn("accesslimit: the limits of an override do not suit the rule or the handle, so its own limits apply: set others or remove it",
+			slog.String("rule", name), slog.String("limits", limits), slog.Int("calls", times))
 	})
 }
 

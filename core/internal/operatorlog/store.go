@@ -67,23 +67,37 @@ func (l *Log) TopOff(err error) {
 	}
 }
 
-// BansFailed reports that bans could not be listed.
-func (l *Log) BansFailed(err error) {
-	l.failedAfterwards(&l.banErrors, "accesslimit: bans could not be listed, which does not change whom they refuse", err)
-}
-
-// BansOff reports, once, that a right is missing for the list of bans.
-func (l *Log) BansOff(err error) {
-	if l.missingBans.first("") {
-		l.logger.Warn("accesslimit: the list of bans is off, because the Redis user lacks a right. Everything else works as before",
+// MarksOff reports, once, that a right is missing to read the marks of subjects.
+func (l *Log) MarksOff(err error) {
+	if l.missingMarks.first("") {
+		l.logger.Warn("accesslimit: bans, blocks and overrides are not read, because the Redis user lacks a right: only those hold here that this process imposes, for a minute each. Everything else works as before",
 			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }
 
-// BanWatchOff reports, once, that a right is missing for reading the lists of bans and overrides.
-func (l *Log) BanWatchOff(err error) {
-	if l.missingBanWatch.first("") {
-		l.logger.Warn("accesslimit: while Redis does not answer, only those bans and blocks hold that this process imposed or met itself, because the Redis user lacks a right to read their lists. Everything else works as before",
+// MarkUnreadable reports a ban, a block or an override that this process cannot read.
+func (l *Log) MarkUnreadable(err error) {
+	text := textOf(err)
+	l.unreadMarks.log("", func(times int) {
+		l.logger.Error("accesslimit: a ban, a block or an override cannot be read, and is ignored here: set it again or remove it",
+			slog.String("error", text), slog.Int("times", times))
+	})
+}
+
+// MarksWrittenBack reports that this process has written back marks that Redis had lost.
+func (l *Log) MarksWrittenBack(n int) {
+	l.logger.Warn("accesslimit: Redis had lost bans, blocks or overrides, and this process has written them back", slog.Int("marks", n))
+}
+
+// PausesFailed reports that pauses of calls that go out could not be listed.
+func (l *Log) PausesFailed(err error) {
+	l.failedAfterwards(&l.pauseErrors, "accesslimit: pauses could not be listed, which does not change what they stop", err)
+}
+
+// PausesOff reports, once, that a right is missing for the list of pauses.
+func (l *Log) PausesOff(err error) {
+	if l.missingPauses.first("") {
+		l.logger.Warn("accesslimit: the list of pauses is off, because the Redis user lacks a right. Everything else works as before",
 			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }
@@ -138,9 +152,9 @@ func (l *Log) BreakerClosed(addr string, after time.Duration) {
 // Lost reports that a server has lost data: what, and how.
 func (l *Log) Lost(addr, lost, how string) {
 	l.losses.log(addr, func(times int) {
-		l.logger.Error("accesslimit: Redis has lost data: counters, bans, overrides, the audit, and the document with the rules if it was there",
+		l.logger.Error("accesslimit: Redis has lost data: counters, the audit, and the document with the rules if it was there",
 			slog.String("lost", lost), slog.String("how", how), slog.String("addr", addr),
-			slog.String("change", "publish the document again, and repeat bans and overrides; counters start afresh"), slog.Int("times", times))
+			slog.String("change", "publish the document again; counters start afresh, and bans, blocks and overrides are written back"), slog.Int("times", times))
 	})
 }
 

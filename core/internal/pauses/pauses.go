@@ -54,10 +54,10 @@ type Pauses struct {
 
 // Log receives what an operator should know.
 type Log interface {
-	// BansFailed reports that pauses could not be listed.
-	BansFailed(err error)
-	// BansOff reports that a right that the list needs is missing.
-	BansOff(err error)
+	// PausesFailed reports that pauses could not be listed.
+	PausesFailed(err error)
+	// PausesOff reports that a right that the list needs is missing.
+	PausesOff(err error)
 }
 
 // New returns the pauses in one of two stores; the other is nil. All keys begin with keyHead.
@@ -116,9 +116,9 @@ func (p *Pauses) change(ctx context.Context, change func(context.Context) error)
 		err := p.redis.Operate(ctx, change)
 		switch {
 		case p.feature.TurnOff(err):
-			p.log.BansOff(err)
+			p.log.PausesOff(err)
 		case err != nil:
-			p.log.BansFailed(err)
+			p.log.PausesFailed(err)
 		}
 	})
 	return changed
@@ -224,6 +224,22 @@ func (p *Pauses) inForce(ctx context.Context, rule string, keys []string) (page 
 		}
 	}
 	return page, err
+}
+
+// Refusals returns the number of pauses after refusals since the server last answered a call.
+func (p *Pauses) Refusals(ctx context.Context, rule, key string) (n int64, err error) {
+	read := func(ctx context.Context) error {
+		states, _, err := p.states(ctx, []string{string(p.Stored(rule, key))})
+		if err == nil {
+			n = states[0].Refusals
+		}
+		return err
+	}
+	if p.redis == nil {
+		return n, read(ctx)
+	}
+	err = p.redis.Operate(ctx, read)
+	return n, err
 }
 
 // states returns the states of pauses, and the time.

@@ -49,8 +49,8 @@ func newShared(t *testing.T, most int) shared {
 // failing is a Log that must stay empty.
 type failing struct{ t *testing.T }
 
-func (f failing) BansFailed(err error) { f.t.Error(err) }
-func (f failing) BansOff(err error)    { f.t.Error(err) }
+func (f failing) PausesFailed(err error) { f.t.Error(err) }
+func (f failing) PausesOff(err error)    { f.t.Error(err) }
 
 // record records a pause, and lists it.
 func (s shared) record(key string, span int64) {

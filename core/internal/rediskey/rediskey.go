@@ -18,8 +18,6 @@
 //
 // A subject has these other keys beside its counters:
 //
-//	PREFIX:{SUBJECT}:NAME:ov1                     its override
-//	PREFIX:{SUBJECT}:NAME:by1                     the author of a ban by hand
 //	PREFIX:{SUBJECT}:NAME%n2-0.8:sw2:60000000     the notice that a fraction of a limit was reached
 //	PREFIX:{SUBJECT}:NAME:ps1:0                   a pause of its calls that go out
 //	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
@@ -80,9 +78,9 @@ func LimitTail(name string, dry bool, limit *algorithm.Limit) string {
 	return string(appendLimitTail(nil, name, dry, limit))
 }
 
-// BanTail returns the end of the keys of a name's bans, which have no window.
-func BanTail(name string, dry bool) string {
-	return string(append(append(append(appendName(nil, name, dry), ':'), algorithm.Ban.Tag()...), ":0"...))
+// StrikeTail returns the end of the keys of a name's strikes.
+func StrikeTail(name string, dry bool) string {
+	return string(append(appendName(nil, name, dry), ":st1"...))
 }
 
 // PauseTail returns the end of the keys of a name's pauses, which have no window.
@@ -92,13 +90,6 @@ func PauseTail(name string) string { return LimitTail(name, false, &algorithm.Pa
 // to a subject, where two hex digits follow each %.
 func PauseList(head, name string) string {
 	return string(appendName([]byte(head+"%pauses"), name, false)) + ":pl1"
-}
-
-// OverrideTail returns the end of the keys of a name's overrides. It has no window, because the
-// override itself says which window it was made for. It has no mark for DryRun, because a rule in
-// DryRun obeys the overrides of its name.
-func OverrideTail(name string) string {
-	return string(append(appendName(nil, name, false), ":ov1"...))
 }
 
 // NoticeTail returns the end of the keys of the notices that a fraction of a limit was reached. They
@@ -118,13 +109,6 @@ func NoticeTail(name string, dry bool, limit *algorithm.Limit, fraction float64)
 func ProbeTail(name string, slot *algorithm.Limit) string {
 	tail := append(append(appendName(nil, name, false), probeMark...), ':')
 	return string(append(tail, slot.Span()...))
-}
-
-// OverrideIndex returns the keys under which the subjects of a name's overrides are listed, in
-// order and by time. Their hash tag cannot belong to a subject, where two hex digits follow each %.
-func OverrideIndex(head, name string) (inOrder, byTime string) {
-	begin := string(appendName([]byte(head+"%overrides"), name, false))
-	return begin + ":oi1", begin + ":ot1"
 }
 
 // allRules stands for the name in the keys of the lists of all rules. No name is the same, because
@@ -149,19 +133,6 @@ func Mark(head string, i int) string { return head + "%mark" + strconv.Itoa(i) +
 
 // TopIndex returns the key under which the rules with such lists are listed.
 func TopIndex(head string) string { return head + "%top}:ti1" }
-
-// BanIndex returns the keys under which the banned subjects of a name are listed, in order and by
-// the end of their bans. Their hash tag cannot belong to a subject, where two hex digits follow
-// each %.
-func BanIndex(head, name string) (inOrder, byEnd string) {
-	begin := string(appendName([]byte(head+"%bans"), name, false))
-	return begin + ":bi1", begin + ":be1"
-}
-
-// BanNoteTail returns the end of the keys that hold the authors of bans by hand.
-func BanNoteTail(name string) string {
-	return string(append(appendName(nil, name, false), ":by1"...))
-}
 
 // BillTail returns the part behind the subject in the keys of a name's bills, up to what distinguishes
 // them.

@@ -19,7 +19,7 @@ import (
 type counter struct {
 	subject, name string
 	dry           bool
-	kind          algorithm.Kind // Pausing, Ban: they have no limit
+	kind          algorithm.Kind // Pausing has no limit
 	window        int64          // microseconds
 	calendar      string         // in place of a window
 }
@@ -33,12 +33,10 @@ func newCounter(subject, name string, kind byte, window int64) counter {
 	switch {
 	case c.kind == algorithm.CalendarWindow:
 		c.calendar = calendars[uint64(window)%uint64(len(calendars))]
-	case c.kind == algorithm.Pausing:
-		c.dry = false
 	case c.kind < algorithm.Pausing:
 		c.window = 1000 + int64(uint64(window)%(algorithm.MaxWindow-999))
 	default:
-		c.kind = algorithm.Ban
+		c.kind, c.dry = algorithm.Pausing, false
 	}
 	return c
 }
@@ -49,9 +47,6 @@ var prefix = strings.Repeat("p", rediskey.MaxPrefix)
 // key returns the key of c, and whether both ways to form it agree.
 func (c counter) key() (key string, agree bool) {
 	head := rediskey.Head(prefix)
-	if c.kind == algorithm.Ban {
-		return string(rediskey.Append(nil, head, c.subject, rediskey.BanTail(c.name, c.dry))), true
-	}
 	if c.kind == algorithm.Pausing {
 		return string(rediskey.Append(nil, head, c.subject, rediskey.PauseTail(c.name))), true
 	}
@@ -152,7 +147,7 @@ func TestNotices(t *testing.T) {
 
 // FuzzKey checks that a key is what its documentation says, and that two counters never share one:
 // not two subjects, names, algorithms, windows or calendars, nor a rule and one in DryRun, nor a
-// ban. The subject alone chooses the hash tag.
+// pause. The subject alone chooses the hash tag.
 func FuzzKey(f *testing.F) {
 	add := func(subjectA, nameA, subjectB, nameB string) {
 		f.Add(subjectA, nameA, byte(algorithm.SlidingWindow), int64(60e6), subjectB, nameB, byte(algorithm.SlidingWindow), int64(60e6))

@@ -10,7 +10,7 @@ import (
 // requests. It must not change once it is in a request, because a command may outlive its caller.
 type action interface {
 	script(counters []algorithm.Counter) *algorithm.Script
-	// furtherKeys returns the keys behind those of the counters and of their overrides.
+	// furtherKeys returns the keys behind those of the counters.
 	furtherKeys() []string
 	// appendArgs appends the arguments of the script. at is about now, in microseconds.
 	appendArgs(argv []any, counters []algorithm.Counter, at int64) []any

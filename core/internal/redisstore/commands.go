@@ -28,6 +28,37 @@ func (s *Store) Script(ctx context.Context, script *algorithm.Script, keys []str
 	return s.runScript(ctx, newOperation(script, append(all, args...)))
 }
 
+// Pinned is a Store whose keys never move to another server. In a Ring, they have a server of their
+// own choice by its name: if it is down, the commands fail, where a Store would ask another one.
+type Pinned struct{ *Store }
+
+// Script is [Store.Script].
+func (p Pinned) Script(ctx context.Context, script *algorithm.Script, keys []string, args ...any) (reply []any, err error) {
+	store, err := p.at(ctx, keys[0])
+	if err != nil {
+		return nil, err
+	}
+	return store.Script(ctx, script, keys, args...)
+}
+
+// Command is [Store.Command].
+func (p Pinned) Command(ctx context.Context, name, key string, args ...any) (reply any, err error) {
+	store, err := p.at(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return store.Command(ctx, name, key, args...)
+}
+
+// at returns the store with the server of a key as its only one.
+func (p Pinned) at(ctx context.Context, key string) (*Store, error) {
+	only, err := p.router.pinned(ctx, []byte(key))
+	if err != nil {
+		return nil, err
+	}
+	return &Store{common: p.common, router: singleShard{only}}, nil
+}
+
 // Command runs a command on a key, once, and returns its reply, which is nil if Redis has none. It
 // is called within Operate.
 func (s *Store) Command(ctx context.Context, name, key string, args ...any) (reply any, err error) {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -38,10 +37,9 @@ func (l *lane) len() int { return len(l.waiting) + len(l.inFlight) }
 // laneCall is a call in a lane. Its request is a copy, because it may outlive its caller.
 type laneCall struct {
 	request
-	ctx      context.Context            // the caller's
-	keys     []byte                     // of the request, one after the other
-	queries  []*algorithm.OverrideQuery // the first of them belong to the request
-	queuedAt time.Duration              // since the shard's start
+	ctx      context.Context // the caller's
+	keys     []byte          // of the request, one after the other
+	queuedAt time.Duration   // since the shard's start
 
 	group int   // in the pipeline
 	ahead int64 // how many equal calls are before it in the group
@@ -107,28 +105,6 @@ func (c *laneCall) copyRequest(r request) {
 	}
 	c.request, c.keys = r, keys
 	c.counters = counters
-	if algorithm.MayHaveOverrides(counters) {
-		c.copyQueries()
-	}
-}
-
-// copyQueries gives the counters their own copies of the queries. When the caller has left, it
-// reuses the request's queries for another call.
-func (c *laneCall) copyQueries() {
-	var room [4]*algorithm.OverrideQuery
-	for n, q := range algorithm.AppendQueries(room[:0], c.counters) {
-		if n == len(c.queries) {
-			c.queries = append(c.queries, new(algorithm.OverrideQuery))
-		}
-		own := c.queries[n]
-		own.Ask(q.Limit)
-		own.Key = append(own.Key, q.Key...)
-		for i := range c.counters {
-			if c.counters[i].Override == q {
-				c.counters[i].Override = own
-			}
-		}
-	}
 }
 
 // await returns when the call is finished. If its caller's context ends first, it returns that

@@ -61,9 +61,7 @@ func (p *pipeline) groupOf(r *request) int {
 // canMerge reports whether the request can be decided together with others that ask for the same.
 func (r *request) canMerge() bool {
 	for i := range r.counters {
-		// An override decides all counters of a call in the same way only if they belong to one
-		// rule.
-		if !r.counters[i].Merges() || r.counters[i].Override != r.counters[0].Override {
+		if !r.counters[i].Merges() {
 			return false
 		}
 	}
@@ -77,7 +75,7 @@ func (r *request) equals(other *request) bool {
 	}
 	for i := range r.counters {
 		a, b := &r.counters[i], &other.counters[i]
-		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) || !a.SameOverride(b) {
+		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) {
 			return false
 		}
 	}

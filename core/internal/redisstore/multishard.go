@@ -24,7 +24,7 @@ import (
 func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	parts := splitByTag(counters)
 	if charge {
-		s.chargeParts(caller, ctx, counters, parts)
+		s.chargeParts(caller, ctx, parts)
 	} else {
 		s.decideParts(caller, ctx, parts, false)
 	}
@@ -37,23 +37,15 @@ func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm
 	if charge && slices.ContainsFunc(parts, (*shardPart).refuses) {
 		s.giveBackParts(parts, verdicts)
 	}
-	algorithm.Overrule(counters, verdicts)
 }
 
 // chargeParts charges all parts of a call, unless one of them refuses it.
-func (s *Store) chargeParts(caller, ctx context.Context, counters []algorithm.Counter, parts []*shardPart) {
+func (s *Store) chargeParts(caller, ctx context.Context, parts []*shardPart) {
 	start := time.Now()
-	held := holdStrikes(counters, parts)
 	if likelyRefuser := s.findLikelyRefuser(parts); likelyRefuser != nil {
 		s.decideLikelyRefuserFirst(caller, ctx, start, likelyRefuser, parts)
 	} else {
 		s.decideParts(caller, ctx, parts, true)
-	}
-	if len(held) > 0 && !slices.ContainsFunc(parts, (*shardPart).stops) {
-		for _, p := range held {
-			p.watch(counters, false)
-		}
-		s.countStrikes(caller, ctx, start, held)
 	}
 	if !slices.ContainsFunc(parts, (*shardPart).refuses) { // a shard that refused may let the call pass by now
 		s.chargeRest(caller, ctx, start, partsWhere(parts, (*shardPart).wasLookedAt))
@@ -69,40 +61,11 @@ func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts [
 	}
 }
 
-// holdStrikes prevents the bans of some parts from counting a refusal before it is known whether
-// another part stops the call. If the subject is blocked there, or the cost can never fit, nothing
-// is counted, as on a single server.
-func holdStrikes(counters []algorithm.Counter, parts []*shardPart) (held []*shardPart) {
-	held = partsWhere(parts, func(p *shardPart) bool {
-		stoppedBy := func(other *shardPart) bool { return other != p && other.mayStop() }
-		return p.hasBan() && slices.ContainsFunc(parts, stoppedBy)
-	})
-	for _, p := range held {
-		p.watch(counters, true)
-	}
-	return held
-}
-
-// countStrikes makes the bans of some parts count the refusals that they watch. If that fails for a
-// part, its first answer remains valid.
-func (s *Store) countStrikes(caller, ctx context.Context, start time.Time, parts []*shardPart) {
-	parts = partsWhere(parts, (*shardPart).hasStrike)
-	var again []*shardPart
-	for _, p := range parts {
-		again = append(again, p.again())
-	}
-	s.chargeRest(caller, ctx, start, again)
-	for i, p := range parts {
-		p.adopt(again[i])
-	}
-}
-
 // decideParts asks the shards of these parts at the same time.
 func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, charge bool) {
 	failed := s.sideBySide(len(parts), func(i int) error {
 		p := parts[i]
 		p.looked = !charge
-		p.forgetOverrides()
 		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
 		return nil
 	})
@@ -148,9 +111,7 @@ func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time
 		refused = refused || first.refuses()
 	case <-soon.Done():
 	}
-	if refused { // no other part is charged
-		s.countStrikes(caller, ctx, start, others)
-	} else {
+	if !refused { // otherwise no other part is charged
 		s.chargeRest(caller, ctx, start, others)
 	}
 	<-answered

@@ -17,8 +17,7 @@ import (
 func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
 	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
-	script := algorithm.ReserveScript(c)
-	call := newOperation(script, algorithm.AppendReserve(onCounters(script, []algorithm.Counter{*c}), c, patience))
+	call := newOperation(algorithm.Reserve, algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience))
 	call.caller = ctx
 	reply, err := s.runScript(deadline, call)
 	if err == nil {
@@ -104,20 +103,6 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 		return err
 	})
 	return records, err
-}
-
-// Ban bans a subject by hand, for span microseconds. It returns when the ban ends, in
-// microseconds since the epoch, and whether that is later than before. key is the ban's.
-func (s *Store) Ban(ctx context.Context, key []byte, span int64) (ends int64, changed bool, err error) {
-	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		args := algorithm.AppendImpose(onKey(algorithm.ImposeBan, key), span)
-		reply, err := s.runScript(deadline, newOperation(algorithm.ImposeBan, args))
-		if err == nil {
-			ends, changed, err = algorithm.ReadImposed(reply)
-		}
-		return err
-	})
-	return ends, changed, err
 }
 
 // Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.

@@ -3,10 +3,13 @@ package redisstore
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"hash/fnv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
 // router finds the shard of a key.
@@ -14,6 +17,9 @@ type router interface {
 	// shard returns the shard to which a script with this key is sent. It may ask the servers
 	// first, unless the router is ready.
 	shard(ctx context.Context, key []byte) (*shard, error)
+	// pinned is shard for a key whose server stays the same while that server is down: in a Ring, the
+	// client sends other keys to the other servers then.
+	pinned(ctx context.Context, key []byte) (*shard, error)
 	// isReady reports whether shard answers without asking the servers.
 	isReady() bool
 	// proof returns the proof that one server holds all keys, or nil if there are several servers.
@@ -43,6 +49,8 @@ type singleShard struct{ only *shard }
 
 func (r singleShard) shard(context.Context, []byte) (*shard, error) { return r.only, nil }
 
+func (r singleShard) pinned(context.Context, []byte) (*shard, error) { return r.only, nil }
+
 func (r singleShard) isReady() bool { return true }
 
 func (r singleShard) proof() *oneServerProof { return r.only.proof }
@@ -62,6 +70,31 @@ func (r ringRouter) shard(_ context.Context, key []byte) (*shard, error) {
 		return nil, err
 	}
 	return r.table.shardFor(client), nil
+}
+
+// pinned chooses among the servers that the Ring was made with, by their names.
+func (r ringRouter) pinned(_ context.Context, key []byte) (*shard, error) {
+	var best uint64
+	var addr string
+	for name, at := range r.client.Options().Addrs {
+		weight := fnv.New64a()
+		weight.Write([]byte(name))
+		weight.Write(hashTag(key))
+		if sum := weight.Sum64(); addr == "" || sum > best {
+			best, addr = sum, at
+		}
+	}
+	for _, known := range r.table.all() {
+		if known.addr == addr {
+			return known, nil
+		}
+	}
+	for _, client := range r.client.GetShardClients() { // those that are up
+		if client.Options().Addr == addr {
+			return r.table.shardFor(client), nil
+		}
+	}
+	return nil, &failure.Error{Class: failure.Unreachable, Err: fmt.Errorf("the server of a key that is never moved is down: %s", addr)}
 }
 
 func (r ringRouter) isReady() bool { return true }

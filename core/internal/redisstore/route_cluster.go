@@ -40,6 +40,11 @@ func newClusterRouter(client *redis.ClusterClient, table *shardTable) *clusterRo
 	return &clusterRouter{client: client, table: table, bootstrap: &shard{addr: addr, breaker: b}}
 }
 
+// pinned is shard, because no key of a cluster moves while its server is down.
+func (r *clusterRouter) pinned(ctx context.Context, key []byte) (*shard, error) {
+	return r.shard(ctx, key)
+}
+
 // shard returns the master of the key's slot, as far as the client knows. Only the first load of
 // the slots asks the servers. While no server returns the slots, a breaker keeps calls from
 // waiting.

@@ -29,23 +29,11 @@ func argKeys(args []any) (keys []string) {
 	return keys
 }
 
-// onCounters begins arguments whose keys are those of counters, of their overrides, and further ones.
+// onCounters begins arguments whose keys are those of counters, and further ones.
 func onCounters(script *algorithm.Script, counters []algorithm.Counter, furtherKeys ...string) []any {
-	var room [4]*algorithm.OverrideQuery
-	queries := algorithm.AppendQueries(room[:0], counters)
-	further := 1 + 7*len(counters)
-	for i := range counters {
-		further += len(counters[i].Watched)
-	}
-	if len(queries) > 0 {
-		further += 1 + 3*len(queries) + 3*len(counters)
-	}
-	args := newArgs(script, len(counters)+len(queries)+len(furtherKeys), further)
+	args := newArgs(script, len(counters)+len(furtherKeys), 1+6*len(counters))
 	for i := range counters {
 		args = append(args, string(counters[i].Key))
-	}
-	for _, q := range queries {
-		args = append(args, string(q.Key))
 	}
 	for _, key := range furtherKeys {
 		args = append(args, key)

@@ -64,7 +64,7 @@ func (c *scriptCall) isDecision() bool { return c.kind != operationKind }
 // prepare chooses the script for the request.
 func (c *scriptCall) prepare() {
 	for i := range c.counters { // if not all calls can fit, one more than fits is enough
-		if counter := &c.counters[i]; counter.Merges() && counter.Charges() && counter.Override == nil {
+		if counter := &c.counters[i]; counter.Merges() && counter.Charges() {
 			c.calls = min(c.calls, counter.Limit.Max/counter.Cost+1)
 		}
 	}

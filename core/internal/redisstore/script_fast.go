@@ -21,7 +21,7 @@ type fastCommand struct {
 
 // isFast reports whether a fast script can decide over the request.
 func isFast(r *request) bool {
-	return len(r.counters) == 1 && r.charge && r.counters[0].Merges() && r.counters[0].Override == nil && r.counters[0].Limit.FastScript() != nil
+	return len(r.counters) == 1 && r.charge && r.counters[0].Merges() && r.counters[0].Limit.FastScript() != nil
 }
 
 // prepare makes the command for a call.

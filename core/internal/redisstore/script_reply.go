@@ -49,15 +49,8 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 		return 0, r.action.read(a.values, r.counters, verdicts)
 	}
 	counters, found := r.counters, s.room(len(r.counters))
-	settled, err := a.readFound(counters, found, verdicts)
-	if err != nil {
+	if err := a.readFound(counters, found); err != nil {
 		return 0, fmt.Errorf("the script replied %.99q, %.99q, %.99q: %w", a.text, a.texts, a.values, err)
-	}
-	if settled {
-		if algorithm.Passes(counters, verdicts) {
-			return r.calls, nil
-		}
-		return 0, nil
 	}
 	all := a.calls
 	for i := range counters {
@@ -73,15 +66,14 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	return passed, nil
 }
 
-// readFound reads what a script found before it charged anything. If the verdicts do not depend on
-// that, it sets them and reports that they are settled.
-func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found, verdicts []algorithm.Verdict) (settled bool, err error) {
+// readFound reads what a script found before it charged anything.
+func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
 	switch a.kind {
 	case fastKind:
-		return false, counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
+		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
 	case manyKind:
-		return false, algorithm.ReadMany(a.texts, counters, a.calls, found)
+		return algorithm.ReadMany(a.texts, counters, a.calls, found)
 	default:
-		return algorithm.ReadEqual(a.values, counters, found, verdicts)
+		return algorithm.ReadEqual(a.values, counters, found)
 	}
 }

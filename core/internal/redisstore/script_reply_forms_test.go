@@ -128,14 +128,6 @@ func stateForm(l *algorithm.Limit, state string) bool {
 	}
 }
 
-// decidedForm reports whether this is a reply of decide.lua for one counter, which may be a ban.
-func decidedForm(values []any) bool {
-	if len(values) < 5 || !integers(values[:5], 5) {
-		return false
-	}
-	return !slices.ContainsFunc(values[5:], func(value any) bool { return value != int64(1) })
-}
-
 // integers reports whether these are n integers.
 func integers(values []any, n int) bool {
 	return len(values) == n && !slices.ContainsFunc(values, func(value any) bool { _, whole := value.(int64); return !whole })

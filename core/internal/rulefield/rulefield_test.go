@@ -33,8 +33,7 @@ var examples = map[string]struct{ with, wrong string }{
 	"Count":        {plain + "\ncount: f", plain + "\ncount: nobody"},
 	"Note":         {"name: api\nlimit: 10/h log\nnote: f", plain + "\nnote: f"},
 	"Ban":          {plain + "\nban: {after: 3, for: 1h, max: 24h}", plain + "\nban: {after: 3}"},
-	"Overrides":    {plain + "\noverrides: true", plain + "\noverrides: 1"},
-	"Mode":         {plain + "\nmode: dry_run", plain + "\nmode: soft\nban: {by_hand: true}"},
+	"Mode":         {plain + "\nmode: dry_run", plain + "\nmode: soft\nlease: 5"},
 	"Warn":         {plain + "\nwarn: [0.8, 1]", plain + "\nwarn: [1, 0.8]"},
 	"Skip":         {plain + "\nskip: f", plain + "\nskip: nobody"},
 	"Paths":        {plain + "\npaths: [/a]", plain + "\npaths: [a]"},
@@ -110,7 +109,6 @@ func TestCheckByTheTable(t *testing.T) {
 		"max_count_range lease_range":      {MaxCount: -1, Lease: -1},
 		"limit_and_seconds":                {Limit: core.PerHour(1), Seconds: 1},
 		"soft_without_name soft_and_lease": {Mode: core.Soft, Lease: 1},
-		"lease_and_overrides":              {Name: "n", Overrides: true, Lease: 1},
 		"soft_and_fail_closed":             {Name: "n", Mode: core.Soft, OnStoreError: core.FailClosed},
 	} {
 		var found []string

@@ -44,9 +44,6 @@ var Table = []Field{
 		Doc: "The function in Functions.Notes that returns the note of a sliding log."},
 	{Name: "Ban", Form: Ban, Words: "bans %s",
 		Doc: "Refuse subjects altogether for a while if they do not stop when they are refused."},
-	{Name: "Overrides", Form: Truth, Words: "overrides",
-		Needs: []Relation{{Field: "Name", Code: "overrides_without_name", why: "needs a {Name}, by which overrides are set"}},
-		Doc:   "Let operators replace the limit for one subject at run time, lift it, or block the subject."},
 	{Name: "Mode", Form: Mode, Counters: ByMode, Words: "%s",
 		Needs: []Relation{{When: "soft", Field: "Name", Code: "soft_without_name", why: "needs a {Name}, and all rules of this name must be soft"}},
 		Excludes: []Relation{
@@ -68,8 +65,6 @@ var Table = []Field{
 	{Name: "Methods", Form: Methods, Doc: "The HTTP methods that the rule applies to, in capitals; by default all."},
 	{Name: "Lease", Form: Number, Least: 1, Most: largest, Words: "leases %s",
 		Excludes: []Relation{
-			{Field: "Overrides", Code: "lease_and_overrides",
-				why: "cannot be combined with {Overrides}: calls with leased permits do not ask Redis, so they would miss an override"},
 			{Field: "Warn", Code: "lease_and_warn",
 				why: "cannot be combined with {Warn}: calls with leased permits do not ask Redis, so they would pass a threshold unseen"},
 		},

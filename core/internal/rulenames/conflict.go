@@ -17,12 +17,9 @@ func (c *Conflict[L]) Why(here string) string {
 	case c.Taken.Soft != c.Own.Soft:
 		taken, own = softText(c.Taken.Soft), softText(c.Own.Soft)
 		why = "a soft rule refuses nobody, so it cannot share counters with a rule that does"
-	case slices.Equal(c.Taken.Limits, c.Own.Limits) && c.Taken.leasesBeside(&c.Own):
+	case slices.Equal(c.Taken.Limits, c.Own.Limits):
 		taken, own = leasesText(c.Taken.Leases), leasesText(c.Own.Leases)
 		why = "leased permits would be used while the counter is in debt"
-	case slices.Equal(c.Taken.Limits, c.Own.Limits):
-		taken, own = overridesText(c.Taken.Overrides), overridesText(c.Own.Overrides)
-		why = "rules of one name share their overrides"
 	}
 	return fmt.Sprintf("stands for %s on this Limiter already%s, and here%s for %s: %s", taken, At(c.Taken.Place), At(here), own, why)
 }
@@ -47,13 +44,6 @@ func leasesText(leases bool) string {
 		return "a rule with a lease"
 	}
 	return "a rule whose cost is known afterwards"
-}
-
-func overridesText(overrides bool) string {
-	if overrides {
-		return "a rule with overrides"
-	}
-	return "a rule without overrides"
 }
 
 func limitsText[L Limit](limits []L) string {

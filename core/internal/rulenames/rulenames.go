@@ -3,9 +3,8 @@
 //
 // Rules in Go claim their names forever, because a Guard may be used forever. A RuleSet claims the
 // attached names of its current version, so a set that is only compared claims nothing. Handles
-// claim nothing, because they may be made in each call, with any limit. Handles with overrides
-// claim their window and algorithm, because an override is made for these. The location of a rule
-// is looked up only if its name is new, because that takes longer than everything else.
+// claim nothing, because they may be made in each call, with any limit. The location of a rule is
+// looked up only if its name is new, because that takes longer than everything else.
 package rulenames
 
 import (
@@ -30,14 +29,11 @@ type Table[L Limit] struct {
 
 	mu     sync.Mutex
 	claims map[string][]claimed[L] // by Claim.Name
-	// handles holds the own limits of handles with overrides, by name.
-	handles map[string]Claim[L]
 }
 
-// New returns an empty table. sharesCounter reports whether an override that is made for one limit
-// suits another.
+// New returns an empty table. sharesCounter reports whether two limits have one counter.
 func New[L Limit](sharesCounter func(a, b L) bool) *Table[L] {
-	return &Table[L]{sharesCounter: sharesCounter, claims: make(map[string][]claimed[L]), handles: make(map[string]Claim[L])}
+	return &Table[L]{sharesCounter: sharesCounter, claims: make(map[string][]claimed[L])}
 }
 
 // Owner is a set of rules, as the owner of names. Its zero value owns none. A nil Owner stands for the
@@ -47,20 +43,16 @@ type Owner struct {
 }
 
 // Claim is what a name stands for in the rules of one owner. All rules with a name have the same
-// Limits, Overrides and Soft, and none Leases if another Settles.
+// Limits and Soft, and none Leases if another Settles.
 type Claim[L Limit] struct {
-	Name      string // or the key tail of a rule that does not share the counters of its name
-	Rule      string
-	Limits    []L
-	Overrides bool
-	Soft      bool
-	DryRun    bool
-	Bans      bool   // a rule of this name has a ban
-	BanAfter  int    // the After of that rule's Ban
-	Outgoing  bool   // the rules are for calls that go out
-	Leases    bool   // a rule of this name has a Lease
-	Settles   bool   // a rule of this name charges estimates
-	Place     string // where the rule is written, or was attached
+	Name     string // or the key tail of a rule that does not share the counters of its name
+	Rule     string
+	Limits   []L
+	Soft     bool
+	Outgoing bool   // the rules are for calls that go out
+	Leases   bool   // a rule of this name has a Lease
+	Settles  bool   // a rule of this name charges estimates
+	Place    string // where the rule is written, or was attached
 }
 
 // claimed is a claim in the table.
@@ -80,7 +72,6 @@ func (t *Table[L]) Claim(owner *Owner, rules []Claim[L], place func(rule string)
 	}
 	for name, claim := range fresh {
 		if known := t.find(name, owner); known != nil {
-			known.Bans, known.BanAfter = known.Bans || claim.Bans, max(known.BanAfter, claim.BanAfter)
 			known.Leases, known.Settles = known.Leases || claim.Leases, known.Settles || claim.Settles
 		} else {
 			t.add(claim, owner, place)
@@ -119,10 +110,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 			wrong = append(wrong, &Conflict[L]{t.claims[own.Name][at].Claim, own})
 		} else if among && own.differs(&taken) {
 			wrong = append(wrong, &Conflict[L]{taken, own})
-		} else if handle, ok := t.handles[own.Name]; ok && own.Overrides && !t.sharesCounter(own.Limits[0], handle.Limits[0]) {
-			wrong = append(wrong, &Conflict[L]{handle, own}) // no override could apply to both
 		}
-		own.Bans, own.BanAfter = own.Bans || taken.Bans, max(own.BanAfter, taken.BanAfter)
 		own.Leases, own.Settles = own.Leases || taken.Leases, own.Settles || taken.Settles
 		fresh[own.Name] = own
 	}
@@ -131,7 +119,7 @@ func (t *Table[L]) compare(rules []Claim[L], stays func(claimed[L]) bool) (fresh
 
 // differs reports whether a name cannot stand for both claims.
 func (c *Claim[L]) differs(other *Claim[L]) bool {
-	return !slices.Equal(c.Limits, other.Limits) || c.Overrides != other.Overrides || c.Soft != other.Soft || c.leasesBeside(other)
+	return !slices.Equal(c.Limits, other.Limits) || c.Soft != other.Soft || c.leasesBeside(other)
 }
 
 // leasesBeside reports whether one claim has a Lease and the other charges estimates: leased permits would
@@ -168,23 +156,4 @@ func (t *Table[L]) remove(name string, owner *Owner) {
 	if t.claims[name] = left; len(left) == 0 {
 		delete(t.claims, name)
 	}
-}
-
-// ClaimHandle claims a name for a handle with overrides. It reports false if the overrides of the
-// name are made for another window or algorithm than the handle's.
-func (t *Table[L]) ClaimHandle(name string, limit L, place func() string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.claims[name] {
-		if c.Overrides && !t.sharesCounter(c.Limits[0], limit) {
-			return false
-		}
-	}
-	if taken, ok := t.handles[name]; ok {
-		return t.sharesCounter(taken.Limits[0], limit)
-	}
-	if len(t.handles) < maxNames {
-		t.handles[name] = Claim[L]{Limits: []L{limit}, Overrides: true, Place: place()}
-	}
-	return true
 }

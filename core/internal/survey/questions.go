@@ -124,20 +124,16 @@ func (s *Survey) askStore(ctx context.Context, counters []algorithm.Counter, ver
 	s.parts.Store.Decide(ctx, counters, false, verdicts)
 }
 
-// FindTime returns the time of the latest answer. If there is none, it returns the time of the
-// server that has key. It returns 0 if neither is known.
-func (s *Survey) FindTime(ctx context.Context, key string) (now int64) {
+// FindTime returns the time of the latest answer, or 0 if there is none and the store is not this
+// process.
+func (s *Survey) FindTime() (now int64) {
 	for _, q := range s.questions {
 		if v := q.Answer(); v != nil {
 			now = max(now, v.At)
 		}
 	}
-	switch {
-	case now > 0:
-	case s.parts.Memory != nil:
+	if now == 0 && s.parts.Memory != nil {
 		now = s.parts.Memory.Now()
-	case key != "":
-		now, _ = s.parts.Redis.Now(ctx, key) // if it does not answer, the questions have the error
 	}
 	return now
 }

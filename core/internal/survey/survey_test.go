@@ -37,7 +37,7 @@ func TestReportsTakeTurns(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		report := survey.New(&limiter.Parts{Redis: turns, Store: store})
-		report.Read(ctx, nil)
+		report.Begin()
 		report.About("key", survey.Any, 1)
 
 		const many = 100 // more than there are turns

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/terms"
 	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
@@ -49,8 +48,6 @@ func (p *player) cells(d core.Decision, word string, err error) (cells []string)
 	case d.Reason == "":
 		return []string{word}
 	case word != "":
-	case d.Reason == core.Banned:
-		return []string{"banned", "retry " + terms.Span(d.RetryAfter)}
 	case d.Allowed:
 		word = "passes"
 	default:
@@ -97,24 +94,21 @@ func (p *player) keys(t testing.TB) (cells []string) {
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		of, what := strings.TrimPrefix(key, head), "key"
+		of := strings.TrimPrefix(key, head)
 		switch {
-		case strings.HasPrefix(of, "bl1:"), strings.HasPrefix(of, "by1"), strings.HasSuffix(of, fmt.Sprint(":", besides.Window.Microseconds())):
+		case strings.HasPrefix(of, "bl1:"), strings.HasSuffix(of, fmt.Sprint(":", besides.Window.Microseconds())):
 			continue
-		case strings.HasPrefix(of, algorithm.Ban.Tag()):
-			what = "ban key"
 		}
 		at, err := scriptclock.ExpireTime(ctx, p.server, key).Int64()
 		if err != nil || at < 0 {
 			t.Errorf("%s expires at %d, %v", key, at, err)
 		}
 		if at*1000 > p.now.Load() {
-			cells = append(cells, fmt.Sprintf("%s until %s", what, terms.Span(time.UnixMilli(at).Sub(p.start))))
+			cells = append(cells, fmt.Sprintf("key until %s", terms.Span(time.UnixMilli(at).Sub(p.start))))
 		}
 	}
 	if cells == nil {
 		return []string{"no key"}
 	}
-	slices.SortStableFunc(cells, func(a, b string) int { return strings.Compare(b[:1], a[:1]) }) // bans last
 	return cells
 }

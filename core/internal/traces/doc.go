@@ -12,7 +12,7 @@
 // A step has a time since the beginning, an operation, and what is seen from outside of the store;
 // two spaces or more end each of them. If a time is earlier than the one before, the clock stepped
 // back. The beginning is that of the year 2100, UTC, or what a line "start" says. Lines between the
-// steps change what a call asks for: its limit, how large a debt may be, the ban of its rule.
+// steps change what a call asks for: its limit, and how large a debt may be.
 //
 // An answer has the permits that are left after the call, the time until the counter equals a fresh
 // one, the time after which a refused call passes, and the time at which the key of the counter

@@ -51,7 +51,7 @@ var forms = map[string]*regexp.Regexp{}
 func init() {
 	for _, form := range []string{
 		"look", "take N[ with X][ as X]", "take up to N[ as X]", "charge N[ as X]", "give back N of X", "turn N[ within D][ as X]",
-		"open N as X", "add N to X", "settle X at N", "cancel X", "hold as X", "renew X", "release X", "records", "ban for D", "reset",
+		"open N as X", "add N to X", "settle X at N", "cancel X", "hold as X", "renew X", "release X", "records", "reset",
 		"ask", "refuse[ for D]", "announce D", "answer",
 	} {
 		name, _, _ := strings.Cut(form, "[")
@@ -102,7 +102,7 @@ var cells = regexp.MustCompile(` {2,}`)
 func parseLine(text string) (l line, err error) {
 	l.text = text
 	switch first, rest, _ := strings.Cut(text, " "); first {
-	case "limit", "debt", "ban", "start":
+	case "limit", "debt", "start":
 		l.change, l.value = first, rest
 		return l, check(first, rest)
 	case "", "#":
@@ -127,8 +127,6 @@ func check(change, value string) (err error) {
 		_, err = core.ParseLimit(value)
 	case "debt":
 		_, err = strconv.ParseFloat(value, 64)
-	case "ban":
-		_, err = parseBan(value)
 	case "start":
 		var at time.Time
 		if at, err = time.Parse(time.RFC3339, value); err == nil && (at.Before(earliest) || at.After(latest)) {
@@ -170,18 +168,6 @@ func parseStep(at, op string) (s *step, err error) {
 		return s, nil
 	}
 	return nil, fmt.Errorf("%q is no operation", op)
-}
-
-// parseBan reads a ban, such as "after 2 for 3s up to 10s".
-func parseBan(text string) (b core.Ban, err error) {
-	var first, longest string
-	if _, err = fmt.Sscanf(text, "after %d for %s up to %s", &b.After, &first, &longest); err != nil {
-		return b, err
-	}
-	if b.For, err = time.ParseDuration(first); err == nil {
-		b.Max, err = time.ParseDuration(longest)
-	}
-	return b, err
 }
 
 // String returns the trace as it stands in a file, with its steps aligned.

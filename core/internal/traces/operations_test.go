@@ -8,8 +8,6 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/operate"
-	"github.com/accesslimit/accesslimit/internal/limitertest"
 )
 
 // do does a step. The word says what became of it, unless the decision or the error does.
@@ -84,9 +82,6 @@ func (p *player) change(s *step) (word string, err error) {
 		default:
 			slot.release()
 		}
-	case "ban for D":
-		p.check() // otherwise nobody would know that the rule is not for calls that go out
-		_, err = operate.New(p.limiter).Ban(ctx, rule, subject, s.span)
 	case "reset":
 		var changed bool
 		if changed, err = p.reset(); !changed {
@@ -97,9 +92,6 @@ func (p *player) change(s *step) (word string, err error) {
 }
 
 func (p *player) reset() (changed bool, err error) {
-	if p.ban != (core.Ban{}) {
-		return p.check().Reset(context.Background(), subject)
-	}
 	if p.isSlots() {
 		return p.slotsOf().Reset(context.Background(), subject)
 	}
@@ -123,33 +115,15 @@ func (p *player) counter() core.Counter {
 }
 
 func (p *player) look() (core.Decision, error) {
-	switch {
-	case p.isSlots():
+	if p.isSlots() {
 		return p.slotsOf().Peek(context.Background(), subject)
-	case p.ban != core.Ban{}:
-		return p.counterAlone().Peek(context.Background(), subject)
 	}
 	return p.counter().Peek(context.Background(), subject)
 }
 
-// check is the rule with a ban.
-func (p *player) check() *core.Check {
-	return p.limiter.MustCheck(core.Rule{Name: rule, Limit: p.limit, Ban: p.ban})
-}
-
-// counterAlone is the counter of a rule, which has no further limit.
-func (p *player) counterAlone() core.Counter {
-	counter, _ := p.limiter.Counter(rule, p.limit)
-	return counter
-}
-
 func (p *player) take(s *step) (d core.Decision, err error) {
 	ctx := context.Background()
-	switch {
-	case p.ban != core.Ban{}:
-		p.check().Allow(limitertest.NewView("GET", "/"), subject).Run(func() int { return 200 })
-		return p.last, nil
-	case s.note != "":
+	if s.note != "" {
 		log, err := p.limiter.Log(rule, p.limit)
 		if err != nil {
 			return d, err

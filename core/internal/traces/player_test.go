@@ -54,7 +54,6 @@ type player struct {
 	now     atomic.Int64 // in microseconds since the epoch
 	limit   core.Limit
 	terms   core.BillTerms
-	ban     core.Ban
 
 	last    core.Decision // as OnDecision received it
 	seen    core.Decision // by the last step
@@ -146,8 +145,6 @@ func (p *player) set(change, value string) {
 		p.limit, _ = core.ParseLimit(value)
 	case "debt":
 		p.terms.MaxDebt, _ = strconv.ParseFloat(value, 64)
-	case "ban":
-		p.ban, _ = parseBan(value)
 	case "start":
 		p.start, _ = time.Parse(time.RFC3339, value)
 	}

@@ -2,9 +2,11 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // This file has what two versions of the library spell differently. If one of them changes, the file
@@ -30,14 +32,20 @@ func awaitDryRuns(limiter *core.Limiter) {
 	}
 }
 
-// obeyOverrides lets operators override the rule.
-func obeyOverrides(rule *core.Rule) { rule.Overrides = true }
+// obeyMarks does nothing: all rules and handles obey the acts of operators.
+func obeyMarks(*core.Rule) {}
 
-// obeyBans lets operators ban subjects from the rule.
-func obeyBans(rule *core.Rule) {
-	if rule.Ban == (core.Ban{}) {
-		rule.Ban.ByHand = true
+// override makes an override of n calls in the window of the limit.
+func override(o *operate.Override, limit core.Limit, n int) {
+	limit.Max = n
+	o.Limits = []core.Limit{limit}
+}
+
+func showMax(o operate.Override) string {
+	if len(o.Limits) == 0 {
+		return "max 0"
 	}
+	return fmt.Sprint("max ", o.Limits[0].Max)
 }
 
 // addPlans gives the rule plans, each of one limit.

@@ -21,6 +21,7 @@ type design struct {
 	slots    int
 	spans    []time.Duration // by which time passes
 	settled  []string        // the names of rules whose costs are settled
+	byIP     []string        // and of those that count by addresses
 }
 
 const (
@@ -29,10 +30,9 @@ const (
 )
 
 type counterDesign struct {
-	limits    []core.Limit
-	overrides bool
-	terms     core.BillTerms
-	policy    core.StorePolicy
+	limits []core.Limit
+	terms  core.BillTerms
+	policy core.StorePolicy
 }
 
 // designer draws a design.
@@ -141,7 +141,7 @@ func (g *designer) counted() core.Limit {
 }
 
 func (g *designer) counter() counterDesign {
-	c := counterDesign{limits: []core.Limit{g.window()}, overrides: g.chance(0.3)}
+	c := counterDesign{limits: []core.Limit{g.window()}}
 	if g.chance(0.3) {
 		c.limits = append(c.limits, g.window())
 	}
@@ -168,9 +168,13 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 	case 3:
 		r.Limit, r.Seconds, r.MaxCount = core.Limit{}, 1+g.IntN(3), 1+g.IntN(5)
 	}
-	r.Key = pick(g.Rand, nil, core.ByIP, core.ByUser, core.Global, core.ByHeader("X-Tenant"), core.ByRoute, core.Join(core.ByUser, core.ByQuery("q")))
+	byIP := g.chance(0.15)
+	r.Key = pick(g.Rand, nil, core.ByUser, core.Global, core.ByHeader("X-Tenant"), core.ByRoute, core.Join(core.ByUser, core.ByQuery("q")))
 	if g.chance(0.15) {
 		r.NeedLogin, r.Key = true, nil
+	} else if byIP {
+		r.Key = core.ByIP
+		g.byIP = append(g.byIP, r.Name)
 	}
 	for g.chance(0.25) && len(r.Also) < 2 {
 		r.Also = append(r.Also, g.counted())
@@ -188,14 +192,9 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 	if g.chance(0.25) {
 		r.Ban = core.Ban{After: 1 + g.IntN(2), For: g.span()}
 		r.Ban.Max = r.Ban.For * time.Duration(1+g.IntN(4))
-	} else if g.chance(0.15) {
-		obeyBans(&r)
 	}
-	if g.chance(0.3) {
-		obeyOverrides(&r)
-	}
-	if g.chance(0.25) {
-		r.Mode = pick(g.Rand, core.Soft, core.DryRun)
+	if g.chance(0.25) { // not DryRun, which was decided within the call once
+		r.Mode = core.Soft
 	}
 	if g.chance(0.15) {
 		r.Warn = []float64{0.5, 1}
@@ -212,6 +211,7 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 	if g.chance(0.1) {
 		r.Message = "Not so fast."
 	}
+	obeyMarks(&r)
 	return r
 }
 

@@ -33,6 +33,9 @@ type history struct {
 	cancels   map[int]context.CancelFunc // of turns that are waited for
 	ends      map[int]chan struct{}      // closed when the handler of a call may end
 	stepped   bool                       // the clock stepped
+	own       map[string]core.Limit      // of rules that have one limit, by their names
+	obeying   map[string]bool            // the names of rules on whose subjects operators act
+	marked    bool                       // a mark may have changed
 
 	mu     sync.Mutex
 	notes  []string             // what can be seen of the operation so far
@@ -64,7 +67,7 @@ type bill struct {
 func run(t *testing.T, server *client, seed, number uint64, length int, without map[int]bool) (seen string) {
 	h := &history{
 		decisions: make(map[int]core.Decision), bills: make(map[int]bill), releases: make(map[int]func()),
-		cancels: make(map[int]context.CancelFunc), ends: make(map[int]chan struct{}), logger: slog.New(slog.DiscardHandler),
+		own: make(map[string]core.Limit), obeying: make(map[string]bool), cancels: make(map[int]context.CancelFunc), ends: make(map[int]chan struct{}), logger: slog.New(slog.DiscardHandler),
 	}
 	r := rand.New(rand.NewPCG(seed, number))
 	h.design = draw(r)
@@ -121,6 +124,7 @@ func (h *history) begin() {
 // settleDown waits until nothing happens any more and writes down what was seen.
 func (h *history) settleDown(seen *strings.Builder, what string) {
 	synctest.Wait()
+	h.awaitMarks()
 	for i, at := range h.latest {
 		if !at.IsZero() {
 			h.edges[i] = at
@@ -131,6 +135,18 @@ func (h *history) settleDown(seen *strings.Builder, what string) {
 	all := strings.Join(append(h.notes, h.later...), " ; ")
 	fmt.Fprintf(seen, "%s %s -> %s\n", since(time.Now()), what, strings.ReplaceAll(all, "\n", `\n`))
 	h.notes, h.later = h.notes[:0], h.later[:0]
+}
+
+// awaitMarks waits until all processes have read the marks, if a mark may have changed.
+func (h *history) awaitMarks() {
+	h.mu.Lock()
+	marked := h.marked
+	h.marked = false
+	h.mu.Unlock()
+	if marked && h.client != nil {
+		time.Sleep(time.Second)
+		synctest.Wait()
+	}
 }
 
 // finish ends what is still under way, and looks at all reports.
@@ -201,6 +217,7 @@ func (h *history) decided(o operation, d core.Decision, err error) {
 func (h *history) remember(d core.Decision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.marked = h.marked || !d.Allowed // it may lead to a ban
 	if d.RetryAfter > 0 {
 		h.latest[retry] = latest(h.latest[retry], time.Now().Add(d.RetryAfter))
 	}

@@ -3,11 +3,14 @@ package driver
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/agree/wall"
 )
@@ -140,44 +143,49 @@ func init() {
 			h.reply(w)
 		}},
 		{"ban", 1, "", false, func(h *history, p *process, o operation) {
-			changed, err := p.operator.Ban(by(o), h.named(o), subject(o.subject), o.span)
+			h.marked = true
+			changed, err := p.operator.Ban(by(o), h.named(o), h.markable(o), o.span)
 			h.notef("%t %s", changed, showError(err))
 		}},
 		{"unban", 1, "", false, func(h *history, p *process, o operation) {
-			changed, err := p.operator.Unban(by(o), h.named(o), subject(o.subject))
+			h.marked = true
+			changed, err := p.operator.Unban(by(o), h.named(o), h.markable(o))
 			h.notef("%t %s", changed, showError(err))
 		}},
 		{"override", 2, "", false, func(h *history, p *process, o operation) {
+			h.marked = true
 			overrides, err := p.operator.Overrides(h.named(o))
 			if err != nil {
 				h.notef("%s", showError(err))
 				return
 			}
 			value := operate.Override{Note: "because"}
-			switch o.choice % 5 {
-			case 0:
+			limit := h.own[h.named(o)]
+			switch {
+			case o.choice%5 == 0:
 				value.Unlimited = true
-			case 1:
+			case o.choice%5 == 1 || limit == core.Limit{}:
 				value.Blocked = true
 			default:
-				value.Max = o.n
+				override(&value, limit, o.n)
 			}
 			if o.choice%3 == 0 {
 				value.Until = h.now().Add(o.span)
 			}
-			h.notef("%s", showError(overrides.Set(by(o), subject(o.subject), value)))
+			h.notef("%s", showError(overrides.Set(by(o), h.markable(o), value)))
 		}},
 		{"unoverride", 1, "", false, func(h *history, p *process, o operation) {
+			h.marked = true
 			overrides, err := p.operator.Overrides(h.named(o))
 			if err != nil {
 				h.notef("%s", showError(err))
 				return
 			}
-			existed, err := overrides.Remove(by(o), subject(o.subject))
+			existed, err := overrides.Remove(by(o), h.markable(o))
 			h.notef("%t %s", existed, showError(err))
 		}},
 		{"forget", 2, "", true, func(h *history, p *process, o operation) {
-			changed, err := p.operator.Reset(by(o), h.named(o), subject(o.subject))
+			changed, err := p.operator.Reset(by(o), h.named(o), h.markable(o))
 			h.notef("%t %s", changed, showError(err))
 		}},
 		{"explain", 2, "", false, func(h *history, p *process, o operation) {
@@ -244,21 +252,23 @@ func by(o operation) context.Context {
 	return operate.WithActor(context.Background(), fmt.Sprint("operator", o.choice%2), "because")
 }
 
-// named returns the name of a rule or a handle.
+// named returns the name of a rule that operators act on, or "".
 func (h *history) named(o operation) string {
 	names := h.names()
+	if len(names) == 0 {
+		return ""
+	}
 	return names[o.choice%len(names)]
 }
 
-// names returns the names of rules and handles that operators may act on.
-func (h *history) names() []string {
-	names := []string{"set", "c0", "pacer"}
-	for _, rules := range append(h.rules[:], h.inside) {
-		for _, r := range rules {
-			if r.Name != "" {
-				names = append(names, r.Name)
-			}
-		}
+// markable returns the subject of an act. It is an address only if the rule counts by addresses: a mark
+// on one holds for all rules now.
+func (h *history) markable(o operation) string {
+	if slices.Contains(h.byIP, h.named(o)) {
+		return subject(o.subject)
 	}
-	return names
+	return subject(o.subject % 2)
 }
+
+// names returns the names of rules that operators act on.
+func (h *history) names() []string { return slices.Sorted(maps.Keys(h.obeying)) }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -35,7 +36,9 @@ var reports = []struct {
 				continue
 			}
 			all, _, err := overrides.List(context.Background(), "", 1000)
-			h.notef("%s", showError(err))
+			if err != nil {
+				h.notef("%s", showError(err))
+			}
 			for _, o := range all {
 				h.notef("%s", showOverride(o))
 			}
@@ -53,6 +56,9 @@ var reports = []struct {
 		all, err := p.operator.Audit(context.Background(), "", 1000)
 		h.notef("%s", showError(err))
 		for _, e := range all {
+			if strings.HasPrefix(string(e.Act), "override") {
+				e.Before, e.After = "", "" // in the words of the version
+			}
 			h.notef("%s %s %q by %q note %q before %q after %q", e.Act, e.Rule, e.Subject, e.Author, e.Note, e.Before, e.After)
 		}
 	}},

@@ -54,10 +54,7 @@ func (h *history) start(d design) (p *process) {
 		if err != nil { // two limits have one counter
 			counter = limiter.MustCounter(fmt.Sprint("c", i), c.limits[0])
 		}
-		if counter = counter.WithBills(c.terms).WithStorePolicy(c.policy); c.overrides {
-			counter = counter.WithOverrides()
-		}
-		p.counters = append(p.counters, counter)
+		p.counters = append(p.counters, counter.WithBills(c.terms).WithStorePolicy(c.policy))
 	}
 	p.pacer, p.log, p.slots = limiter.MustPacer("pacer", d.bucket), limiter.MustLog("log", d.log), limiter.MustSlots("slots", d.slots)
 	return p
@@ -104,10 +101,30 @@ func (h *history) valid(limiter *core.Limiter, rules []core.Rule) (valid []core.
 				break
 			}
 			less(&r)
+			obeyMarks(&r)
 		}
 		valid = append(valid, r)
+		if h.own[r.Name] = ownLimit(r); canObey(&r) {
+			h.obeying[r.Name] = true
+		}
 	}
 	return valid
+}
+
+// canObey reports whether operators could act on a rule's subjects also before all rules obeyed.
+func canObey(r *core.Rule) bool {
+	return r.Name != "" && r.Lease == 0 && r.Mode != core.Soft && r.Limit.Algorithm != core.Concurrency && r.Plans == nil && r.LimitFor == nil
+}
+
+// ownLimit returns the limit of a rule if it is the only one that the rule can have, or the zero Limit.
+func ownLimit(r core.Rule) core.Limit {
+	switch {
+	case !canObey(&r) || len(r.Also) > 0 || r.Limit.Algorithm == core.TokenBucket:
+		return core.Limit{}
+	case r.Seconds > 0:
+		return core.Per(r.MaxCount, time.Duration(r.Seconds)*time.Second)
+	}
+	return r.Limit
 }
 
 func (h *history) isWrong(r *core.Rule, limiter *core.Limiter) bool {

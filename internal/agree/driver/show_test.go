@@ -76,8 +76,8 @@ func showHeaders(h http.Header) string {
 }
 
 func showOverride(o operate.Override) string {
-	return fmt.Sprintf("%q max %d burst %d unlimited %t blocked %t until %s since %s by %q note %q ignored %t",
-		o.Subject, o.Max, o.Burst, o.Unlimited, o.Blocked, since(o.Until), since(o.Since), o.Author, o.Note, o.Ignored != "")
+	return fmt.Sprintf("%q %s unlimited %t blocked %t until %s since %s by %q note %q",
+		o.Subject, showMax(o), o.Unlimited, o.Blocked, since(o.Until), since(o.Since), o.Author, o.Note)
 }
 
 func showBan(b operate.BanEntry) string {
@@ -89,12 +89,18 @@ func showBan(b operate.BanEntry) string {
 func showExplanation(x operate.Explanation, withoutUnused bool) string {
 	var rules []string
 	for _, r := range x.Rules {
-		if r.Applies && !(withoutUnused && isUnused(r)) {
+		if r.Applies && !(withoutUnused && isUnused(r)) && !isFree(r) {
 			rules = append(rules, showExplained(r))
 		}
 	}
 	slices.Sort(rules)
 	return fmt.Sprintf("%s by %q retry %s %s", x.Reason, x.Rule, micros(x.RetryAfter), strings.Join(rules, " "))
+}
+
+// isFree reports whether a call costs nothing and nobody has marked its caller: then its subject need not
+// be known.
+func isFree(r operate.ExplainedRule) bool {
+	return r.Cost == 0 && r.Override == nil && r.BannedUntil.IsZero()
 }
 
 func isUnused(r operate.ExplainedRule) bool {

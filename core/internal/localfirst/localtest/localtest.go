@@ -254,10 +254,3 @@ func Leased(subject string, limit *algorithm.Limit, cost, calls int64) algorithm
 	c.Lease = calls
 	return c
 }
-
-// BanOf returns the ban of a subject after a number of refused windows. It watches one counter of
-// the call.
-func BanOf(subject string, after, window int64, watched int) algorithm.Counter {
-	limit := algorithm.Banned(after, Hour, Hour, window)
-	return algorithm.Counter{Key: fmt.Appendf(nil, "test:{%s}:ban", subject), Limit: &limit, Watched: []int{watched}}
-}

@@ -2,8 +2,10 @@ package driver
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 // This file has what two versions of the library spell differently. If one of them changes, the file
@@ -25,15 +27,18 @@ func withEstimates(ctx context.Context, check *core.Check, rule string, n int) (
 // awaitDryRuns does nothing: rules in DryRun were decided within the call.
 func awaitDryRuns(*core.Limiter) {}
 
-// obeyOverrides lets operators override the rule.
-func obeyOverrides(rule *core.Rule) { rule.Overrides = true }
-
-// obeyBans lets operators ban subjects from the rule.
-func obeyBans(rule *core.Rule) {
-	if rule.Ban == (core.Ban{}) {
+// obeyMarks lets operators ban and override the rule's subjects.
+func obeyMarks(rule *core.Rule) {
+	rule.Overrides = canObey(rule)
+	if rule.Ban == (core.Ban{}) && rule.Overrides {
 		rule.Ban.ByHand = true
 	}
 }
+
+// override makes an override of n calls in the window of the limit.
+func override(o *operate.Override, _ core.Limit, n int) { o.Max = n }
+
+func showMax(o operate.Override) string { return fmt.Sprint("max ", o.Max) }
 
 // addPlans gives the rule plans, each of one limit.
 func addPlans(rule *core.Rule, plans map[string]core.Limit, plan func(core.Request) (string, error)) {

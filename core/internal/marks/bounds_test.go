@@ -1,0 +1,238 @@
+package marks_test
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/marks"
+)
+
+// ban writes a ban by the rule r, which began at a time.
+func (p *process) ban(subject string, since, until int64) error {
+	return p.WriteBan(marks.Mark{Rule: "r", Subject: subject, Since: since, Until: until, Bans: 1})
+}
+
+// follow reads what has changed in Redis, if there is one.
+func (p *process) follow() {
+	if p.server != nil {
+		p.read()
+	}
+}
+
+// When all places are taken, bans by rules give way to others that end later, and to acts of operators,
+// which are errors when no ban is left.
+func TestMarksAreBounded(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, f *fleet) {
+		p, now := f.process(), f.now.Load()
+		for i := range int64(100) {
+			if err := p.ban(fmt.Sprint(i), now, now+hour+i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.ban("ends first", now, now+hour/2); !errors.Is(err, marks.ErrFull) {
+			t.Errorf("a ban that ends first: %v", err)
+		}
+		if err := p.ban("ends last", now, now+2*hour); err != nil {
+			t.Error(err)
+		}
+		p.follow()
+		p.want("0", "")
+		p.want("ends last", marks.Banned)
+		for i := range 100 {
+			p.act(fmt.Sprint("operator's", i), marks.Blocked, 0)
+		}
+		if err := p.tryToAct("one more", marks.Blocked, 0); !errors.Is(err, marks.ErrFull) {
+			t.Errorf("an act when there is no room: %v", err)
+		}
+		p.act("operator's0", marks.Unlimited, 0)
+		p.follow()
+		if n := len(p.All()); n != 100 {
+			t.Errorf("%d marks", n)
+		}
+		if f.server == nil {
+			return
+		}
+		other := f.process()
+		other.read()
+		if n := len(other.All()); n != 100 {
+			t.Errorf("another process has %d marks", n)
+		}
+	})
+}
+
+// A process that follows drops what made room.
+func TestRoomIsMadeEverywhere(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other, now := f.process(), f.process(), f.now.Load()
+	other.read()
+	for i := range int64(150) {
+		if err := one.ban(fmt.Sprint(i), now, now+hour+i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.read()
+	if n := len(other.All()); n != 100 {
+		t.Errorf("another process has %d marks", n)
+	}
+}
+
+// A ban by a rule is written once, whoever learns of it, and does not come back after its removal. Not
+// more than some are new in a second.
+func TestBansByRules(t *testing.T) {
+	onBoth(t, 10, func(t *testing.T, f *fleet) {
+		p, now := f.process(), f.now.Load()
+		for range 2 {
+			if err := p.ban("a", now, now+hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.act("a", marks.Unbanned, 0)
+		if err := p.ban("a", now, now+hour); err != nil {
+			t.Fatal(err)
+		}
+		p.want("a", "")
+		full := 0
+		for i := range int64(150) { // MostBans is 100
+			if p.ban(fmt.Sprint(i), now, now+2*hour+i*second) != nil {
+				full++
+			}
+		}
+		if full < 50 {
+			t.Errorf("%d of 150 bans were too many in a second", full)
+		}
+		f.pass(second)
+		if err := p.ban("later", f.now.Load(), now+20*hour); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A process that slept takes what is in Redis, and writes nothing back.
+func TestAProcessThatSlept(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Blocked, 0)
+	one.act("b", marks.Blocked, 0)
+	before := dump(f, f.client())
+	one.act("b", marks.Unlimited, 0)
+	one.act("c", marks.Blocked, 0)
+	other.read()
+	other.Sleep(time.Hour)
+	restore(f, f.client(), before)
+	other.read()
+	other.read()
+	other.want("a", marks.Blocked)
+	other.want("b", marks.Blocked)
+	other.want("c", "")
+	other.wantTold()
+}
+
+// The server did not answer for an hour, and has lost everything: a process that had read the marks
+// when that began writes them back.
+func TestALongOutage(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.read()
+	one.act("a", marks.Blocked, 0)
+	other.read()
+	f.server.Kill()
+	if err := other.Read(background); err == nil {
+		t.Fatal("there is no server")
+	}
+	other.Sleep(time.Hour)
+	f.server.Restart()
+	for range 3 {
+		f.pass(second)
+		other.read()
+	}
+	f.process().read()
+	another := f.process()
+	another.read()
+	another.want("a", marks.Blocked)
+	other.wantTold("1 written back")
+}
+
+// A mark is found while others are added, and the table grows.
+func TestFindWhileTheTableGrows(t *testing.T) {
+	f := &fleet{T: t, most: 10_000}
+	f.now.Store(in2065)
+	p := f.process()
+	p.act("a", marks.Blocked, 0)
+	rule, grown := p.Rule("r"), make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-grown:
+					return
+				default:
+				}
+				if rule.Find([]byte("a"), netip.Addr{}).Empty() {
+					t.Error("the mark is not found")
+					return
+				}
+			}
+		})
+	}
+	for i := range 5_000 {
+		p.act(fmt.Sprint(i), marks.Unlimited, 0)
+	}
+	close(grown)
+	readers.Wait()
+}
+
+// The longest network that is marked counts, for every subject; a block of the subject's address or
+// of the subject itself goes before what lifts its limits.
+func TestNetworks(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, f *fleet) {
+		p := f.process()
+		p.act("ip:203.0.113.0/24", marks.Blocked, 0)
+		p.act("ip:203.0.113.7", marks.Unlimited, 0)
+		p.act("ip:203.0.0.0/16", marks.Banned, hour)
+		p.act("ip:2001:db8::/32", marks.Limited, 0)
+		p.act("ip:2001:db8:1::/48", marks.Blocked, 0)
+		p.act("user:alice", marks.Unlimited, 0)
+		for _, of := range []struct {
+			subject, addr string
+			want          marks.Kind
+		}{
+			{"user:bob", "203.0.113.9", marks.Blocked},
+			{"user:bob", "::ffff:203.0.113.9", marks.Blocked},
+			{"user:bob", "203.0.113.7", marks.Banned},
+			{"user:bob", "203.0.114.7", marks.Banned},
+			{"user:bob", "203.1.113.7", ""},
+			{"user:bob", "2001:db8:2::1", marks.Limited},
+			{"user:bob", "2001:db8:1::1", marks.Blocked},
+			{"user:bob", "2001:db9::1", ""},
+			{"user:alice", "2001:db8:1::1", marks.Blocked},
+			{"user:alice", "2001:db8:2::1", marks.Unlimited},
+			{"ip:203.0.113.9", "203.0.113.9", marks.Blocked},
+		} {
+			if got := p.at(of.subject, netip.MustParseAddr(of.addr)); got != of.want {
+				t.Errorf("%s at %s is %q, want %q", of.subject, of.addr, got, of.want)
+			}
+		}
+		f.pass(hour)
+		if got := p.at("user:bob", netip.MustParseAddr("203.0.113.7")); got != marks.Unlimited {
+			t.Errorf("after the ban: %q", got)
+		}
+	})
+}
+
+// A network has one name, and is not longer than those that callers are counted by.
+func TestCheckNetwork(t *testing.T) {
+	for subject, ok := range map[string]bool{
+		"user:alice": true, "ip:unknown": true, "ip:203.0.113.7": true, "ip:203.0.113.0/24": true, "ip:2001:db8::/32": true, "ip:2001:db8::/64": true,
+		"ip:203.0.113.7/24": false, "ip:203.0.113.7/32": false, "ip:2001:db8::/65": false, "ip:2001:db8::1": false,
+		"ip:2001:DB8::/32": false, "ip:::ffff:203.0.113.7": false, "ip:203.0.0.0/4": false, "ip:2000::/8": false,
+	} {
+		if err := marks.CheckNetwork(subject, 64); (err == nil) != ok {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package marks
+
+import (
+	"context"
+	_ "embed"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/panics"
+)
+
+var (
+	//go:embed follow.lua
+	followText   string
+	followScript = algorithm.NewScript(followText)
+)
+
+const (
+	// shortest and longest bound the time between two readings. It is random, so that the processes of
+	// a fleet do not read at the same time.
+	shortest, longest = 400 * time.Millisecond, 600 * time.Millisecond
+	// keptChanges is about how many changes the stream has: those of ten seconds of an attack.
+	keptChanges = 10_000
+	// atOnce is how many changes, or about how many marks, are read in one trip.
+	atOnce = 500
+	// A process that decides no calls for restAfter rests: it reads every restEvery, and the first calls
+	// afterwards ask for the marks of their own subjects.
+	restAfter, restEvery = 10 * time.Second, 5 * time.Minute
+	// fresh is how old the last reading may be for the table to be written back. It is longer than a
+	// process rests. What is older than an act of meanwhile is not written, and removals are kept for a
+	// day.
+	fresh = 2 * restEvery
+)
+
+// follower reads what has changed in Redis.
+type follower struct {
+	set *Set
+
+	closing context.Context // ends when the set is closed
+	stop    context.CancelFunc
+
+	mu      sync.Mutex // held to plan
+	timer   *time.Timer
+	resting bool
+	calls   uint64     // that were decided until busy
+	busy    time.Time  // when calls were last decided
+	reading sync.Mutex // held during a reading
+	latest  string     // the ID of the last change that was read
+	read    time.Time  // when the last reading began that succeeded
+	// mayRestore reports whether the table may be written back if Redis has lost marks: when the
+	// server stopped answering, the last reading was fresh.
+	failing, mayRestore bool
+	lost                []*Mark // marks that Redis has lost
+	restored            int     // how many of them this process has written back
+}
+
+// Start begins to follow the changes of all processes, unless that has begun. Without Redis, there are
+// no others.
+func (s *Set) Start() {
+	if s.Redis != nil {
+		s.follow.plan(0, false)
+	}
+}
+
+// Close ends the reading. A reading that is under way ends with its present trip, for which Close does
+// not wait.
+func (s *Set) Close() {
+	f := &s.follow
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+}
+
+// plan schedules the next reading. again says that it follows another one.
+func (f *follower) plan(after time.Duration, again bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closing.Err() != nil || f.timer != nil && !again {
+		return
+	}
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.timer = time.AfterFunc(after, panics.Guard(f.round, f.set.Log.Panicked))
+}
+
+// next returns after what time the next reading follows, and begins to rest if no calls are decided.
+func (f *follower) next() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if calls := f.set.Calls(); calls != f.calls || f.busy.IsZero() {
+		f.calls, f.busy = calls, time.Now()
+	}
+	if !f.resting && time.Since(f.busy) > restAfter {
+		f.resting = true
+		f.set.rest()
+	}
+	if f.resting {
+		return restEvery
+	}
+	return shortest + rand.N(longest-shortest)
+}
+
+// wake ends the rest.
+func (f *follower) wake() {
+	f.mu.Lock()
+	wakes := f.resting
+	f.resting, f.busy = false, time.Now()
+	f.mu.Unlock()
+	if wakes {
+		f.plan(0, true)
+	}
+}
+
+func (f *follower) isResting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resting
+}
+
+func (f *follower) round() {
+	defer func() { f.plan(f.next(), true) }() // also after a panic
+	if !f.set.feature.IsOff() {
+		_ = f.set.Read(f.closing)
+	}
+}
+
+// Read reads what has changed. If the store does not answer, nothing is logged, because calls log that.
+func (s *Set) Read(ctx context.Context) error {
+	f := &s.follow
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	began, age := time.Now(), f.age()
+	if err := f.tryToRead(ctx, age); err != nil {
+		if !f.failing {
+			f.failing, f.mayRestore = true, age < fresh
+		}
+		if s.feature.TurnOff(err) {
+			s.Log.MarksOff(err)
+		}
+		return err
+	}
+	if f.failing, f.read = false, began; !f.isResting() {
+		s.becomeReady()
+	}
+	return nil
+}
+
+// age returns how long ago the last reading began that succeeded, also by the wall clock, because the
+// other one stands still while the machine is suspended.
+func (f *follower) age() time.Duration {
+	if f.read.IsZero() {
+		return never
+	}
+	return max(time.Since(f.read), time.Now().Round(0).Sub(f.read.Round(0)))
+}
+
+// tryToRead reads the changes behind the last one that was read. If that is not there any more, it
+// reads all marks. age is how old the last reading is.
+func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
+	for {
+		now, latest, changes, err := f.changes(ctx)
+		switch {
+		case err != nil:
+			return err
+		case latest == f.latest && !f.read.IsZero():
+			return f.restore(ctx)
+		case latest == "" || len(changes) < 2 || changes[0].id != f.latest:
+			if !f.failing {
+				f.mayRestore = age < fresh
+			}
+			if err := f.readAll(ctx, now); err != nil {
+				return err
+			}
+			f.latest, f.read = latest, time.Now()
+		default:
+			f.apply(changes[1:], now)
+		}
+	}
+}
+
+// change is an entry of the stream.
+type change struct {
+	id     string
+	gone   bool
+	stored string
+}
+
+// changes asks Redis for changes.
+func (f *follower) changes(ctx context.Context) (now int64, latest string, changes []change, err error) {
+	s := f.set
+	err = s.redis.Operate(ctx, func(ctx context.Context) error {
+		reply, err := s.redis.Script(ctx, followScript, []string{s.keys[0], s.keys[3]}, f.latest, atOnce)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if now, latest, changes, ok = readChanges(reply); !ok {
+			return unexpected(reply)
+		}
+		return nil
+	})
+	return now, latest, changes, err
+}
+
+func readChanges(reply []any) (now int64, latest string, changes []change, ok bool) {
+	if len(reply) != 3 {
+		return 0, "", nil, false
+	}
+	now, isTime := reply[0].(int64)
+	latest, isID := reply[1].(string)
+	entries, isList := reply[2].([]any)
+	for _, item := range entries {
+		pair, _ := item.([]any)
+		if len(pair) != 2 {
+			return 0, "", nil, false
+		}
+		id, _ := pair[0].(string)
+		fields, _ := pair[1].([]any)
+		if len(fields) != 2 {
+			return 0, "", nil, false
+		}
+		stored, _ := fields[1].(string)
+		changes = append(changes, change{id, fields[0] == "gone", stored})
+	}
+	return now, latest, changes, isTime && isID && isList
+}
+
+// apply puts changes into the table.
+func (f *follower) apply(changes []change, now int64) {
+	for _, c := range changes {
+		f.latest = c.id
+		m, err := f.set.read(c.stored, now)
+		switch {
+		case err != nil:
+			f.set.Log.MarkUnreadable(err)
+		case c.gone:
+			f.set.drop(m)
+		default:
+			f.set.put(m)
+		}
+	}
+}
+
+// readAll reads all marks, in pages. now is the time of Redis. What is in the table and was not found
+// is lost, or has gone.
+func (f *follower) readAll(ctx context.Context, now int64) error {
+	s := f.set
+	s.beginReading(f.mayRestore)
+	for cursor, more := "0", true; more; more = cursor != "0" {
+		page, next, err := f.page(ctx, cursor)
+		if err != nil {
+			s.endReading(true)
+			return err
+		}
+		cursor = next
+		for i := 1; i < len(page); i += 2 {
+			if field := page[i-1]; field == "#" || field == "@" || field == "rate" {
+				continue
+			}
+			if m, err := s.read(page[i], now); err != nil {
+				s.Log.MarkUnreadable(err)
+			} else {
+				s.put(m)
+			}
+		}
+	}
+	f.lost = s.endReading(f.mayRestore)
+	return nil
+}
+
+// page reads a page of the hash: fields and values in turn.
+func (f *follower) page(ctx context.Context, cursor string) (page []string, next string, err error) {
+	s := f.set
+	err = s.redis.Operate(ctx, func(ctx context.Context) error {
+		reply, err := s.redis.Command(ctx, "hscan", s.keys[0], cursor, "count", atOnce)
+		if err != nil {
+			return err
+		}
+		parts, _ := reply.([]any)
+		if len(parts) != 2 {
+			return unexpected([]any{reply})
+		}
+		next, _ = parts[0].(string)
+		items, _ := parts[1].([]any)
+		for _, item := range items {
+			text, _ := item.(string)
+			page = append(page, text)
+		}
+		return nil
+	})
+	return page, next, err
+}
