@@ -21,8 +21,12 @@ const (
 	longest   = 2 * time.Second
 )
 
-// slow is the trip from which on every call notices Redis.
-const slow = 10 * time.Millisecond
+// slow is the trip from which on every call notices Redis, and crowded is how long a call waits beside
+// those of the other callers if the network or Redis has no room for them.
+const (
+	slow    = 10 * time.Millisecond
+	crowded = 100 * time.Millisecond
+)
 
 // ownKeys matches the keys of this library: a subject in braces, and behind the name a tag of two
 // letters and a version.
@@ -48,11 +52,17 @@ func (e *exam) speed(ctx context.Context) {
 	defer e.forget(ctx)
 	began := time.Now()
 	done, failed := e.decide(ctx, began)
-	if took := time.Since(began); failed == nil {
-		e.add(OK, "decisions", nil, fmt.Sprintf("this process gets about %d decisions a second, with %d callers at once and %d subjects", int(float64(done)/took.Seconds()), callers, subjects), "")
-	} else {
+	took := time.Since(began)
+	if failed != nil {
 		e.add(Problem, "decisions", nil, fmt.Sprintf("a call was not decided: %v", failed), "see the findings about connection and rights")
+		return
 	}
+	says := fmt.Sprintf("this process gets about %d decisions a second, with %d callers at once and %d subjects", int(float64(done)/took.Seconds()), callers, subjects)
+	if wait := callers * took / time.Duration(max(done, 1)); wait > crowded {
+		e.add(Warning, "decisions", nil, fmt.Sprintf("%s: a call waits %v", says, round(wait)), "look at the bandwidth to Redis, at its CPU, and for slow commands (SLOWLOG GET)")
+		return
+	}
+	e.add(OK, "decisions", nil, says, "")
 }
 
 // decide decides calls on many subjects, until one fails, or it has taken long. It returns how many.
