@@ -203,6 +203,7 @@ func (f *follower) changes(ctx context.Context) (now int64, latest string, chang
 		if now, latest, changes, ok = readChanges(reply); !ok {
 			return unexpected(reply)
 		}
+		s.Redis.SawTime(now)
 		return nil
 	})
 	return now, latest, changes, err
