@@ -72,6 +72,8 @@ for i = 4, #ARGV - 6, 7 do
       written = true
       became = int(number) .. ' ' .. int(since) .. ' ' .. int(ending) .. ' ' .. text
       last = math.max(last, number)
+      -- A full Redis lets a script go on that has written: operators act nevertheless.
+      if ARGV[i + 1] == '0' then redis.call('HDEL', marks, '') end
       if byrule and before == '' then new = new + 1 end
       change('m', became) -- first, so that without the right to XADD nothing is written
       redis.call('HSET', marks, field, became)

@@ -330,6 +330,22 @@ func TestAnActWithoutRedis(t *testing.T) {
 	one.want("b", "")
 }
 
+// Operators act while Redis is full, and other processes obey.
+func TestActsInAFullRedis(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Blocked, 0)
+	other.read()
+	if err := f.client().ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	one.act("a", marks.Removed, 0)
+	one.act("b", marks.Blocked, 0)
+	other.read()
+	other.want("a", "")
+	other.want("b", marks.Blocked)
+}
+
 // Whatever Redis loses is written back, once. Acts of meanwhile win, and what was removed stays so.
 func TestLosses(t *testing.T) {
 	for name, lose := range map[string]func(f *fleet, c *redis.Client, before map[string]string){
