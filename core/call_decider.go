@@ -148,7 +148,7 @@ type callParts struct {
 }
 
 // fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
-// If the place of the limit is -1, only bans were asked. key is the subject, or "" if it has to be
+// If the place of the limit is -1, none binds it. key is the subject, or "" if it has to be
 // copied. It fills d where the caller reads it: a Decision has 250 bytes, and each return would cost
 // 10 ns of the 50 that a handle adds to the store in this process.
 func (c *decider) fillDecision(d *Decision, at int, key string) {

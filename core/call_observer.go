@@ -11,7 +11,7 @@ import (
 )
 
 // The decider is the engine's observer. It passes what the engine notices on to Stats and Top, to
-// OnThreshold, to the list of bans, and to the log.
+// OnThreshold, to what bans subjects, and to the log.
 
 // Decided implements engine.Observer.
 func (c *decider) Decided(i int, d engine.Decided) {

@@ -32,7 +32,7 @@ type Counter struct {
 // charged to all of them or to none. If the limit is [Unlimited], all calls pass uncounted,
 // whatever the further limits. The error is a *[RuleError]. For [Concurrency] use [Limiter.Slots].
 func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, error) {
-	h, err := l.front().newHandle(name, noSlots, append([]Limit{limit}, also...)...)
+	h, err := l.front().newHandle(name, &counterKind, append([]Limit{limit}, also...)...)
 	return Counter{handle: h}, err
 }
 
@@ -40,6 +40,8 @@ func (l *Limiter) Counter(name string, limit Limit, also ...Limit) (Counter, err
 func (l *Limiter) MustCounter(name string, limit Limit, also ...Limit) Counter {
 	return orPanic(l.Counter(name, limit, also...))
 }
+
+var counterKind = handleKind{accepts: noSlots}
 
 func noSlots(limit *Limit) string {
 	if limit.Algorithm.properties().Slots {

@@ -100,6 +100,21 @@ func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, n
 	})
 }
 
+// A refusal strikes by the time of Redis, also that of a bucket, whose script replies without the time.
+func TestARefusalStrikesByTheTimeOfRedis(t *testing.T) {
+	onBothClocks(t, func(t *testing.T, limiter *core.Limiter, _ *wallClock) {
+		guard := newGuard(t, limiter, change(named("n", core.PerMinute(1).Bucket(1)), func(r *core.Rule) { r.Ban = core.Ban{After: 1, For: time.Hour} }))
+		if err := core.ReadMarks(limiter); err != nil {
+			t.Fatal(err)
+		}
+		wantServed(t, guard, newView("GET", "/"), ok, 200, 429)
+		eventually(t, "the subject is banned", func() bool {
+			d, err := limiter.MustCounter("n", core.PerHour(9)).Peek(background, me)
+			return err == nil && d.Reason == core.Banned
+		})
+	})
+}
+
 // These tests of Explain set the clocks that count, which only tests of core can.
 
 // Waits are told by the clock that counts, also if nothing but a block decides.

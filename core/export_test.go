@@ -131,4 +131,4 @@ func RefusingReasons() []Reason { return slices.Collect(maps.Keys(replies)) }
 func ReferenceOf(l *Limiter, d Decision) string { return referenceOf(l.front().references, &d, 0) }
 
 // ReadMarks reads what other processes have marked, as a process does in the background.
-func ReadMarks(l *Limiter) error { return l.front().Marks.Read(context.Background()) }
+func ReadMarks(l *Limiter) error { return l.front().Marks.Refresh(context.Background()) }

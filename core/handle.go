@@ -19,23 +19,28 @@ type handle struct {
 	counted engine.Rule // what the engine knows of it
 	limits  []*preparedLimit
 	single  *ruleLimit // the only limit, if a call needs no look at others or at the policy
-	accepts func(*Limit) string
+	kind    *handleKind
 	policy  StorePolicy
 	bills   BillTerms
 	wrong   error // why the handle cannot have such bills
 }
 
-// newHandle checks a name and its limits. accepts returns why a limit does not suit the handle, or
-// "".
-func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Limit) (*handle, error) {
+// handleKind is which limits a [Counter], [Pacer], [Log] or [Slots] can have.
+type handleKind struct {
+	accepts func(*Limit) string // why a limit does not suit the handle, or ""
+	one     bool                // a call has one limit, also by a mark
+}
+
+// newHandle checks a name and its limits.
+func (f *front) newHandle(name string, kind *handleKind, limits ...Limit) (*handle, error) {
 	switch {
 	case f == nil:
 		return nil, errNoLimiter
 	case name == "":
 		return nil, &RuleError{Field: "name", Value: name, Why: "must say what is limited"}
 	}
-	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, accepts: accepts, bills: BillTerms{}.filled()}
-	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name), accepts: accepts, marks: f.Marks.Rule(name)}
+	h := &handle{front: f, memory: f.Memory, keyHead: f.KeyHead, kind: kind, bills: BillTerms{}.filled()}
+	h.named = &namedRule{name: strings.Clone(name), tally: f.tallies.OfHandle(name), accepts: kind.accepts, one: kind.one, marks: f.Marks.Rule(name)}
 	h.named.prepareAll = plainLimits
 	f.Marks.Start()
 	h.counted = engine.Rule{Name: h.named.name}
@@ -54,16 +59,8 @@ func (f *front) newHandle(name string, accepts func(*Limit) string, limits ...Li
 	if len(h.limits) == 1 {
 		h.single = h.named.limits[0]
 	}
-	f.registry.noteHandle(h.named.name, h.limits)
+	f.registry.noteHandle(h)
 	return h, nil
-}
-
-// ofOne returns a handle whose calls have one limit, also by a mark.
-func (h *handle) ofOne() *handle {
-	if h != nil {
-		h.named.one = true
-	}
-	return h
 }
 
 // add adds a limit, with the constant part of its keys.
@@ -82,7 +79,7 @@ func (h *handle) prepare(of *preparedLimit) *preparedLimit {
 		named.Rule = h.named.name
 		return &preparedLimit{err: &named}
 	}
-	if why := h.accepts(&of.limit); why != "" && of.limit != Unlimited {
+	if why := h.kind.accepts(&of.limit); why != "" && of.limit != Unlimited {
 		return &preparedLimit{err: &RuleError{Rule: h.named.name, Field: "Limit", Value: of.limit, Why: why}}
 	}
 	return of

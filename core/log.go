@@ -17,12 +17,14 @@ type Log struct {
 // Log returns a [Log] for a name and a limit by [SlidingLog], such as PerHour(3).Log(). The error
 // is a *[RuleError].
 func (l *Limiter) Log(name string, limit Limit) (Log, error) {
-	h, err := l.front().newHandle(name, onlyLogs, limit)
-	return Log{h.ofOne()}, err
+	h, err := l.front().newHandle(name, &logKind, limit)
+	return Log{h}, err
 }
 
 // MustLog is like Log but panics if the limit is wrong.
 func (l *Limiter) MustLog(name string, limit Limit) Log { return orPanic(l.Log(name, limit)) }
+
+var logKind = handleKind{accepts: onlyLogs, one: true}
 
 func onlyLogs(limit *Limit) string {
 	if !limit.Algorithm.properties().Notes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -382,7 +383,8 @@ func TestOverridesOfCounters(t *testing.T) {
 	})
 }
 
-// Other handles do, too. Limits that do not suit a handle, or a rule, are reported, and its own hold.
+// Other handles do, too. Limits that do not suit a handle, or a rule, are reported, and its own hold. An
+// explanation says so.
 func TestOverridesOfOtherHandles(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		var log logtest.Log
@@ -405,6 +407,11 @@ func TestOverridesOfOtherHandles(t *testing.T) {
 						t.Errorf("%s, %s, call %d: %+v, %v", name, when, i, d, err)
 					}
 				}
+				report, err := operate.New(limiter).Inspect(background, "s")
+				i := slices.IndexFunc(report.Rules, func(r operate.ExplainedRule) bool { return r.Name == name })
+				if err != nil || i < 0 || report.Rules[i].Reason != core.LimitExceeded || (len(report.Rules[i].Errors) > 0) != (when == "misfit") {
+					t.Errorf("%s, %s: %v, %v", name, when, report, err)
+				}
 			}
 			o := operator{t, limiter, name, handle.own, nil}
 			for _, misfit := range [][]core.Limit{{core.PerHour(9).Fixed()}, {handle.own, handle.other}} {
@@ -415,7 +422,9 @@ func TestOverridesOfOtherHandles(t *testing.T) {
 			o.set("s", operate.Override{Limits: []core.Limit{handle.other}})
 			want("other", true, true, false)
 			o.lift("s")
-			want("lifted", true)
+			if d, err := handle.call(); err != nil || !d.Allowed {
+				t.Errorf("%s, lifted: %+v, %v", name, d, err)
+			}
 		}
 		if log.Count("level=WARN", "do not suit", "rule=slots") == 0 {
 			t.Error(log.String())

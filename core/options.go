@@ -47,8 +47,7 @@ type Options struct {
 	// if that can happen. REDIS.md says which proxies work.
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
-	// counters here. The default is 250,000: 55 to 90 MB, with the list of bans, however many
-	// subjects are banned. A call needs one for each limit and ban of its rules.
+	// counters here. The default is 250,000: 55 to 90 MB. A call needs one for each limit of its rules.
 	// Without Redis, a threshold that was reported takes a place as well, and so does a bill until it
 	// expires, or for five minutes after it was settled. If one call needs more than MaxKeys, the
 	// process keeps that many. Danger: beyond this number, the counters that were not used for longest

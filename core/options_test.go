@@ -79,7 +79,8 @@ func TestNewTakesExtremeOptions(t *testing.T) {
 	}
 }
 
-// A service must start while its Redis is down.
+// A service must start while its Redis is down. Its first rule or handle begins to follow the marks of
+// subjects, in the background.
 func TestNewConnectsToNothing(t *testing.T) {
 	var dials atomic.Int32
 	client := redis.NewClient(&redis.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
@@ -88,10 +89,10 @@ func TestNewConnectsToNothing(t *testing.T) {
 	}, DialerRetries: 1})
 	defer func() { _ = client.Close() }()
 	limiter := newLimiter(t, core.Options{Redis: client, Timeout: patient})
-	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 1}, core.Rule{Seconds: 1})
 	if n := dials.Load(); n != 0 {
-		t.Fatalf("%d connections were tried before any call", n)
+		t.Fatalf("%d connections were tried before any rule", n)
 	}
+	guard := newGuard(t, limiter, core.Rule{Name: "api", Seconds: 1}, core.Rule{Seconds: 1})
 	guard.Check(newView("GET", "/"))
 	if dials.Load() == 0 {
 		t.Error("no connection was tried for a call: the test shows nothing")

@@ -32,12 +32,14 @@ type Pacer struct {
 
 // Pacer returns a [Pacer] for a name and a limit by [TokenBucket]. The error is a *[RuleError].
 func (l *Limiter) Pacer(name string, limit Limit) (Pacer, error) {
-	h, err := l.front().newHandle(name, onlyBuckets, limit)
-	return Pacer{h.ofOne()}, err
+	h, err := l.front().newHandle(name, &pacerKind, limit)
+	return Pacer{h}, err
 }
 
 // MustPacer is like Pacer but panics if the limit is wrong.
 func (l *Limiter) MustPacer(name string, limit Limit) Pacer { return orPanic(l.Pacer(name, limit)) }
+
+var pacerKind = handleKind{accepts: onlyBuckets, one: true}
 
 func onlyBuckets(limit *Limit) string {
 	if !limit.Algorithm.properties().Reserves {

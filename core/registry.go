@@ -72,20 +72,22 @@ type handleKey struct {
 	limit Limit
 }
 
-// madeHandle is what reports show of handles: their further limits, and where the first was made.
+// madeHandle is what reports show of handles: their further limits, and the kind of the first one and
+// where it was made.
 type madeHandle struct {
 	also    []Limit
+	kind    *handleKind
 	callers []uintptr
 }
 
 // noteHandle notes a handle for reports, unless there are too many.
-func (g *registry) noteHandle(name string, limits []*preparedLimit) {
-	key := handleKey{name, limits[0].limit}
+func (g *registry) noteHandle(h *handle) {
+	key := handleKey{h.named.name, h.limits[0].limit}
 	if _, known := g.handles.Get(key); known || key.limit == Unlimited || len(g.handles.All()) >= tally.MaxHandles {
 		return
 	}
-	var made madeHandle
-	for _, further := range limits[1:] {
+	made := madeHandle{kind: h.kind}
+	for _, further := range h.limits[1:] {
 		made.also = append(made.also, further.limit)
 	}
 	var callers [16]uintptr
@@ -98,6 +100,7 @@ func (g *registry) asRules() (all []*attachment) {
 	for key, made := range g.handles.All() {
 		of := &attachment{rules: g.bind([]Rule{{Name: key.name, Limit: key.limit, Also: made.also}}, false), callers: made.callers}
 		of.rules[0].handle = true
+		of.rules[0].fixed.accepts, of.rules[0].fixed.one = made.kind.accepts, made.kind.one
 		all = append(all, of)
 	}
 	slices.SortFunc(all, func(a, b *attachment) int {

@@ -186,11 +186,9 @@ type Rule struct {
 	Lease int
 
 	// OnStoreError decides the calls that Redis does not answer in time, or answers with an error:
-	// FailOpen by default. Bans and blocks that the process knows still refuse, with 429: those that
-	// it imposed, that its calls met, and that it has read from the lists, as it does every 15
-	// seconds or sooner. The first answer of Redis without them ends them. Danger: FailOpen in front
-	// of a login lets passwords be tried meanwhile. FailClosed refuses everybody (503). With
-	// CountLocally, the processes of a service do not know of each other's counts.
+	// FailOpen by default. Bans and blocks that the process has read still refuse, with 429. Danger:
+	// FailOpen in front of a login lets passwords be tried meanwhile. FailClosed refuses everybody
+	// (503). With CountLocally, the processes of a service do not know of each other's counts.
 	OnStoreError StorePolicy
 	// Message is the text for a refused caller, in the problem's detail or the gRPC status. The
 	// default is a sentence with the wait.

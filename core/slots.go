@@ -17,12 +17,14 @@ type Slots struct {
 
 // Slots returns the [Slots] of a name: n for each subject, 1 to 10,000. The error is a *[RuleError].
 func (l *Limiter) Slots(name string, n int) (Slots, error) {
-	h, err := l.front().newHandle(name, whyNotSlots, InFlight(n))
-	return Slots{handle: h.ofOne()}, err
+	h, err := l.front().newHandle(name, &slotsKind, InFlight(n))
+	return Slots{handle: h}, err
 }
 
 // MustSlots is like Slots but panics if n is wrong.
 func (l *Limiter) MustSlots(name string, n int) Slots { return orPanic(l.Slots(name, n)) }
+
+var slotsKind = handleKind{accepts: whyNotSlots, one: true}
 
 func whyNotSlots(limit *Limit) string {
 	if !limit.Algorithm.properties().Slots {

@@ -171,7 +171,7 @@ func (e *explained) findMarks(trial limiter.Trial) {
 		}
 	case m.Kind == marks.Limited:
 		e.marked = found.Ban() != nil
-		e.Errors = append(e.Errors, "the override is ignored: its limits do not suit this kind of handle")
+		e.Errors = append(e.Errors, "the override is ignored: its limits do not suit the rule or the handle")
 	}
 	o := overrideOf(m)
 	e.Override, e.OverriddenAs = &o, e.ofAddress(m)

@@ -37,7 +37,7 @@ func Ban(t testing.TB, limiter *core.Limiter, rule, subject string, span time.Du
 	}
 }
 
-// SetOverride gives a subject of a rule with Overrides an override.
+// SetOverride gives a subject of a rule an override.
 func SetOverride(t testing.TB, limiter *core.Limiter, rule, subject string, override operate.Override) {
 	t.Helper()
 	overrides, err := operate.New(limiter).Overrides(rule)

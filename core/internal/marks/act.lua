@@ -1,7 +1,8 @@
 -- Writes marks: see package marks. Of two marks of one subject, the one with the newer number stays.
 --
--- KEYS[1]   a hash of the marks, by their fields. Three more fields are #, the latest number; @, the ID
---           of the latest change; and rate, a second and how many bans by rules were new in it
+-- KEYS[1]   a hash of the marks, by their fields. Four more fields are #, the latest number; @, the ID
+--           of the latest change; rate, a second and how many bans by rules were new in it; and born,
+--           when the hash was new
 -- KEYS[2]   a sorted set of the fields of operators' marks and of removals, by their ends
 -- KEYS[3]   a sorted set of the fields of bans by rules, by their ends
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
@@ -20,6 +21,9 @@ local now = clock[1] * 1000000 + clock[2]
 local marks, ends, bans, changes = unpack(KEYS)
 local most, atonce, kept = ARGV[1] + 0, ARGV[2] + 0, ARGV[3]
 
+-- In the first minute of a hash, the marks of an earlier one may not be written back yet.
+local lately = 60000000
+
 local function int(n) return string.format('%.0f', n) end
 local function change(what, mark)
   redis.call('HSET', marks, '@', redis.call('XADD', changes, 'MAXLEN', '~', kept, '*', what, mark))
@@ -29,9 +33,9 @@ local function drop(set, field)
   redis.call('ZREM', set, field)
 end
 
-local last = tonumber(redis.call('HGET', marks, '#') or nil)
+local last, born = tonumber(redis.call('HGET', marks, '#') or nil), tonumber(redis.call('HGET', marks, 'born') or nil)
 if not last then
-  last = 0
+  last, born = 0, now
   redis.call('DEL', ends, bans, changes) -- they belong to a hash that was lost
 end
 -- Marks that have ended go without a change in the stream, because each process knows the ends.
@@ -43,7 +47,7 @@ if second + 0 ~= math.floor(now / 1000000) then second, new = math.floor(now / 1
 
 -- room reports whether there is room for another mark. A ban by a rule makes room if it ends first.
 local function room(byrule, ending)
-  if redis.call('HLEN', marks) - 3 < most then return true end
+  if redis.call('HLEN', marks) - 4 < most then return true end
   local first = redis.call('ZRANGE', bans, 0, 0, 'WITHSCORES')
   if not first[1] or byrule and first[2] + 0 >= ending then return false end
   change('gone', redis.call('HGET', marks, first[1]))
@@ -56,7 +60,7 @@ for i = 4, #ARGV - 6, 7 do
   local field, number, since, ending = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
   local span, byrule, unknown, text = ARGV[i + 4] + 0, ARGV[i + 5] == '1', ARGV[i + 5] == '2', ARGV[i + 6]
   local before, became = redis.call('HGET', marks, field) or '', ''
-  local nothing = number == 0 and unknown and before == ''
+  local nothing = number == 0 and unknown and before == '' and now - born > lately
   if number == 0 then
     number, since = math.max(last + 1, now), now
     if span > 0 then ending = now + span end
@@ -72,6 +76,8 @@ for i = 4, #ARGV - 6, 7 do
       written = true
       became = int(number) .. ' ' .. int(since) .. ' ' .. int(ending) .. ' ' .. text
       last = math.max(last, number)
+      -- A full Redis lets a script go on that has written: operators act nevertheless.
+      if ARGV[i + 1] == '0' then redis.call('HDEL', marks, '') end
       if byrule and before == '' then new = new + 1 end
       change('m', became) -- first, so that without the right to XADD nothing is written
       redis.call('HSET', marks, field, became)
@@ -83,11 +89,11 @@ for i = 4, #ARGV - 6, 7 do
   reply[#reply + 1] = became
   reply[#reply + 1] = before
 end
-if not written then return reply end -- so that a full Redis, too, answers that there is nothing to remove
-redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new))
+if not written then return reply end -- so that a full Redis, too, answers
+redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new), 'born', int(born))
 
 -- The keys live as long as the last mark, and for ever if one has no end.
-local lasting = redis.call('HLEN', marks) - 3 > redis.call('ZCARD', ends) + redis.call('ZCARD', bans)
+local lasting = redis.call('HLEN', marks) - 4 > redis.call('ZCARD', ends) + redis.call('ZCARD', bans)
 local dies = now
 for _, set in ipairs({ends, bans}) do
   local latest = redis.call('ZREVRANGE', set, 0, 0, 'WITHSCORES')

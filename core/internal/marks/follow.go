@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -203,6 +204,7 @@ func (f *follower) changes(ctx context.Context) (now int64, latest string, chang
 		if now, latest, changes, ok = readChanges(reply); !ok {
 			return unexpected(reply)
 		}
+		s.Redis.SawTime(now)
 		return nil
 	})
 	return now, latest, changes, err
@@ -260,7 +262,7 @@ func (f *follower) readAll(ctx context.Context, now int64) error {
 		}
 		cursor = next
 		for i := 1; i < len(page); i += 2 {
-			if field := page[i-1]; field == "#" || field == "@" || field == "rate" {
+			if field := page[i-1]; !strings.Contains(field, " ") { // it is no mark
 				continue
 			}
 			if m, err := s.read(page[i], now); err != nil {

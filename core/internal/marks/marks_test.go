@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -330,7 +331,31 @@ func TestAnActWithoutRedis(t *testing.T) {
 	one.want("b", "")
 }
 
-// Whatever Redis loses is written back, once. Acts of meanwhile win, and what was removed stays so.
+// Operators act while Redis is full, and other processes obey. A removal of nothing writes nothing.
+func TestActsInAFullRedis(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Blocked, 0)
+	other.read()
+	client := f.client()
+	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	one.act("a", marks.Removed, 0)
+	one.act("b", marks.Blocked, 0)
+	f.pass(hour)
+	before := dump(f, client)
+	one.act("never marked", marks.Removed, 0)
+	if !maps.Equal(dump(f, client), before) {
+		t.Error("there was nothing to remove, and something is written")
+	}
+	other.read()
+	other.want("a", "")
+	other.want("b", marks.Blocked)
+}
+
+// Whatever Redis loses is written back, once. Acts of meanwhile win, and what was removed stays so, also
+// by a process that did not know the mark, such as a command.
 func TestLosses(t *testing.T) {
 	for name, lose := range map[string]func(f *fleet, c *redis.Client, before map[string]string){
 		"all":            func(f *fleet, c *redis.Client, _ map[string]string) { c.FlushAll(background) },
@@ -356,8 +381,11 @@ func TestLosses(t *testing.T) {
 				other.read()
 				f.pass(hour)
 				lose(f, client, before)
+				want := 1_400
 				if meanwhile {
 					f.process().act("0", marks.Unlimited, 0)
+					f.process().act("1", marks.Removed, 0)
+					want--
 				}
 				other.read()
 				for range 20 {
@@ -368,8 +396,8 @@ func TestLosses(t *testing.T) {
 				another := f.process()
 				another.read()
 				for _, p := range []*process{one, other, another} {
-					if n := len(p.All()); n != 1_400 {
-						t.Errorf("%d marks, want 1400", n)
+					if n := len(p.All()); n != want {
+						t.Errorf("%d marks, want %d", n, want)
 					}
 					p.want("removed later", "")
 					p.want("ends", "")

@@ -70,7 +70,7 @@ func (l *Log) TopOff(err error) {
 // MarksOff reports, once, that a right is missing to read the marks of subjects.
 func (l *Log) MarksOff(err error) {
 	if l.missingMarks.first("") {
-		l.logger.Warn("accesslimit: bans, blocks and overrides are not read, because the Redis user lacks a right: only those hold here that this process imposes, for a minute each. Everything else works as before",
+		l.logger.Warn("accesslimit: bans, blocks and overrides are not read, because the Redis user lacks a right: those of other processes may not hold here. Everything else works as before",
 			slog.String("error", textOf(err)), changeOfRights(err, failure.RightsForCommands))
 	}
 }

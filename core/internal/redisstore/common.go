@@ -20,6 +20,7 @@ type common struct {
 	trips       tripCounts
 	times       histogram.Histogram
 	losses      atomic.Uint64
+	clockAhead  atomic.Int64  // see Store.SawTime
 	refundsLost atomic.Uint64 // see Store.RefundsLost
 	listener    Listener
 	closing     context.Context // ends when the store is being closed
@@ -36,6 +37,13 @@ func newCommon(timeout time.Duration) *common {
 	c.closing, c.stop = context.WithCancel(context.Background())
 	return c
 }
+
+// SawTime notes the time of Redis now, in microseconds since the epoch. It makes the times of refusals
+// right that the scripts reply without one.
+func (c *common) SawTime(now int64) { c.clockAhead.Store(now - nowMicros()) }
+
+// storeTime returns the time of Redis, as far as known.
+func (c *common) storeTime() int64 { return nowMicros() + c.clockAhead.Load() }
 
 func (c *common) hashKey(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 

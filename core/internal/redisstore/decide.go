@@ -128,7 +128,7 @@ func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, ve
 	defer shard.recycle(c)
 	switch {
 	case c.err == nil:
-		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch)
+		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch, s.common)
 	case shard.mustFollowSlot(c.err):
 		// A pipeline neither waits for nor follows a moved slot, because other calls are in it and
 		// behind it.
@@ -157,7 +157,7 @@ func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refus
 	scratch := scratches.Get().(*scratch)
 	defer scratches.Put(scratch)
 	reply := c.reply()
-	return reply.readVerdicts(&r, 0, verdicts, scratch)
+	return reply.readVerdicts(&r, 0, verdicts, scratch, s.common)
 }
 
 // failVerdicts sets the verdicts to the error for which the store did not answer.

@@ -57,7 +57,7 @@ func (r Reply) Decided(verdicts []algorithm.Verdict) (passed int64, err error) {
 
 func (r Reply) read(by scriptKind, verdicts []algorithm.Verdict) (passed int64, err error) {
 	a := scriptReply{kind: by, text: r.Text, texts: r.Texts, values: r.Values, calls: r.Calls}
-	return a.readVerdicts(&request{counters: r.Counters, calls: 1}, r.Ahead, verdicts, new(scratch))
+	return a.readVerdicts(&request{counters: r.Counters, calls: 1}, r.Ahead, verdicts, new(scratch), new(common))
 }
 
 // NoListener ignores everything.

@@ -41,7 +41,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // readVerdicts sets the verdicts of a request that has ahead equal calls before it. They are those
 // of the last of its calls that passed, or of the first call if none did. It returns how many
 // passed, except for a call that decide.lua decides, or an action.
-func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
+func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch, of *common) (passed int64, err error) {
 	switch a.kind {
 	case decideKind:
 		return 0, algorithm.ReadDecided(a.values, r.counters, r.charge, verdicts)
@@ -60,7 +60,7 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	for i := range counters {
 		found[i].Nth(&counters[i], ahead+max(0, passed-1), all, &verdicts[i])
 		if found[i].Now == 0 { // the reply has no time, because the answer does not depend on it
-			verdicts[i].At = nowMicros()
+			verdicts[i].At = of.storeTime()
 		}
 	}
 	return passed, nil
