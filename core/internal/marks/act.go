@@ -82,12 +82,14 @@ func (s *Set) write(ctx context.Context, acts []act) (results []done, err error)
 	}
 	args := []any{s.Most, s.MostBans, keptChanges}
 	for _, a := range acts {
-		class := 0
+		class := ""
 		switch {
 		case a.isByRule():
-			class = 1
+			class = "ban"
 		case a.isRemoval() && !s.knows(a.Mark): // otherwise Redis may have lost what others will write back
-			class = 2
+			class = "unknown"
+		case a.isRemoval():
+			class = "removal"
 		}
 		args = append(args, a.field(), a.number, a.Since, a.Until, a.span, class, a.text())
 	}

@@ -2,14 +2,15 @@
 --
 -- KEYS[1]   a hash of the marks, by their fields. Three more fields are #, the latest number; @, the ID
 --           of the latest change; and rate, a second and how many bans by rules were new in it
--- KEYS[2]   a sorted set of the fields of operators' marks and of removals, by their ends
--- KEYS[3]   a sorted set of the fields of bans by rules, by their ends
+-- KEYS[2]   a sorted set of the fields of operators' marks, by their ends
+-- KEYS[3]   a sorted set of the fields of what makes room for them, by their ends: bans by rules, and
+--           removals
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
 -- ARGV      the largest number of marks; how many bans by rules may be new in a second; about how many
 --           changes to keep; and for each mark seven arguments: its field; its number, or 0 for an act
 --           now; when the act was done, or 0; when the mark ends, or 0 if it does not; how long it
---           lasts from now, or 0; 1 if it is a ban by a rule, 2 if it is a removal of a mark that
---           the process does not know, else 0; its text.
+--           lasts from now, or 0; ban if it is one by a rule, removal, or unknown for a removal of
+--           a mark that the process does not know, else empty; its text.
 --           Times are in microseconds.
 -- reply     the time (microseconds), and for each mark what became of it and what was there before,
 --           both as they are stored, or ''. What became of it is 'ended' if its end has passed, 'full'
@@ -17,7 +18,7 @@
 -- keeps     the sorted sets and the stream tell of marks in the hash only
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local marks, ends, bans, changes = unpack(KEYS)
+local marks, ends, spare, changes = unpack(KEYS)
 local most, atonce, kept = ARGV[1] + 0, ARGV[2] + 0, ARGV[3]
 
 local function int(n) return string.format('%.0f', n) end
@@ -32,10 +33,10 @@ end
 local last = tonumber(redis.call('HGET', marks, '#') or nil)
 if not last then
   last = 0
-  redis.call('DEL', ends, bans, changes) -- they belong to a hash that was lost
+  redis.call('DEL', ends, spare, changes) -- they belong to a hash that was lost
 end
 -- Marks that have ended go without a change in the stream, because each process knows the ends.
-for _, set in ipairs({ends, bans}) do
+for _, set in ipairs({ends, spare}) do
   for _, field in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 20)) do drop(set, field) end
 end
 local second, new = string.match(redis.call('HGET', marks, 'rate') or '0 0', '^(%d+) (%d+)$')
@@ -44,19 +45,20 @@ if second + 0 ~= math.floor(now / 1000000) then second, new = math.floor(now / 1
 -- room reports whether there is room for another mark. A ban by a rule makes room if it ends first.
 local function room(byrule, ending)
   if redis.call('HLEN', marks) - 3 < most then return true end
-  local first = redis.call('ZRANGE', bans, 0, 0, 'WITHSCORES')
+  local first = redis.call('ZRANGE', spare, 0, 0, 'WITHSCORES')
   if not first[1] or byrule and first[2] + 0 >= ending then return false end
   change('gone', redis.call('HGET', marks, first[1]))
-  drop(bans, first[1])
+  drop(spare, first[1])
   return true
 end
 
 local reply, written = {now}, false
 for i = 4, #ARGV - 6, 7 do
   local field, number, since, ending = ARGV[i], ARGV[i + 1] + 0, ARGV[i + 2] + 0, ARGV[i + 3] + 0
-  local span, byrule, unknown, text = ARGV[i + 4] + 0, ARGV[i + 5] == '1', ARGV[i + 5] == '2', ARGV[i + 6]
+  local span, class, text = ARGV[i + 4] + 0, ARGV[i + 5], ARGV[i + 6]
+  local byrule = class == 'ban'
   local before, became = redis.call('HGET', marks, field) or '', ''
-  local nothing = number == 0 and unknown and before == ''
+  local nothing = number == 0 and class == 'unknown' and before == ''
   if number == 0 then
     number, since = math.max(last + 1, now), now
     if span > 0 then ending = now + span end
@@ -76,8 +78,8 @@ for i = 4, #ARGV - 6, 7 do
       change('m', became) -- first, so that without the right to XADD nothing is written
       redis.call('HSET', marks, field, became)
       redis.call('ZREM', ends, field)
-      redis.call('ZREM', bans, field)
-      if ending > 0 then redis.call('ZADD', byrule and bans or ends, ending, field) end
+      redis.call('ZREM', spare, field)
+      if ending > 0 then redis.call('ZADD', class == '' and ends or spare, ending, field) end
     end
   end
   reply[#reply + 1] = became
@@ -87,9 +89,9 @@ if not written then return reply end -- so that a full Redis, too, answers that 
 redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new))
 
 -- The keys live as long as the last mark, and for ever if one has no end.
-local lasting = redis.call('HLEN', marks) - 3 > redis.call('ZCARD', ends) + redis.call('ZCARD', bans)
+local lasting = redis.call('HLEN', marks) - 3 > redis.call('ZCARD', ends) + redis.call('ZCARD', spare)
 local dies = now
-for _, set in ipairs({ends, bans}) do
+for _, set in ipairs({ends, spare}) do
   local latest = redis.call('ZREVRANGE', set, 0, 0, 'WITHSCORES')
   if latest[1] then dies = math.max(dies, latest[2] + 0) end
 end

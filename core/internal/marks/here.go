@@ -49,7 +49,7 @@ func (s *Set) roomHere(m *Mark, now int64) bool {
 	if s.count >= s.Most {
 		s.sweep()
 	}
-	if s.count >= s.Most && !s.dropBans(m, byRule) {
+	if s.count >= s.Most && !s.makeRoom(m) {
 		return false
 	}
 	if byRule {
@@ -58,25 +58,27 @@ func (s *Set) roomHere(m *Mark, now int64) bool {
 	return true
 }
 
-// dropBans drops a hundredth of the bans by rules, those that end first, and reports whether there are
-// any. One for another ban must end before it. The set must be locked.
-func (s *Set) dropBans(m *Mark, byRule bool) bool {
+// makeRoom drops a hundredth of the marks that make room, those that end first, and reports whether
+// there are any. One for a ban by a rule must end before it. The set must be locked.
+func (s *Set) makeRoom(m *Mark) bool {
 	type held struct {
 		*Rule
 		place *atomic.Pointer[Mark]
 		*Mark
 	}
-	var bans []held
+	var spare []held
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
-			if ban := e.ban.Load(); ban != nil && ban.isByRule() && !(byRule && ban.ends >= m.ends) {
-				bans = append(bans, held{r, &e.ban, ban})
+			for _, place := range [...]*atomic.Pointer[Mark]{&e.ban, &e.other} {
+				if old := place.Load(); old != nil && old.makesRoom() && !(m.isByRule() && old.ends >= m.ends) {
+					spare = append(spare, held{r, place, old})
+				}
 			}
 		}
 	}
-	slices.SortFunc(bans, func(a, b held) int { return cmp.Compare(a.ends, b.ends) })
-	for _, ban := range bans[:min(len(bans), 1+s.Most/100)] {
-		s.clear(ban.Rule, ban.place)
+	slices.SortFunc(spare, func(a, b held) int { return cmp.Compare(a.ends, b.ends) })
+	for _, old := range spare[:min(len(spare), 1+s.Most/100)] {
+		s.clear(old.Rule, old.place)
 	}
-	return len(bans) > 0
+	return len(spare) > 0
 }

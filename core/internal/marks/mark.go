@@ -4,7 +4,7 @@
 // costs the store nothing, and an outage changes nothing.
 //
 // In Redis, the marks are in one hash, their ends in two sorted sets (those of operators, and the bans
-// of rules), and the latest changes in a stream. One script writes them all: act.lua. Each mark has a
+// of rules with the removals), and the latest changes in a stream. One script writes them all: act.lua. Each mark has a
 // number, which grows with the time of the act. Wherever two marks of one subject meet, the newer
 // number wins; a removal is a mark, too, and is kept for a day. So changes may arrive twice, late or
 // in any order.
@@ -101,11 +101,14 @@ func (m *Mark) Refuses() bool { return m.Kind == Blocked || m.Kind == Banned }
 // isBan reports whether the mark takes the place of the subject's ban, and not of its other mark.
 func (m *Mark) isBan() bool { return m.Kind == Banned || m.Kind == Unbanned }
 
-// isByRule reports whether this is a ban that a rule imposed. It gives way to the marks of operators.
+// isByRule reports whether this is a ban that a rule imposed.
 func (m *Mark) isByRule() bool { return m.Kind == Banned && m.ByRule }
 
 // isRemoval reports whether the mark says that there is none.
 func (m *Mark) isRemoval() bool { return m.Kind == Removed || m.Kind == Unbanned }
+
+// makesRoom reports whether the mark is dropped if an operator's needs its place.
+func (m *Mark) makesRoom() bool { return m.isByRule() || m.isRemoval() }
 
 // MaxSubject is the length of the longest subject that is stored as it is, in bytes.
 const MaxSubject = 255

@@ -1,0 +1,30 @@
+package marks_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/accesslimit/accesslimit/core/internal/marks"
+)
+
+// When all places are taken, an operator who removes a mark has room for another one.
+func TestRemovalsMakeRoom(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, f *fleet) {
+		p := f.process()
+		for i := range 100 {
+			p.act(fmt.Sprint(i), marks.Blocked, 0)
+		}
+		for i := range 100 {
+			p.act(fmt.Sprint(i), marks.Removed, 0)
+			p.act(fmt.Sprint("new", i), marks.Blocked, 0)
+		}
+		if err := p.tryToAct("one more", marks.Blocked, 0); !errors.Is(err, marks.ErrFull) {
+			t.Errorf("an act when there is no room: %v", err)
+		}
+		p.follow()
+		if n := len(p.All()); n != 100 {
+			t.Errorf("%d marks", n)
+		}
+	})
+}
