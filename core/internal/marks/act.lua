@@ -14,7 +14,8 @@
 --           Times are in microseconds.
 -- reply     the time (microseconds), and for each mark what became of it and what was there before,
 --           both as they are stored, or ''. What became of it is 'ended' if its end has passed, 'full'
---           if there is no room, and '' if what is there is newer, or there is nothing to remove.
+--           if there is no room, and '' if what is there is newer or an operator's ban that a rule's
+--           would replace, or there is nothing to remove.
 -- keeps     the sorted sets and the stream tell of marks in the hash only
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
@@ -65,6 +66,8 @@ for i = 4, #ARGV - 6, 7 do
   end
   if nothing then
     -- There is nothing to remove.
+  elseif byrule and (redis.call('ZSCORE', ends, field) or 0) + 0 > now then
+    -- An operator's ban holds.
   elseif before == '' or number > tonumber(string.match(before, '^%d+')) then
     if ending > 0 and ending <= now then
       became = 'ended'

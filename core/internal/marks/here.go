@@ -24,6 +24,7 @@ func (s *Set) writeHere(acts []act) (results []done) {
 		d := done{before: before}
 		switch {
 		case before != nil && before.number >= m.number, before == nil && a.isRemoval():
+		case m.isByRule() && before.holding(now) != nil && !before.ByRule: // an operator's ban holds
 		case m.ends <= now:
 			d.err = ErrEnded
 		case before == nil && !s.roomHere(&m, now):

@@ -28,3 +28,26 @@ func TestRemovalsMakeRoom(t *testing.T) {
 		}
 	})
 }
+
+// A rule's ban does not take the place of an operator's while that holds.
+func TestAnOperatorsBanIsNotShortened(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, f *fleet) {
+		p := f.process()
+		p.act("a", marks.Banned, 2*hour)
+		f.pass(second)
+		now := f.now.Load()
+		if err := p.ban("a", now, now+hour); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(hour)
+		p.follow()
+		p.want("a", marks.Banned)
+		f.pass(hour)
+		p.follow()
+		p.want("a", "")
+		if err := p.ban("a", now, now+3*hour); err != nil {
+			t.Fatal(err)
+		}
+		p.want("a", marks.Banned)
+	})
+}
