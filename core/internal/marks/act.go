@@ -82,16 +82,17 @@ func (s *Set) write(ctx context.Context, acts []act) (results []done, err error)
 	}
 	args := []any{s.Most, s.MostBans, keptChanges}
 	for _, a := range acts {
-		class := ""
+		class, number := "", a.number
 		switch {
 		case a.isByRule():
 			class = "ban"
-		case a.isRemoval() && !s.knows(a.Mark): // otherwise Redis may have lost what others will write back
-			class = "unknown"
 		case a.isRemoval():
 			class = "removal"
 		}
-		args = append(args, a.field(), a.number, a.Since, a.Until, a.span, class, a.text())
+		if a.Since == 0 {
+			number = s.known(a.Mark)
+		}
+		args = append(args, a.field(), number, a.Since, a.Until, a.span, class, a.text())
 	}
 	var reply []any
 	err = s.redis.Operate(ctx, func(ctx context.Context) (err error) {
@@ -104,12 +105,16 @@ func (s *Set) write(ctx context.Context, acts []act) (results []done, err error)
 	return s.readDone(reply, acts)
 }
 
-// knows reports whether the table has the mark that an act takes the place of.
-func (s *Set) knows(m *Mark) bool {
+// known returns the number of the mark that an act takes the place of, or 0 if the table has none.
+func (s *Set) known(m *Mark) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.rule(m.Rule).subjects.find([]byte(m.Subject))
-	return e != nil && e.of(m.isBan()).Load().confirmed() != nil
+	if e := s.rule(m.Rule).subjects.find([]byte(m.Subject)); e != nil {
+		if there := e.of(m.isBan()).Load().confirmed(); there != nil {
+			return there.number
+		}
+	}
+	return 0
 }
 
 // readDone reads the reply of act.lua, and puts what is in Redis now into the table.

@@ -7,10 +7,10 @@
 --           removals
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
 -- ARGV      the largest number of marks; how many bans by rules may be new in a second; about how many
---           changes to keep; and for each mark seven arguments: its field; its number, or 0 for an act
---           now; when the act was done, or 0; when the mark ends, or 0 if it does not; how long it
---           lasts from now, or 0; ban if it is one by a rule, removal, or unknown for a removal of
---           a mark that the process does not know, else empty; its text.
+--           changes to keep; and for each mark seven arguments: its field; its number or, for an act
+--           now, that of the mark that the process knows, or 0; when the act was done, or 0 for now;
+--           when the mark ends, or 0 if it does not; how long it lasts from now, or 0; ban if it is one
+--           by a rule, removal if it is one, else empty; its text.
 --           Times are in microseconds.
 -- reply     the time (microseconds), and for each mark what became of it and what was there before,
 --           both as they are stored, or ''. What became of it is 'ended' if its end has passed, 'full'
@@ -59,9 +59,10 @@ for i = 4, #ARGV - 6, 7 do
   local span, class, text = ARGV[i + 4] + 0, ARGV[i + 5], ARGV[i + 6]
   local byrule = class == 'ban'
   local before, became = redis.call('HGET', marks, field) or '', ''
-  local nothing = number == 0 and class == 'unknown' and before == ''
-  if number == 0 then
-    number, since = math.max(last + 1, now), now
+  -- If the process knows a mark that is not here, Redis has lost what others will write back.
+  local nothing = since == 0 and number == 0 and class == 'removal' and before == ''
+  if since == 0 then
+    number, since = math.max(last + 1, now, number + 1), now
     if span > 0 then ending = now + span end
   end
   if nothing then

@@ -51,3 +51,18 @@ func TestAnOperatorsBanIsNotShortened(t *testing.T) {
 		p.want("a", marks.Banned)
 	})
 }
+
+// The clock of a server that has lost everything is behind. The act of an operator still wins.
+func TestTheClockOfANewServer(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Blocked, 0)
+	other.read()
+	f.pass(-hour)
+	f.client().FlushAll(background)
+	one.act("a", marks.Unlimited, 0)
+	for _, p := range []*process{one, other} {
+		p.read()
+		p.want("a", marks.Unlimited)
+	}
+}
