@@ -43,7 +43,7 @@ func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err er
 	if m.limits, err = s.compile(&m); err != nil {
 		return nil, err
 	}
-	results, err := s.write(ctx, []act{{&m, span}})
+	results, err := s.write(ctx, s.MostBans, []act{{&m, span}})
 	if err != nil {
 		s.putUnconfirmed(&m, span)
 		return nil, err
@@ -75,12 +75,13 @@ func (s *Set) putUnconfirmed(m *Mark, span int64) {
 	s.putLocked(&u)
 }
 
-// write writes marks, in Redis or in the process, and puts them into the table.
-func (s *Set) write(ctx context.Context, acts []act) (results []done, err error) {
+// write writes marks, in Redis or in the process, and puts them into the table. mostBans is how many
+// bans by rules may be new in a second, or 0 for marks that are written back.
+func (s *Set) write(ctx context.Context, mostBans int, acts []act) (results []done, err error) {
 	if s.Redis == nil {
 		return s.writeHere(acts), nil
 	}
-	args := []any{s.Most, s.MostBans, keptChanges}
+	args := []any{s.Most, mostBans, keptChanges}
 	for _, a := range acts {
 		class, number := "", a.number
 		switch {

@@ -6,8 +6,8 @@
 -- KEYS[3]   a sorted set of the fields of what makes room for them, by their ends: bans by rules, and
 --           removals
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
--- ARGV      the largest number of marks; how many bans by rules may be new in a second; about how many
---           changes to keep; and for each mark seven arguments: its field; its number or, for an act
+-- ARGV      the largest number of marks; how many bans by rules may be new in a second, or 0 if the
+--           marks are written back; about how many changes to keep; and for each mark seven arguments: its field; its number or, for an act
 --           now, that of the mark that the process knows, or 0; when the act was done, or 0 for now;
 --           when the mark ends, or 0 if it does not; how long it lasts from now, or 0; ban if it is one
 --           by a rule, removal if it is one, else empty; its text.
@@ -59,6 +59,7 @@ for i = 4, #ARGV - 6, 7 do
   local span, class, text = ARGV[i + 4] + 0, ARGV[i + 5], ARGV[i + 6]
   local byrule = class == 'ban'
   local before, became = redis.call('HGET', marks, field) or '', ''
+  local isnew = byrule and before == '' and atonce > 0
   -- If the process knows a mark that is not here, Redis has lost what others will write back.
   local nothing = since == 0 and number == 0 and class == 'removal' and before == ''
   if since == 0 then
@@ -72,13 +73,13 @@ for i = 4, #ARGV - 6, 7 do
   elseif before == '' or number > tonumber(string.match(before, '^%d+')) then
     if ending > 0 and ending <= now then
       became = 'ended'
-    elseif before == '' and (byrule and new + 0 >= atonce or not room(byrule, ending)) then
+    elseif isnew and new + 0 >= atonce or before == '' and not room(byrule, ending) then
       became = 'full'
     else
       written = true
       became = int(number) .. ' ' .. int(since) .. ' ' .. int(ending) .. ' ' .. text
       last = math.max(last, number)
-      if byrule and before == '' then new = new + 1 end
+      if isnew then new = new + 1 end
       change('m', became) -- first, so that without the right to XADD nothing is written
       redis.call('HSET', marks, field, became)
       redis.call('ZREM', ends, field)

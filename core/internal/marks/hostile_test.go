@@ -66,3 +66,30 @@ func TestTheClockOfANewServer(t *testing.T) {
 		p.want("a", marks.Unlimited)
 	}
 }
+
+// Bans by rules come back after a loss, though not so many may be new in a second.
+func TestBansByRulesAreWrittenBack(t *testing.T) {
+	f := newFleet(t, 10_000)
+	f.mostBans = 100
+	one, other := f.process(), f.process()
+	for i := range 300 {
+		if i%100 == 0 {
+			f.pass(second)
+		}
+		if err := one.ban(fmt.Sprint(i), f.now.Load(), f.now.Load()+hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other.read()
+	f.client().FlushAll(background)
+	other.read()
+	if err := one.ban("new", f.now.Load(), f.now.Load()+hour); err != nil {
+		t.Errorf("a new ban beside those that are written back: %v", err)
+	}
+	another := f.process()
+	another.read()
+	if n := len(another.All()); n != 301 {
+		t.Errorf("%d marks, want 301", n)
+	}
+	other.wantTold("300 written back")
+}

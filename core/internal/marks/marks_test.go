@@ -1,6 +1,7 @@
 package marks_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type fleet struct {
 	server *redistest.Server
 	now    atomic.Int64
 	most   int
+	// mostBans is how many bans by rules may be new in a second, or 0 for as many as fit.
+	mostBans int
 }
 
 func newFleet(t *testing.T, most int) *fleet {
@@ -53,8 +56,9 @@ func (f *fleet) pass(d int64) { f.now.Add(d) }
 type process struct {
 	*fleet
 	*marks.Set
-	mu   sync.Mutex
-	told []string
+	behind atomic.Int64 // how long its clock stood still
+	mu     sync.Mutex
+	told   []string
 }
 
 func (p *process) tell(format string, args ...any) {
@@ -66,12 +70,14 @@ func (p *process) tell(format string, args ...any) {
 func (p *process) MarksOff(err error)       { p.tell("off: %v", err) }
 func (p *process) MarkUnreadable(err error) { p.tell("unreadable: %v", err) }
 func (p *process) MarksWrittenBack(n int)   { p.tell("%d written back", n) }
+func (p *process) MarksFailed(err error)    { p.tell("failed: %v", err) }
 func (p *process) Panicked(err error)       { p.tell("panicked: %v", err) }
 
 // process starts another process. Without a server, it keeps its marks itself.
 func (f *fleet) process() *process {
 	p := &process{fleet: f}
-	o := marks.Options{Prefix: "test", Now: f.now.Load, Log: p, Most: f.most, MostBans: 10 * f.most}
+	now := func() int64 { return f.now.Load() - p.behind.Load() }
+	o := marks.Options{Prefix: "test", Now: now, Log: p, Most: f.most, MostBans: cmp.Or(f.mostBans, 10*f.most)}
 	if f.server != nil {
 		o.Redis = redisstore.New(scriptclock.NewClient(f.client(), f.now.Load, scriptclock.TakeTime), patient)
 		bounded.Cleanup(f, o.Redis.Close)

@@ -148,7 +148,7 @@ func (st *Strike) ban(state *struck, now int64) (*Mark, bool) {
 // writeBans writes bans that rules have imposed. Each process that learns of a ban writes it, so one
 // that cannot be written now holds here, and is written after the next strike.
 func (s *Set) writeBans(ctx context.Context, bans []act) {
-	if _, err := s.write(ctx, bans); err != nil {
+	if _, err := s.write(ctx, s.MostBans, bans); err != nil {
 		for _, ban := range bans {
 			s.putUnconfirmed(ban.Mark, ban.Until-ban.Since)
 		}
