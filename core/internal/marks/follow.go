@@ -32,6 +32,9 @@ const (
 	// process rests. What is older than an act of meanwhile is not written, and removals are kept for a
 	// day.
 	fresh = 2 * restEvery
+	// suspension is how long the set's clock may stand still, because the machine is suspended, until
+	// the ends of the marks are read again.
+	suspension = time.Minute
 )
 
 // follower reads what has changed in Redis.
@@ -49,6 +52,7 @@ type follower struct {
 	reading sync.Mutex // held during a reading
 	latest  string     // the ID of the last change that was read
 	read    time.Time  // when the last reading began that succeeded
+	ahead   int64      // by how much the clock of Redis was ahead of the set's when all marks were read
 	// mayRestore reports whether the table may be written back if Redis has lost marks: when the
 	// server stopped answering, the last reading was fresh.
 	failing, mayRestore bool
@@ -160,24 +164,25 @@ func (f *follower) age() time.Duration {
 	return max(time.Since(f.read), time.Now().Round(0).Sub(f.read.Round(0)))
 }
 
-// tryToRead reads the changes behind the last one that was read. If that is not there any more, it
-// reads all marks. age is how old the last reading is.
+// tryToRead reads the changes behind the last one that was read. If that is not there any more, or the
+// machine was suspended, it reads all marks. age is how old the last reading is.
 func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
 	for {
 		now, latest, changes, err := f.changes(ctx)
-		switch {
+		ahead := now - f.set.now()
+		switch suspended := ahead > f.ahead+suspension.Microseconds(); {
 		case err != nil:
 			return err
-		case latest == f.latest && !f.read.IsZero():
+		case latest == f.latest && !f.read.IsZero() && !suspended:
 			return f.restore(ctx)
-		case latest == "" || len(changes) < 2 || changes[0].id != f.latest:
+		case latest == "" || len(changes) < 2 || changes[0].id != f.latest || suspended:
 			if !f.failing {
 				f.mayRestore = age < fresh
 			}
 			if err := f.readAll(ctx, now); err != nil {
 				return err
 			}
-			f.latest, f.read = latest, time.Now()
+			f.latest, f.read, f.ahead = latest, time.Now(), ahead
 		default:
 			f.apply(changes[1:], now)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
@@ -92,4 +93,20 @@ func TestBansByRulesAreWrittenBack(t *testing.T) {
 		t.Errorf("%d marks, want 301", n)
 	}
 	other.wantTold("300 written back")
+}
+
+// While a machine is suspended, its clock stands still. Bans do not last longer for that.
+func TestASuspendedMachine(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Banned, hour)
+	other.read()
+	f.pass(hour / 2)
+	other.behind.Store(hour / 2)
+	other.Sleep(time.Hour / 2)
+	other.read()
+	other.want("a", marks.Banned)
+	f.pass(hour / 2)
+	other.want("a", "")
+	other.wantTold()
 }

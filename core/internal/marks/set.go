@@ -199,7 +199,9 @@ func (s *Set) putLocked(m *Mark) {
 	before := place.Load()
 	if there := before.confirmed(); !m.unconfirmed && there != nil && there.number >= m.number {
 		if there.number == m.number {
-			*found = s.reading
+			if *found = s.reading; m.ends < before.ends && !before.unconfirmed { // the machine was suspended
+				place.Store(m)
+			}
 			return
 		}
 		if !s.takes || *found == s.reading {
