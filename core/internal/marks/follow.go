@@ -53,8 +53,8 @@ type follower struct {
 	latest  string     // the ID of the last change that was read
 	read    time.Time  // when the last reading began that succeeded
 	ahead   int64      // by how much the clock of Redis was ahead of the set's when all marks were read
-	// mayRestore reports whether the table may be written back if Redis has lost marks: when the
-	// server stopped answering, the last reading was fresh.
+	// mayRestore reports whether the table may be written back if Redis has lost marks: the last reading
+	// is fresh or, if the server stopped answering, it was then and is not older than the removals.
 	failing, mayRestore bool
 	lost                []*Mark // marks that Redis has lost
 	restored            int     // how many of them this process has written back
@@ -176,9 +176,7 @@ func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
 		case latest == f.latest && !f.read.IsZero() && !suspended:
 			return f.restore(ctx)
 		case latest == "" || len(changes) < 2 || changes[0].id != f.latest || suspended:
-			if !f.failing {
-				f.mayRestore = age < fresh
-			}
+			f.mayRestore = age < fresh || f.failing && f.mayRestore && age < keepRemoved
 			if err := f.readAll(ctx, now); err != nil {
 				return err
 			}
