@@ -36,7 +36,7 @@ type done struct {
 // The errors are ErrFull, ErrEnded, that of the context, and *failure.Error. After a *failure.Error,
 // Redis may have the mark or not. It holds in this process for a minute.
 func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err error) {
-	m.Rule, m.Subject, m.Author, m.Note = strings.Clone(m.Rule), nameOf(m.Subject), strings.Clone(m.Author), strings.Clone(m.Note)
+	m.Rule, m.Subject, m.Author, m.Note = strings.Clone(m.Rule), nameByOperator(m.Subject), strings.Clone(m.Author), strings.Clone(m.Note)
 	if m.isRemoval() {
 		m.Until, span = 0, keepRemoved.Microseconds()
 	}

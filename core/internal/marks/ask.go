@@ -38,10 +38,10 @@ func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
 	return r.ask(ctx, names)
 }
 
-// Of returns the marks of a subject, or of a network, that hold now, as Redis has them. If the store
-// does not answer, they are those that this process knows.
+// Of returns the marks of a subject or a network that hold now, as Redis has them, for an operator. If
+// the store does not answer, they are those that this process knows.
 func (r *Rule) Of(ctx context.Context, subject string) (f Found, err error) {
-	name := nameOf(subject)
+	name := nameByOperator(subject)
 	if r.set.Redis != nil {
 		err = r.ask(ctx, []string{name})
 	}

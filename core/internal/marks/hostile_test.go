@@ -3,6 +3,7 @@ package marks_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,4 +110,21 @@ func TestASuspendedMachine(t *testing.T) {
 	f.pass(hour / 2)
 	other.want("a", "")
 	other.wantTold()
+}
+
+// A long subject can be named as lists name it, by operators. Callers who do so are others.
+func TestLongSubjectsByTheirNames(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, f *fleet) {
+		p, long := f.process(), strings.Repeat("a", 300)
+		p.act(long, marks.Blocked, 0)
+		name := p.All()[0].Subject
+		p.want(name, "")
+		if found, err := p.Rule("r").Of(background, name); err != nil || found.Other() == nil {
+			t.Errorf("%+v, %v", found, err)
+		}
+		p.act(name, marks.Removed, 0)
+		p.want(long, "")
+		p.act(name, marks.Unlimited, 0)
+		p.want(long, marks.Unlimited)
+	})
 }

@@ -110,8 +110,12 @@ func (m *Mark) isRemoval() bool { return m.Kind == Removed || m.Kind == Unbanned
 // makesRoom reports whether the mark is dropped if an operator's needs its place.
 func (m *Mark) makesRoom() bool { return m.isByRule() || m.isRemoval() }
 
-// MaxSubject is the length of the longest subject that is stored as it is, in bytes.
-const MaxSubject = 255
+const (
+	// MaxSubject is the length of the longest subject that is stored as it is, in bytes.
+	MaxSubject = 255
+	// keptOfLong is how many bytes are stored of a longer one.
+	keptOfLong = MaxSubject - 30
+)
 
 // nameOf returns the form in which a subject is stored: the subject itself or, if it is long, its
 // beginning and its hash. This is longer than MaxSubject, so no two subjects have one name.
@@ -120,7 +124,16 @@ func nameOf[T string | []byte](subject T) string {
 		return string(subject)
 	}
 	sum := sha256.Sum256([]byte(subject))
-	return string(subject[:MaxSubject-30]) + "#" + hex.EncodeToString(sum[:16])
+	return string(subject[:keptOfLong]) + "#" + hex.EncodeToString(sum[:16])
+}
+
+// nameByOperator is nameOf for a subject that an operator gives, perhaps by its name, which lists and
+// files have.
+func nameByOperator(subject string) string {
+	if len(subject) == keptOfLong+1+32 && subject[keptOfLong] == '#' {
+		return strings.Clone(subject)
+	}
+	return nameOf(subject)
 }
 
 // fieldOf returns the name of a mark in the hash. No two are the same, because an escaped rule has no
