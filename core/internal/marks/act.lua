@@ -22,6 +22,11 @@ local now = clock[1] * 1000000 + clock[2]
 local marks, ends, spare, changes = unpack(KEYS)
 local most, atonce, kept = ARGV[1] + 0, ARGV[2] + 0, ARGV[3]
 
+-- numberof returns the number of a stored mark, or 0 if it is not one of ours.
+local function numberof(mark)
+  local n = tonumber(string.match(mark, '^%d+')) or 0
+  return n < 2 ^ 53 and n or 0
+end
 local function int(n) return string.format('%.0f', n) end
 local function change(what, mark)
   redis.call('HSET', marks, '@', redis.call('XADD', changes, 'MAXLEN', '~', kept, '*', what, mark))
@@ -40,8 +45,8 @@ end
 for _, set in ipairs({ends, spare}) do
   for _, field in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 20)) do drop(set, field) end
 end
-local second, new = string.match(redis.call('HGET', marks, 'rate') or '0 0', '^(%d+) (%d+)$')
-if second + 0 ~= math.floor(now / 1000000) then second, new = math.floor(now / 1000000), 0 end
+local second, new = string.match(redis.call('HGET', marks, 'rate') or '', '^(%d+) (%d+)$')
+if tonumber(second) ~= math.floor(now / 1000000) then second, new = math.floor(now / 1000000), 0 end
 
 -- room reports whether there is room for another mark. A ban by a rule makes room if it ends first.
 local function room(byrule, ending)
@@ -70,7 +75,7 @@ for i = 4, #ARGV - 6, 7 do
     -- There is nothing to remove.
   elseif byrule and (redis.call('ZSCORE', ends, field) or 0) + 0 > now then
     -- An operator's ban holds.
-  elseif before == '' or number > tonumber(string.match(before, '^%d+')) then
+  elseif before == '' or number > numberof(before) then
     if ending > 0 and ending <= now then
       became = 'ended'
     elseif isnew and new + 0 >= atonce or before == '' and not room(byrule, ending) then

@@ -223,13 +223,13 @@ func readChanges(reply []any) (now int64, latest string, changes []change, ok bo
 		if len(pair) != 2 {
 			return 0, "", nil, false
 		}
-		id, _ := pair[0].(string)
-		fields, _ := pair[1].([]any)
-		if len(fields) != 2 {
-			return 0, "", nil, false
+		var c change
+		c.id, _ = pair[0].(string)
+		if fields, _ := pair[1].([]any); len(fields) == 2 { // otherwise it is not one of ours, and unreadable
+			c.gone = fields[0] == "gone"
+			c.stored, _ = fields[1].(string)
 		}
-		stored, _ := fields[1].(string)
-		changes = append(changes, change{id, fields[0] == "gone", stored})
+		changes = append(changes, c)
 	}
 	return now, latest, changes, isTime && isID && isList
 }

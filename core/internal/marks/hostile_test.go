@@ -10,6 +10,8 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/marks"
 )
 
+const markHash, markStream = "test:{%marks}:mh1", "test:{%marks}:mc1"
+
 // When all places are taken, an operator who removes a mark has room for another one.
 func TestRemovalsMakeRoom(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, f *fleet) {
@@ -127,4 +129,33 @@ func TestLongSubjectsByTheirNames(t *testing.T) {
 		p.act(name, marks.Unlimited, 0)
 		p.want(long, marks.Unlimited)
 	})
+}
+
+// Whatever strangers write into the keys, acts take its place, and the rest is read.
+func TestForeignValues(t *testing.T) {
+	f := newFleet(t, 100)
+	one, other := f.process(), f.process()
+	one.act("a", marks.Blocked, 0)
+	other.read()
+	c := f.client()
+	for field, value := range map[string]string{
+		"mark r b": "x", "mark r c": `9999999999999999999 0 0 {"rule":"r","subject":"c","mark":"blocked"}`,
+		"mark r d": `1 0 0 {"rule":"r","subject":"d","mark":"slowed"}`, "mark r e": `9223372036854775807 0 0 {"rule":"r","subject":"e","mark":"blocked"}`,
+		"rate": "x", "ban r f": `1 9 5 {"rule":"r","subject":"f","mark":"banned"}`,
+	} {
+		c.HSet(background, markHash, field, value)
+	}
+	f.process().read()
+	for _, subject := range []string{"b", "c", "d", "e"} {
+		one.act(subject, marks.Blocked, 0)
+		one.want(subject, marks.Blocked)
+	}
+	one.act("f", marks.Banned, hour)
+	c.Do(background, "xadd", markStream, "*", "one", "two", "three", "four")
+	one.act("g", marks.Blocked, 0)
+	other.read()
+	for _, subject := range []string{"a", "b", "c", "d", "e", "g"} {
+		other.want(subject, marks.Blocked)
+	}
+	other.want("f", marks.Banned)
 }

@@ -19,6 +19,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -37,6 +38,8 @@ const (
 	Banned   Kind = "banned"   // the rule refuses all calls of the subject for a while
 	Unbanned Kind = "unbanned" // the ban is over
 )
+
+var kinds = []Kind{Blocked, Unlimited, Limited, Removed, Banned, Unbanned}
 
 // Mark is what was decided about a subject under the rules of a name. A subject has one ban and one
 // other mark under each rule. A Mark is not changed once it is made.
@@ -172,7 +175,7 @@ func parse(stored string) (*Mark, error) {
 		*number, ok = n, ok && err == nil
 	}
 	since, until := m.Since, m.Until
-	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok {
+	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || m.number >= 1<<53 || !slices.Contains(kinds, m.Kind) {
 		return nil, fmt.Errorf("a mark cannot be read: %.200q", stored)
 	}
 	m.Since, m.Until = since, until
