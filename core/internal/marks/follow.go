@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -144,8 +145,12 @@ func (s *Set) Read(ctx context.Context) error {
 		if !f.failing {
 			f.failing, f.mayRestore = true, age < fresh
 		}
-		if s.feature.TurnOff(err) {
+		switch class := failure.ClassOf(err); {
+		case ctx.Err() != nil:
+		case s.feature.TurnOff(err):
 			s.Log.MarksOff(err)
+		case class == failure.Foreign, class == failure.Unexpected:
+			s.Log.MarksFailed(err)
 		}
 		return err
 	}

@@ -159,3 +159,26 @@ func TestForeignValues(t *testing.T) {
 	}
 	other.want("f", marks.Banned)
 }
+
+// If the keys hold something else, operators learn of it, because calls do not.
+func TestKeysOfAnotherType(t *testing.T) {
+	for _, key := range []string{markHash, markStream} {
+		f := newFleet(t, 100)
+		one, other := f.process(), f.process()
+		one.act("a", marks.Blocked, 0)
+		other.read()
+		c := f.client()
+		c.HSet(background, markHash, "@", "9-9")
+		c.Del(background, key)
+		c.Set(background, key, "x", 0)
+		if err := other.Read(background); err == nil {
+			t.Fatal("no error")
+		}
+		other.want("a", marks.Blocked)
+		other.mu.Lock()
+		if len(other.told) != 1 || !strings.HasPrefix(other.told[0], "failed: ") {
+			t.Errorf("%s: told %q", key, other.told)
+		}
+		other.mu.Unlock()
+	}
+}

@@ -52,6 +52,8 @@ type Options struct {
 type Log interface {
 	// MarksOff reports that a right that is needed to read the marks is missing.
 	MarksOff(err error)
+	// MarksFailed reports that the keys of the marks hold something else.
+	MarksFailed(err error)
 	// MarkUnreadable reports a mark that this process cannot read. Nobody obeys it here.
 	MarkUnreadable(err error)
 	// MarksWrittenBack reports that Redis has lost marks, and how many this process has written back.
