@@ -39,7 +39,8 @@ const (
 	Unbanned Kind = "unbanned" // the ban is over
 )
 
-var kinds = []Kind{Blocked, Unlimited, Limited, Removed, Banned, Unbanned}
+// kinds are all kinds. Of several marks that hold, the one whose kind comes first counts.
+var kinds = [...]Kind{Blocked, Banned, Unlimited, Limited, Removed, Unbanned}
 
 // Mark is what was decided about a subject under the rules of a name. A subject has one ban and one
 // other mark under each rule. A Mark is not changed once it is made.
@@ -175,7 +176,7 @@ func parse(stored string) (*Mark, error) {
 		*number, ok = n, ok && err == nil
 	}
 	since, until := m.Since, m.Until
-	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || m.number >= 1<<53 || !slices.Contains(kinds, m.Kind) {
+	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || m.number >= 1<<53 || !slices.Contains(kinds[:], m.Kind) {
 		return nil, fmt.Errorf("a mark cannot be read: %.200q", stored)
 	}
 	m.Since, m.Until = since, until
