@@ -122,12 +122,6 @@ func (f *follower) wake() {
 	}
 }
 
-func (f *follower) isResting() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.resting
-}
-
 func (f *follower) round() {
 	defer func() { f.plan(f.next(), true) }() // also after a panic
 	if !f.set.feature.IsOff() {
@@ -154,7 +148,10 @@ func (s *Set) Read(ctx context.Context) error {
 		}
 		return err
 	}
-	if f.failing, f.read = false, began; !f.isResting() {
+	f.failing, f.read = false, began
+	f.mu.Lock() // so that the process does not begin to rest meanwhile
+	defer f.mu.Unlock()
+	if !f.resting {
 		s.becomeReady()
 	}
 	return nil
