@@ -18,9 +18,9 @@ var (
 const shortestFour, shortestSix = 8, 16
 
 // Ask reads the marks of a subject, and of the networks of an address if it is valid, as long as the
-// set has not read all marks.
+// set has not read all marks, but may.
 func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
-	if r.set.ready.Load() {
+	if r.set.ready.Load() || r.set.feature.IsOff() {
 		return nil
 	}
 	r.set.follow.wake()
