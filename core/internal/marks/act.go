@@ -61,17 +61,20 @@ func (s *Set) compile(m *Mark) (any, error) {
 	return s.Compile(m.Limits)
 }
 
-// putUnconfirmed puts a mark into the table that Redis did not confirm.
+// putUnconfirmed puts a mark into the table that Redis did not confirm. The bounds of bans by rules hold
+// for it as well.
 func (s *Set) putUnconfirmed(m *Mark, span int64) {
-	u := *m
-	lasts := unconfirmed.Microseconds()
+	u, now, lasts := *m, s.now(), unconfirmed.Microseconds()
 	if span > 0 {
 		lasts = min(lasts, span)
 	}
-	u.unconfirmed, u.ends = true, s.now()+lasts
+	u.unconfirmed, u.ends = true, now+lasts
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.before = s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load().confirmed()
+	if m.isByRule() && (m.yieldsTo(u.before, now) || !s.mayBan(now)) {
+		return
+	}
 	s.putLocked(&u)
 }
 

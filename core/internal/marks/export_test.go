@@ -21,7 +21,7 @@ func (s *Set) Rest() {
 // WriteBan writes a ban that a rule has imposed at its Since.
 func (s *Set) WriteBan(m Mark) error {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since
-	results, err := s.write(context.Background(), s.MostBans, []act{{&m, 0}})
+	results, err := s.writeBans(context.Background(), []act{{&m, 0}})
 	if err != nil {
 		return err
 	}

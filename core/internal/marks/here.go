@@ -23,8 +23,7 @@ func (s *Set) writeHere(acts []act) (results []done) {
 		before := s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load()
 		d := done{before: before}
 		switch {
-		case before != nil && before.number >= m.number, before == nil && a.isRemoval():
-		case m.isByRule() && before.holding(now) != nil && !before.ByRule: // an operator's ban holds
+		case m.yieldsTo(before, now), before == nil && a.isRemoval():
 		case m.ends <= now:
 			d.err = ErrEnded
 		case before == nil && !s.roomHere(&m, now):
@@ -38,25 +37,31 @@ func (s *Set) writeHere(acts []act) (results []done) {
 	return results
 }
 
+// yieldsTo reports whether a mark with a number leaves what is there: a newer one, or an operator's ban
+// that a rule's would replace.
+func (m *Mark) yieldsTo(there *Mark, now int64) bool {
+	return there != nil && (there.number >= m.number || m.isByRule() && !there.ByRule && there.holding(now) != nil)
+}
+
 // roomHere reports whether there is room for another mark. The set must be locked.
 func (s *Set) roomHere(m *Mark, now int64) bool {
-	byRule := m.isByRule()
-	if second := now / 1_000_000; byRule && second != s.second {
-		s.second, s.bans = second, 0
-	}
-	if byRule && s.bans >= s.MostBans {
+	if m.isByRule() && !s.mayBan(now) {
 		return false
 	}
 	if s.count >= s.Most {
 		s.sweep()
 	}
-	if s.count >= s.Most && !s.makeRoom(m) {
-		return false
+	return s.count < s.Most || s.makeRoom(m)
+}
+
+// mayBan counts a ban by a rule, and reports whether it is not too many in this second. The set must be
+// locked.
+func (s *Set) mayBan(now int64) bool {
+	if second := now / 1_000_000; second != s.second {
+		s.second, s.bans = second, 0
 	}
-	if byRule {
-		s.bans++
-	}
-	return true
+	s.bans++
+	return s.bans <= s.MostBans
 }
 
 // makeRoom drops a hundredth of the marks that make room, those that end first, and reports whether

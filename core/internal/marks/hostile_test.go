@@ -182,3 +182,27 @@ func TestKeysOfAnotherType(t *testing.T) {
 		other.mu.Unlock()
 	}
 }
+
+// While the server of the marks does not answer, no more bans by rules are new in a second than else.
+func TestUnconfirmedBansAreBounded(t *testing.T) {
+	f := newFleet(t, 100)
+	f.mostBans = 10
+	p, now := f.process(), f.now.Load()
+	p.act("unbanned", marks.Banned, hour)
+	p.act("unbanned", marks.Unbanned, 0)
+	f.server.Kill()
+	if err := p.ban("unbanned", now, now+hour); err == nil {
+		t.Fatal("there is no server")
+	}
+	p.want("unbanned", "")
+	for i := range 20 {
+		_ = p.ban(fmt.Sprint(i), now, now+hour)
+	}
+	if n := len(p.All()); n != 10 {
+		t.Errorf("%d bans, want 10", n)
+	}
+	f.pass(60 * second)
+	if n := len(p.All()); n != 0 {
+		t.Errorf("%d bans after a minute", n)
+	}
+}

@@ -81,7 +81,7 @@ type Set struct {
 	count     int   // of marks in the rules
 	nextSweep int   // the count at which marks that have ended are removed
 	number    int64 // of the latest act, without Redis
-	second    int64 // and how many bans by rules were new in it
+	second    int64 // and how many bans by rules were new in it that Redis does not count
 	bans      int
 	reading   int  // the number of the last reading of all marks
 	takes     bool // marks that are read take the place of newer ones, because the table is out of date

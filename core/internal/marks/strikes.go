@@ -116,7 +116,7 @@ func (s *Set) sendStrikes() {
 			}
 		}
 		if len(bans) > 0 {
-			s.writeBans(ctx, bans)
+			_, _ = s.writeBans(ctx, bans)
 		}
 	}
 }
@@ -147,12 +147,13 @@ func (st *Strike) ban(state *struck, now int64) (*Mark, bool) {
 
 // writeBans writes bans that rules have imposed. Each process that learns of a ban writes it, so one
 // that cannot be written now holds here, and is written after the next strike.
-func (s *Set) writeBans(ctx context.Context, bans []act) {
-	if _, err := s.write(ctx, s.MostBans, bans); err != nil {
+func (s *Set) writeBans(ctx context.Context, bans []act) (results []done, err error) {
+	if results, err = s.write(ctx, s.MostBans, bans); err != nil {
 		for _, ban := range bans {
 			s.putUnconfirmed(ban.Mark, ban.Until-ban.Since)
 		}
 	}
+	return results, err
 }
 
 // strikeHere counts a strike without Redis.
