@@ -48,10 +48,8 @@ func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err er
 		s.putUnconfirmed(&m, span)
 		return nil, err
 	}
-	return results[0].before.holdingNow(s), results[0].err
+	return results[0].before.holding(s.Now()), results[0].err
 }
-
-func (m *Mark) holdingNow(s *Set) *Mark { return m.holding(s.now()) }
 
 // compile makes what the readers of a mark need.
 func (s *Set) compile(m *Mark) (any, error) {
@@ -64,7 +62,7 @@ func (s *Set) compile(m *Mark) (any, error) {
 // putUnconfirmed puts a mark into the table that Redis did not confirm. The bounds of bans by rules hold
 // for it as well.
 func (s *Set) putUnconfirmed(m *Mark, span int64) {
-	u, now, lasts := *m, s.now(), unconfirmed.Microseconds()
+	u, now, lasts := *m, s.Now(), unconfirmed.Microseconds()
 	if span > 0 {
 		lasts = min(lasts, span)
 	}
@@ -171,7 +169,7 @@ func (s *Set) read(stored string, now int64) (*Mark, error) {
 	if m.limits, err = s.compile(m); err != nil {
 		return nil, fmt.Errorf("the limits of %.200q cannot be read: %w", stored, err)
 	}
-	m.setEnd(s.now(), now)
+	m.setEnd(s.Now(), now)
 	return m, nil
 }
 

@@ -48,7 +48,7 @@ func (r *Rule) Of(ctx context.Context, subject string) (f Found, err error) {
 	if r.unlisted {
 		r = r.set.listed(r.name)
 	}
-	return r.subjects.find([]byte(name)).found(r.set.now()), err
+	return r.subjects.find([]byte(name)).found(r.set.Now()), err
 }
 
 // ask reads the marks of names into the table.

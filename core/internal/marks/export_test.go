@@ -36,7 +36,7 @@ func (s *Set) StrikeNow(key string, at int64, t *Terms) (begin, ends, bans int64
 			state = new(struck)
 			s.strikes.here = map[string]*struck{key: state}
 		}
-		state.strike(s.now(), at, t)
+		state.strike(s.Now(), at, t)
 		return state.begin, state.ends, state.bans
 	}
 	var replies []redisstore.CommandReply

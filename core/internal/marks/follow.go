@@ -171,7 +171,7 @@ func (f *follower) age() time.Duration {
 func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
 	for {
 		now, latest, changes, err := f.changes(ctx)
-		ahead := now - f.set.now()
+		ahead := now - f.set.Now()
 		switch suspended := ahead > f.ahead+suspension.Microseconds(); {
 		case err != nil:
 			return err

@@ -3,14 +3,13 @@ package marks
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 )
 
 // writeHere writes marks of a process without Redis, as act.lua does.
 func (s *Set) writeHere(acts []act) (results []done) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := s.Now()
 	for _, a := range acts {
 		m := *a.Mark
 		if s.number = max(s.number+1, now); m.number == 0 {
@@ -69,13 +68,13 @@ func (s *Set) mayBan(now int64) bool {
 func (s *Set) makeRoom(m *Mark) bool {
 	type held struct {
 		*Rule
-		place *atomic.Pointer[Mark]
+		*place
 		*Mark
 	}
 	var spare []held
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
-			for _, place := range [...]*atomic.Pointer[Mark]{&e.ban, &e.other} {
+			for _, place := range e.places() {
 				if old := place.Load(); old != nil && old.makesRoom() && !(m.isByRule() && old.ends >= m.ends) {
 					spare = append(spare, held{r, place, old})
 				}

@@ -77,7 +77,7 @@ func (p *process) Panicked(err error)       { p.tell("panicked: %v", err) }
 func (f *fleet) process() *process {
 	p := &process{fleet: f}
 	now := func() int64 { return f.now.Load() - p.behind.Load() }
-	o := marks.Options{Prefix: "test", Now: now, Log: p, Most: f.most, MostBans: cmp.Or(f.mostBans, 10*f.most)}
+	o := marks.Options{Prefix: "test", Now: now, Calls: noCalls, Log: p, Most: f.most, MostBans: cmp.Or(f.mostBans, 10*f.most)}
 	if f.server != nil {
 		o.Redis = redisstore.New(scriptclock.NewClient(f.client(), f.now.Load, scriptclock.TakeTime), patient)
 		bounded.Cleanup(f, o.Redis.Close)
@@ -86,6 +86,8 @@ func (f *fleet) process() *process {
 	bounded.Cleanup(f, p.Close)
 	return p
 }
+
+func noCalls() uint64 { return 0 }
 
 func (f *fleet) client() *redis.Client {
 	return f.server.Client(f, func(o *redis.Options) { o.DialerRetries = 1 })

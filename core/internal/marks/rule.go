@@ -41,7 +41,7 @@ func (r *Rule) Lasts(m *Mark) int64 {
 	if m.ends == never {
 		return algorithm.Forever
 	}
-	return max(1, m.ends-r.set.now())
+	return max(1, m.ends-r.set.Now())
 }
 
 // Find returns the marks of a subject that hold now, and those of the caller's address and of its
@@ -71,7 +71,7 @@ func (r *Rule) find(subject []byte, addr netip.Addr) (f Found) {
 func (r *Rule) found(e *entry) Found {
 	now := int64(0)
 	if e.ends() {
-		now = r.set.now()
+		now = r.set.Now()
 	}
 	return e.found(now)
 }
