@@ -141,12 +141,12 @@ func TestForeignValues(t *testing.T) {
 	for field, value := range map[string]string{
 		"mark r b": "x", "mark r c": `9999999999999999999 0 0 {"rule":"r","subject":"c","mark":"blocked"}`,
 		"mark r d": `1 0 0 {"rule":"r","subject":"d","mark":"slowed"}`, "mark r e": `9223372036854775807 0 0 {"rule":"r","subject":"e","mark":"blocked"}`,
-		"rate": "x", "ban r f": `1 9 5 {"rule":"r","subject":"f","mark":"banned"}`,
+		"rate": "x", "mark r h": `1 1 9223372036854775807 {"rule":"r","subject":"h","mark":"blocked"}`, "ban r f": `1 9 5 {"rule":"r","subject":"f","mark":"banned"}`,
 	} {
 		c.HSet(background, markHash, field, value)
 	}
 	f.process().read()
-	for _, subject := range []string{"b", "c", "d", "e"} {
+	for _, subject := range []string{"b", "c", "d", "e", "h"} {
 		one.act(subject, marks.Blocked, 0)
 		one.want(subject, marks.Blocked)
 	}
@@ -154,7 +154,7 @@ func TestForeignValues(t *testing.T) {
 	c.Do(background, "xadd", markStream, "*", "one", "two", "three", "four")
 	one.act("g", marks.Blocked, 0)
 	other.read()
-	for _, subject := range []string{"a", "b", "c", "d", "e", "g"} {
+	for _, subject := range []string{"a", "b", "c", "d", "e", "g", "h"} {
 		other.want(subject, marks.Blocked)
 	}
 	other.want("f", marks.Banned)

@@ -173,10 +173,10 @@ func parse(stored string) (*Mark, error) {
 		var digits string
 		digits, rest, _ = strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(digits, 10, 64)
-		*number, ok = n, ok && err == nil
+		*number, ok = n, ok && err == nil && 0 <= n && n < 1<<53
 	}
 	since, until := m.Since, m.Until
-	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || m.number >= 1<<53 || !slices.Contains(kinds[:], m.Kind) {
+	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || !slices.Contains(kinds[:], m.Kind) {
 		return nil, fmt.Errorf("a mark cannot be read: %.200q", stored)
 	}
 	m.Since, m.Until = since, until
