@@ -228,7 +228,7 @@ func TestAllBans(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		l := newLimiter(t, options)
 		ops := operate.New(l)
-		want := []string{"a user:1", "a user:2", "a user:3", "c user:1", "c user:2"}
+		want := []string{"a user:1", "a user:2", "a user:3", "a\nb user:1", "a\nb user:2", "c user:1", "c user:2"}
 		for _, ban := range want {
 			name, subject, _ := strings.Cut(ban, " ")
 			if _, err := ops.Ban(background, name, subject, time.Hour); err != nil {
@@ -239,7 +239,7 @@ func TestAllBans(t *testing.T) {
 			var got []string
 			for after, more := "", true; more; more = after != "" {
 				page, next, err := ops.AllBans(background, after, n)
-				if err != nil || len(page) > n {
+				if err != nil || len(page) > n || len(got) > len(want) {
 					t.Fatalf("%v, %v", page, err)
 				}
 				for _, b := range page {
