@@ -7,11 +7,11 @@
 --           removals
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
 -- ARGV      the largest number of marks; how many bans by rules may be new in a second, or 0 if the
---           marks are written back; about how many changes to keep; and for each mark seven arguments: its field; its number or, for an act
---           now, that of the mark that the process knows, or 0; when the act was done, or 0 for now;
---           when the mark ends, or 0 if it does not; how long it lasts from now, or 0; ban if it is one
---           by a rule, removal if it is one, else empty; its text.
---           Times are in microseconds.
+--           marks are written back; about how many changes to keep; and for each mark seven arguments:
+--           its field; its number or, for an act now, that of the mark that the process knows, or 0;
+--           when the act was done, or 0 for now; when the mark ends, or 0 if it does not; how long it
+--           lasts from now, or 0; ban if it is one by a rule, removal if it is one, else empty; its
+--           text. Times are in microseconds.
 -- reply     the time (microseconds), and for each mark what became of it and what was there before,
 --           both as they are stored, or ''. What became of it is 'ended' if its end has passed, 'full'
 --           if there is no room, and '' if what is there is newer or an operator's ban that a rule's

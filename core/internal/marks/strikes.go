@@ -22,7 +22,8 @@ var (
 )
 
 const (
-	// maxWaiting is how many strikes wait at most. Others are lost; the next refusal strikes again.
+	// maxWaiting is how many strikes wait at most. Others are lost; a refusal in another window strikes
+	// again.
 	maxWaiting = 10_000
 	// maxHere is how many subjects with strikes a process without Redis remembers.
 	maxHere = 100_000
