@@ -11,6 +11,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 )
 
 func wantAllocs(t *testing.T, most float64, do func()) {
@@ -101,6 +102,7 @@ func TestAllocationsOfADirectCall(t *testing.T) {
 			counter, other := limiter.MustCounter("reply", limit), limiter.MustCounter("reply", core.PerSecond(plenty))
 			other.With(limit)
 			local := counter.WithStorePolicy(core.CountLocally(0.25))
+			setOverride(t, limiter, "reply", "user:bob", operate.Override{Blocked: true}) // so that marks are looked up
 			wantAllocs(t, 0, func() {
 				for _, counter := range [...]core.Counter{counter, local} {
 					if d, err := counter.Allow(background, "user:alice"); err != nil || !d.Allowed {

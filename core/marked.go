@@ -17,7 +17,7 @@ import (
 func (c *decider) obey(ctx context.Context, a *appliedRule, addr netip.Addr) {
 	of, in := a.named.marks, &a.counted
 	if !c.outOfTime {
-		if err := of.Ask(ctx, in.Subject, addr); failure.ClassOf(err) == failure.Timeout {
+		if err := of.Ask(ctx, in.Subject, addr); err != nil && failure.ClassOf(err) == failure.Timeout {
 			c.outOfTime = true // there is none left to ask for other marks or the counters
 			c.Fail(err)
 		}

@@ -501,7 +501,8 @@ func TestComputedPlansAndOverrides(t *testing.T) {
 	wantServed(t, guard, by("free"), ok, 200, 429)
 }
 
-// Without the right to read marks, the log says once that this is off. An act holds in its process.
+// Without the right to read marks, the log says once that this is off, and calls do not ask for them. An
+// act holds in its process.
 func TestMarksWithoutARight(t *testing.T) {
 	server := redistest.Start(t)
 	var log logtest.Log
@@ -514,6 +515,9 @@ func TestMarksWithoutARight(t *testing.T) {
 		t.Error(log.String())
 	}
 	wantStatus(t, guard, newView("GET", "/"), 200)
+	if stats := server.Client(t).Info(background, "commandstats").Val(); strings.Contains(stats, "cmdstat_hmget:") {
+		t.Error("a call asked for marks")
+	}
 	if _, err := operate.New(limiter).Ban(background, "n", me, time.Hour); !errors.Is(err, core.ErrStore) {
 		t.Error(err)
 	}

@@ -84,7 +84,7 @@ const longestBan = algorithm.MaxWindow * time.Microsecond
 // Errors are those of [Operator.Ban].
 func (o *Operator) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	began := time.Now()
-	if err := o.checkMarked(ctx, name, subject); err != nil {
+	if err := o.check(ctx, name, subject); err != nil {
 		return false, err
 	}
 	incoming, outgoing := o.directions(name)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -100,12 +99,9 @@ func (o *Operator) AllBans(ctx context.Context, after string, n int) (page []Ban
 	if err := o.parts.Marks.Refresh(ctx); err != nil {
 		return nil, "", o.front.Failed("bans", err)
 	}
-	rule, subject, _ := strings.Cut(after, "\n")
-	page = slices.DeleteFunc(o.bans(), func(b BanEntry) bool {
-		return after != "" && compareBans(b, BanEntry{Rule: rule, Subject: subject}) <= 0
-	})
+	page = slices.DeleteFunc(o.bans(), func(b BanEntry) bool { return b.place() <= after })
 	if len(page) > n {
-		page, next = page[:n], page[n-1].Rule+"\n"+page[n-1].Subject
+		page, next = page[:n], page[n-1].place()
 	}
 	return page, next, nil
 }
@@ -127,6 +123,9 @@ func (o *Operator) KnownBans(rule string) (all []BanEntry, err error) {
 	}
 	return slices.DeleteFunc(all, func(b BanEntry) bool { return rule != "" && b.Rule != rule }), nil
 }
+
+// place returns a text by which pages of all bans are ordered.
+func (b BanEntry) place() string { return b.Rule + "\x00" + b.Subject }
 
 func compareBans(a, b BanEntry) int {
 	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject))

@@ -90,9 +90,13 @@ func (o *Operator) ImportMarks(ctx context.Context, all []Mark) (set, ended int,
 
 // imported returns the mark that is written for m.
 func (o *Operator) imported(ctx context.Context, m Mark) (made marks.Mark, err error) {
+	kind, check := marks.Kind(m.Kind), o.checkMarked
+	if kind == marks.Banned { // perhaps by a rule
+		check = o.check
+	}
 	subject, err := o.Subject(m.Subject)
 	if err == nil {
-		err = o.checkMarked(ctx, m.Rule, subject)
+		err = check(ctx, m.Rule, subject)
 	}
 	if err != nil {
 		return made, err
@@ -100,7 +104,6 @@ func (o *Operator) imported(ctx context.Context, m Mark) (made marks.Mark, err e
 	wrong := func(field string, value any, why string) error {
 		return &core.RuleError{Rule: m.Rule, Field: field, Value: value, Why: why}
 	}
-	kind := marks.Kind(m.Kind)
 	override := Override{Unlimited: kind == marks.Unlimited, Blocked: kind == marks.Blocked || kind == marks.Banned, Until: m.Until, Note: m.Note}
 	switch {
 	case kind == marks.Limited:

@@ -12,7 +12,8 @@ import (
 // maxMarkedSubject is the length of the longest subject of an act, in bytes.
 const maxMarkedSubject = 1_024
 
-// checkMarked returns what is wrong with an act on a subject, or nil.
+// checkMarked returns what is wrong with a subject that an operator marks, or nil. Rules may have banned
+// others, whose marks can be removed.
 func (o *Operator) checkMarked(ctx context.Context, name, subject string) error {
 	if err := o.check(ctx, name, subject); err != nil {
 		return err

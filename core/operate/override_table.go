@@ -61,7 +61,10 @@ func (o *Operator) Overrides(name string) (Overrides, error) {
 // before count under the override if one of its limits has the same window and algorithm.
 func (o Overrides) Set(ctx context.Context, subject string, override Override) error {
 	began := time.Now()
-	if err := o.check(ctx, subject); err != nil {
+	if o.operator == nil {
+		return errZeroOverrides
+	}
+	if err := o.operator.checkMarked(ctx, o.name, subject); err != nil {
 		return err
 	}
 	if wrong := override.check(); wrong != nil {
@@ -144,7 +147,7 @@ func (o Overrides) check(ctx context.Context, subject string) error {
 	if o.operator == nil {
 		return errZeroOverrides
 	}
-	return o.operator.checkMarked(ctx, o.name, subject)
+	return o.operator.check(ctx, o.name, subject)
 }
 
 // textOf returns a mark as the audit shows it.

@@ -36,22 +36,20 @@ type done struct {
 // The errors are ErrFull, ErrEnded, that of the context, and *failure.Error. After a *failure.Error,
 // Redis may have the mark or not. It holds in this process for a minute.
 func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err error) {
-	m.Rule, m.Subject, m.Author, m.Note = strings.Clone(m.Rule), nameOf(m.Subject), strings.Clone(m.Author), strings.Clone(m.Note)
+	m.Rule, m.Subject, m.Author, m.Note = strings.Clone(m.Rule), nameByOperator(m.Subject), strings.Clone(m.Author), strings.Clone(m.Note)
 	if m.isRemoval() {
 		m.Until, span = 0, keepRemoved.Microseconds()
 	}
 	if m.limits, err = s.compile(&m); err != nil {
 		return nil, err
 	}
-	results, err := s.write(ctx, []act{{&m, span}})
+	results, err := s.write(ctx, s.MostBans, []act{{&m, span}})
 	if err != nil {
 		s.putUnconfirmed(&m, span)
 		return nil, err
 	}
-	return results[0].before.holdingNow(s), results[0].err
+	return results[0].before.holding(s.Now()), results[0].err
 }
-
-func (m *Mark) holdingNow(s *Set) *Mark { return m.holding(s.now()) }
 
 // compile makes what the readers of a mark need.
 func (s *Set) compile(m *Mark) (any, error) {
@@ -61,35 +59,42 @@ func (s *Set) compile(m *Mark) (any, error) {
 	return s.Compile(m.Limits)
 }
 
-// putUnconfirmed puts a mark into the table that Redis did not confirm.
+// putUnconfirmed puts a mark into the table that Redis did not confirm. The bounds of bans by rules hold
+// for it as well.
 func (s *Set) putUnconfirmed(m *Mark, span int64) {
-	u := *m
-	lasts := unconfirmed.Microseconds()
+	u, now, lasts := *m, s.Now(), unconfirmed.Microseconds()
 	if span > 0 {
 		lasts = min(lasts, span)
 	}
-	u.unconfirmed, u.ends = true, s.now()+lasts
+	u.unconfirmed, u.ends = true, now+lasts
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.before = s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load().confirmed()
+	if m.isByRule() && (m.yieldsTo(u.before, now) || !s.mayBan(now)) {
+		return
+	}
 	s.putLocked(&u)
 }
 
-// write writes marks, in Redis or in the process, and puts them into the table.
-func (s *Set) write(ctx context.Context, acts []act) (results []done, err error) {
+// write writes marks, in Redis or in the process, and puts them into the table. mostBans is how many
+// bans by rules may be new in a second, or 0 for marks that are written back.
+func (s *Set) write(ctx context.Context, mostBans int, acts []act) (results []done, err error) {
 	if s.Redis == nil {
 		return s.writeHere(acts), nil
 	}
-	args := []any{s.Most, s.MostBans, keptChanges}
+	args := []any{s.Most, mostBans, keptChanges}
 	for _, a := range acts {
-		class := 0
+		class, number := "", a.number
 		switch {
 		case a.isByRule():
-			class = 1
-		case a.isRemoval() && !s.knows(a.Mark): // otherwise Redis may have lost what others will write back
-			class = 2
+			class = "ban"
+		case a.isRemoval():
+			class = "removal"
 		}
-		args = append(args, a.field(), a.number, a.Since, a.Until, a.span, class, a.text())
+		if a.Since == 0 {
+			number = s.known(a.Mark)
+		}
+		args = append(args, a.field(), number, a.Since, a.Until, a.span, class, a.text())
 	}
 	var reply []any
 	err = s.redis.Operate(ctx, func(ctx context.Context) (err error) {
@@ -102,12 +107,16 @@ func (s *Set) write(ctx context.Context, acts []act) (results []done, err error)
 	return s.readDone(reply, acts)
 }
 
-// knows reports whether the table has the mark that an act takes the place of.
-func (s *Set) knows(m *Mark) bool {
+// known returns the number of the mark that an act takes the place of, or 0 if the table has none.
+func (s *Set) known(m *Mark) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.rule(m.Rule).subjects.find([]byte(m.Subject))
-	return e != nil && e.of(m.isBan()).Load().confirmed() != nil
+	if e := s.rule(m.Rule).subjects.find([]byte(m.Subject)); e != nil {
+		if there := e.of(m.isBan()).Load().confirmed(); there != nil {
+			return there.number
+		}
+	}
+	return 0
 }
 
 // readDone reads the reply of act.lua, and puts what is in Redis now into the table.
@@ -160,7 +169,7 @@ func (s *Set) read(stored string, now int64) (*Mark, error) {
 	if m.limits, err = s.compile(m); err != nil {
 		return nil, fmt.Errorf("the limits of %.200q cannot be read: %w", stored, err)
 	}
-	m.setEnd(s.now(), now)
+	m.setEnd(s.Now(), now)
 	return m, nil
 }
 

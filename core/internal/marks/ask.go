@@ -18,9 +18,9 @@ var (
 const shortestFour, shortestSix = 8, 16
 
 // Ask reads the marks of a subject, and of the networks of an address if it is valid, as long as the
-// set has not read all marks.
+// set has not read all marks, but may.
 func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
-	if r.set.ready.Load() {
+	if r.set.ready.Load() || r.set.feature.IsOff() {
 		return nil
 	}
 	r.set.follow.wake()
@@ -38,17 +38,17 @@ func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
 	return r.ask(ctx, names)
 }
 
-// Of returns the marks of a subject, or of a network, that hold now, as Redis has them. If the store
-// does not answer, they are those that this process knows.
+// Of returns the marks of a subject or a network that hold now, as Redis has them, for an operator. If
+// the store does not answer, they are those that this process knows.
 func (r *Rule) Of(ctx context.Context, subject string) (f Found, err error) {
-	name := nameOf(subject)
+	name := nameByOperator(subject)
 	if r.set.Redis != nil {
 		err = r.ask(ctx, []string{name})
 	}
 	if r.unlisted {
 		r = r.set.listed(r.name)
 	}
-	return r.subjects.find([]byte(name)).found(r.set.now()), err
+	return r.subjects.find([]byte(name)).found(r.set.Now()), err
 }
 
 // ask reads the marks of names into the table.

@@ -21,7 +21,7 @@ func (s *Set) Rest() {
 // WriteBan writes a ban that a rule has imposed at its Since.
 func (s *Set) WriteBan(m Mark) error {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since
-	results, err := s.write(context.Background(), []act{{&m, 0}})
+	results, err := s.writeBans(context.Background(), []act{{&m, 0}})
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Set) StrikeNow(key string, at int64, t *Terms) (begin, ends, bans int64
 			state = new(struck)
 			s.strikes.here = map[string]*struck{key: state}
 		}
-		state.strike(s.now(), at, t)
+		state.strike(s.Now(), at, t)
 		return state.begin, state.ends, state.bans
 	}
 	var replies []redisstore.CommandReply

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/core/internal/panics"
 )
 
@@ -33,6 +34,9 @@ const (
 	// process rests. What is older than an act of meanwhile is not written, and removals are kept for a
 	// day.
 	fresh = 2 * restEvery
+	// suspension is how long the set's clock may stand still, because the machine is suspended, until
+	// the ends of the marks are read again.
+	suspension = time.Minute
 )
 
 // follower reads what has changed in Redis.
@@ -50,8 +54,9 @@ type follower struct {
 	reading sync.Mutex // held during a reading
 	latest  string     // the ID of the last change that was read
 	read    time.Time  // when the last reading began that succeeded
-	// mayRestore reports whether the table may be written back if Redis has lost marks: when the
-	// server stopped answering, the last reading was fresh.
+	ahead   int64      // by how much the clock of Redis was ahead of the set's when all marks were read
+	// mayRestore reports whether the table may be written back if Redis has lost marks: the last reading
+	// is fresh or, if the server stopped answering, it was then and is not older than the removals.
 	failing, mayRestore bool
 	lost                []*Mark // marks that Redis has lost
 	restored            int     // how many of them this process has written back
@@ -118,12 +123,6 @@ func (f *follower) wake() {
 	}
 }
 
-func (f *follower) isResting() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.resting
-}
-
 func (f *follower) round() {
 	defer func() { f.plan(f.next(), true) }() // also after a panic
 	if !f.set.feature.IsOff() {
@@ -141,12 +140,19 @@ func (s *Set) Read(ctx context.Context) error {
 		if !f.failing {
 			f.failing, f.mayRestore = true, age < fresh
 		}
-		if s.feature.TurnOff(err) {
+		switch class := failure.ClassOf(err); {
+		case ctx.Err() != nil:
+		case s.feature.TurnOff(err):
 			s.Log.MarksOff(err)
+		case class == failure.Foreign, class == failure.Unexpected:
+			s.Log.MarksFailed(err)
 		}
 		return err
 	}
-	if f.failing, f.read = false, began; !f.isResting() {
+	f.failing, f.read = false, began
+	f.mu.Lock() // so that the process does not begin to rest meanwhile
+	defer f.mu.Unlock()
+	if !f.resting {
 		s.becomeReady()
 	}
 	return nil
@@ -161,24 +167,23 @@ func (f *follower) age() time.Duration {
 	return max(time.Since(f.read), time.Now().Round(0).Sub(f.read.Round(0)))
 }
 
-// tryToRead reads the changes behind the last one that was read. If that is not there any more, it
-// reads all marks. age is how old the last reading is.
+// tryToRead reads the changes behind the last one that was read. If that is not there any more, or the
+// machine was suspended, it reads all marks. age is how old the last reading is.
 func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
 	for {
 		now, latest, changes, err := f.changes(ctx)
-		switch {
+		ahead := now - f.set.Now()
+		switch suspended := ahead > f.ahead+suspension.Microseconds(); {
 		case err != nil:
 			return err
-		case latest == f.latest && !f.read.IsZero():
+		case latest == f.latest && !f.read.IsZero() && !suspended:
 			return f.restore(ctx)
-		case latest == "" || len(changes) < 2 || changes[0].id != f.latest:
-			if !f.failing {
-				f.mayRestore = age < fresh
-			}
+		case latest == "" || len(changes) < 2 || changes[0].id != f.latest || suspended:
+			f.mayRestore = age < fresh || f.failing && f.mayRestore && age < keepRemoved
 			if err := f.readAll(ctx, now); err != nil {
 				return err
 			}
-			f.latest, f.read = latest, time.Now()
+			f.latest, f.read, f.ahead = latest, time.Now(), ahead
 		default:
 			f.apply(changes[1:], now)
 		}
@@ -222,13 +227,13 @@ func readChanges(reply []any) (now int64, latest string, changes []change, ok bo
 		if len(pair) != 2 {
 			return 0, "", nil, false
 		}
-		id, _ := pair[0].(string)
-		fields, _ := pair[1].([]any)
-		if len(fields) != 2 {
-			return 0, "", nil, false
+		var c change
+		c.id, _ = pair[0].(string)
+		if fields, _ := pair[1].([]any); len(fields) == 2 { // otherwise it is not one of ours, and unreadable
+			c.gone = fields[0] == "gone"
+			c.stored, _ = fields[1].(string)
 		}
-		stored, _ := fields[1].(string)
-		changes = append(changes, change{id, fields[0] == "gone", stored})
+		changes = append(changes, c)
 	}
 	return now, latest, changes, isTime && isID && isList
 }

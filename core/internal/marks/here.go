@@ -3,14 +3,13 @@ package marks
 import (
 	"cmp"
 	"slices"
-	"sync/atomic"
 )
 
 // writeHere writes marks of a process without Redis, as act.lua does.
 func (s *Set) writeHere(acts []act) (results []done) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := s.Now()
 	for _, a := range acts {
 		m := *a.Mark
 		if s.number = max(s.number+1, now); m.number == 0 {
@@ -23,7 +22,7 @@ func (s *Set) writeHere(acts []act) (results []done) {
 		before := s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load()
 		d := done{before: before}
 		switch {
-		case before != nil && before.number >= m.number, before == nil && a.isRemoval():
+		case m.yieldsTo(before, now), before == nil && a.isRemoval():
 		case m.ends <= now:
 			d.err = ErrEnded
 		case before == nil && !s.roomHere(&m, now):
@@ -37,46 +36,54 @@ func (s *Set) writeHere(acts []act) (results []done) {
 	return results
 }
 
+// yieldsTo reports whether a mark with a number leaves what is there: a newer one, or an operator's ban
+// that a rule's would replace.
+func (m *Mark) yieldsTo(there *Mark, now int64) bool {
+	return there != nil && (there.number >= m.number || m.isByRule() && !there.ByRule && there.holding(now) != nil)
+}
+
 // roomHere reports whether there is room for another mark. The set must be locked.
 func (s *Set) roomHere(m *Mark, now int64) bool {
-	byRule := m.isByRule()
-	if second := now / 1_000_000; byRule && second != s.second {
-		s.second, s.bans = second, 0
-	}
-	if byRule && s.bans >= s.MostBans {
+	if m.isByRule() && !s.mayBan(now) {
 		return false
 	}
 	if s.count >= s.Most {
 		s.sweep()
 	}
-	if s.count >= s.Most && !s.dropBans(m, byRule) {
-		return false
-	}
-	if byRule {
-		s.bans++
-	}
-	return true
+	return s.count < s.Most || s.makeRoom(m)
 }
 
-// dropBans drops a hundredth of the bans by rules, those that end first, and reports whether there are
-// any. One for another ban must end before it. The set must be locked.
-func (s *Set) dropBans(m *Mark, byRule bool) bool {
+// mayBan counts a ban by a rule, and reports whether it is not too many in this second. The set must be
+// locked.
+func (s *Set) mayBan(now int64) bool {
+	if second := now / 1_000_000; second != s.second {
+		s.second, s.bans = second, 0
+	}
+	s.bans++
+	return s.bans <= s.MostBans
+}
+
+// makeRoom drops a hundredth of the marks that make room, those that end first, and reports whether
+// there are any. One for a ban by a rule must end before it. The set must be locked.
+func (s *Set) makeRoom(m *Mark) bool {
 	type held struct {
 		*Rule
-		place *atomic.Pointer[Mark]
+		*place
 		*Mark
 	}
-	var bans []held
+	var spare []held
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
-			if ban := e.ban.Load(); ban != nil && ban.isByRule() && !(byRule && ban.ends >= m.ends) {
-				bans = append(bans, held{r, &e.ban, ban})
+			for _, place := range e.places() {
+				if old := place.Load(); old != nil && old.makesRoom() && !(m.isByRule() && old.ends >= m.ends) {
+					spare = append(spare, held{r, place, old})
+				}
 			}
 		}
 	}
-	slices.SortFunc(bans, func(a, b held) int { return cmp.Compare(a.ends, b.ends) })
-	for _, ban := range bans[:min(len(bans), 1+s.Most/100)] {
-		s.clear(ban.Rule, ban.place)
+	slices.SortFunc(spare, func(a, b held) int { return cmp.Compare(a.ends, b.ends) })
+	for _, old := range spare[:min(len(spare), 1+s.Most/100)] {
+		s.clear(old.Rule, old.place)
 	}
-	return len(bans) > 0
+	return len(spare) > 0
 }

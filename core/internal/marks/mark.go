@@ -4,10 +4,10 @@
 // costs the store nothing, and an outage changes nothing.
 //
 // In Redis, the marks are in one hash, their ends in two sorted sets (those of operators, and the bans
-// of rules), and the latest changes in a stream. One script writes them all: act.lua. Each mark has a
-// number, which grows with the time of the act. Wherever two marks of one subject meet, the newer
-// number wins; a removal is a mark, too, and is kept for a day. So changes may arrive twice, late or
-// in any order.
+// of rules with the removals), and the latest changes in a stream. One script writes them all: act.lua.
+// Each mark has a number, which grows with the time of the act. Wherever two marks of one subject meet,
+// the newer number wins, but a rule's ban leaves an operator's; a removal is a mark, too, and is kept
+// for a day. So changes may arrive twice, late or in any order.
 //
 // Every half second, a process reads the stream behind the last entry that it has read (follow.go). If
 // that entry is not there any more, Redis has lost something, or the process fell behind. Then it
@@ -19,6 +19,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -37,6 +38,9 @@ const (
 	Banned   Kind = "banned"   // the rule refuses all calls of the subject for a while
 	Unbanned Kind = "unbanned" // the ban is over
 )
+
+// kinds are all kinds. Of several marks that hold, the one whose kind comes first counts.
+var kinds = [...]Kind{Blocked, Banned, Unlimited, Limited, Removed, Unbanned}
 
 // Mark is what was decided about a subject under the rules of a name. A subject has one ban and one
 // other mark under each rule. A Mark is not changed once it is made.
@@ -101,14 +105,21 @@ func (m *Mark) Refuses() bool { return m.Kind == Blocked || m.Kind == Banned }
 // isBan reports whether the mark takes the place of the subject's ban, and not of its other mark.
 func (m *Mark) isBan() bool { return m.Kind == Banned || m.Kind == Unbanned }
 
-// isByRule reports whether this is a ban that a rule imposed. It gives way to the marks of operators.
+// isByRule reports whether this is a ban that a rule imposed.
 func (m *Mark) isByRule() bool { return m.Kind == Banned && m.ByRule }
 
 // isRemoval reports whether the mark says that there is none.
 func (m *Mark) isRemoval() bool { return m.Kind == Removed || m.Kind == Unbanned }
 
-// MaxSubject is the length of the longest subject that is stored as it is, in bytes.
-const MaxSubject = 255
+// makesRoom reports whether the mark is dropped if an operator's needs its place.
+func (m *Mark) makesRoom() bool { return m.isByRule() || m.isRemoval() }
+
+const (
+	// MaxSubject is the length of the longest subject that is stored as it is, in bytes.
+	MaxSubject = 255
+	// keptOfLong is how many bytes are stored of a longer one.
+	keptOfLong = MaxSubject - 30
+)
 
 // nameOf returns the form in which a subject is stored: the subject itself or, if it is long, its
 // beginning and its hash. This is longer than MaxSubject, so no two subjects have one name.
@@ -117,7 +128,16 @@ func nameOf[T string | []byte](subject T) string {
 		return string(subject)
 	}
 	sum := sha256.Sum256([]byte(subject))
-	return string(subject[:MaxSubject-30]) + "#" + hex.EncodeToString(sum[:16])
+	return string(subject[:keptOfLong]) + "#" + hex.EncodeToString(sum[:16])
+}
+
+// nameByOperator is nameOf for a subject that an operator gives, perhaps by its name, which lists and
+// files have.
+func nameByOperator(subject string) string {
+	if len(subject) == keptOfLong+1+32 && subject[keptOfLong] == '#' {
+		return strings.Clone(subject)
+	}
+	return nameOf(subject)
 }
 
 // fieldOf returns the name of a mark in the hash. No two are the same, because an escaped rule has no
@@ -153,10 +173,10 @@ func parse(stored string) (*Mark, error) {
 		var digits string
 		digits, rest, _ = strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(digits, 10, 64)
-		*number, ok = n, ok && err == nil
+		*number, ok = n, ok && err == nil && 0 <= n && n < 1<<53
 	}
 	since, until := m.Since, m.Until
-	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok {
+	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || !slices.Contains(kinds[:], m.Kind) {
 		return nil, fmt.Errorf("a mark cannot be read: %.200q", stored)
 	}
 	m.Since, m.Until = since, until

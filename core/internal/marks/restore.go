@@ -33,7 +33,7 @@ func (f *follower) restore(ctx context.Context) error {
 		for _, m := range page {
 			acts = append(acts, act{Mark: m})
 		}
-		results, err := s.write(ctx, acts)
+		results, err := s.write(ctx, 0, acts)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestARingWhoseServerIsDown(t *testing.T) {
 	store := redisstore.New(client, patient)
 	bounded.Cleanup(t, store.Close)
 	p := &process{fleet: &fleet{T: t}}
-	p.Set = marks.NewSet(marks.Options{Redis: store, Prefix: "test", Now: func() int64 { return time.Now().UnixMicro() }, Log: p, Most: 100})
+	p.Set = marks.NewSet(marks.Options{Redis: store, Prefix: "test", Now: func() int64 { return time.Now().UnixMicro() }, Calls: noCalls, Log: p, Most: 100})
 	p.act("a", marks.Blocked, 0)
 	var its *redistest.Server
 	for _, node := range ring.Nodes() {

@@ -2,6 +2,7 @@ package marks
 
 import (
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -25,14 +26,8 @@ type Found struct{ ban, other *Mark }
 // Empty reports whether nothing holds.
 func (f Found) Empty() bool { return f.ban == nil && f.other == nil }
 
-// Mark returns the mark that holds, or nil. This is the order of precedence: a subject that is
-// blocked, one that is banned, an unlimited one, and one with limits of its own.
-func (f Found) Mark() *Mark {
-	if f.ban != nil && (f.other == nil || f.other.Kind != Blocked) {
-		return f.ban
-	}
-	return f.other
-}
+// Mark returns the mark that holds, or nil.
+func (f Found) Mark() *Mark { return first(f.ban, f.other) }
 
 // Ban and Other return a subject's ban and its other mark, or nil.
 func (f Found) Ban() *Mark   { return f.ban }
@@ -46,7 +41,7 @@ func (r *Rule) Lasts(m *Mark) int64 {
 	if m.ends == never {
 		return algorithm.Forever
 	}
-	return max(1, m.ends-r.set.now())
+	return max(1, m.ends-r.set.Now())
 }
 
 // Find returns the marks of a subject that hold now, and those of the caller's address and of its
@@ -76,7 +71,7 @@ func (r *Rule) find(subject []byte, addr netip.Addr) (f Found) {
 func (r *Rule) found(e *entry) Found {
 	now := int64(0)
 	if e.ends() {
-		now = r.set.now()
+		now = r.set.Now()
 	}
 	return e.found(now)
 }
@@ -101,25 +96,17 @@ func (e *entry) found(now int64) (f Found) {
 	return Found{e.ban.Load().holding(now), e.other.Load().holding(now)}
 }
 
-// with returns what holds for a subject whose address has marks, too. The one that goes first by
-// precedence counts, and the subject's own if they are equal.
+// with returns what holds for a subject whose address has marks, too.
 func (f Found) with(address Found) Found {
-	if f.ban == nil {
-		f.ban = address.ban
-	}
-	if f.other == nil || address.other != nil && precedence(address.other) < precedence(f.other) {
-		f.other = address.other
-	}
-	return f
+	return Found{first(f.ban, address.ban), first(f.other, address.other)}
 }
 
-func precedence(m *Mark) int {
-	switch m.Kind {
-	case Blocked:
-		return 0
-	case Unlimited:
-		return 1
-	default:
-		return 2
+// first returns the one of two marks that goes first, or own if they are equal. Either may be nil.
+func first(own, other *Mark) *Mark {
+	if own == nil || other != nil && precedence(other.Kind) < precedence(own.Kind) {
+		return other
 	}
+	return own
 }
+
+func precedence(k Kind) int { return slices.Index(kinds[:], k) }

@@ -52,6 +52,8 @@ type Options struct {
 type Log interface {
 	// MarksOff reports that a right that is needed to read the marks is missing.
 	MarksOff(err error)
+	// MarksFailed reports that the keys of the marks hold something else.
+	MarksFailed(err error)
 	// MarkUnreadable reports a mark that this process cannot read. Nobody obeys it here.
 	MarkUnreadable(err error)
 	// MarksWrittenBack reports that Redis has lost marks, and how many this process has written back.
@@ -79,7 +81,7 @@ type Set struct {
 	count     int   // of marks in the rules
 	nextSweep int   // the count at which marks that have ended are removed
 	number    int64 // of the latest act, without Redis
-	second    int64 // and how many bans by rules were new in it
+	second    int64 // and how many bans by rules were new in it that Redis does not count
 	bans      int
 	reading   int  // the number of the last reading of all marks
 	takes     bool // marks that are read take the place of newer ones, because the table is out of date
@@ -87,9 +89,6 @@ type Set struct {
 
 // NewSet returns a set that has not read anything yet.
 func NewSet(o Options) *Set {
-	if o.Calls == nil {
-		o.Calls = func() uint64 { return 0 }
-	}
 	s := &Set{Options: o, redis: redisstore.Pinned{Store: o.Redis}, rules: make(map[string]*Rule), nextSweep: minSweep}
 	for _, key := range [...]string{"mh1", "me1", "mb1", "mc1", "mw1"} {
 		s.keys = append(s.keys, o.Prefix+":{%marks}:"+key)
@@ -101,8 +100,6 @@ func NewSet(o Options) *Set {
 	}
 	return s
 }
-
-func (s *Set) now() int64 { return s.Now() }
 
 // maxRules is how many names without marks are kept, because callers may make up routes.
 const maxRules = 10_000
@@ -195,19 +192,21 @@ func (s *Set) put(m *Mark) {
 func (s *Set) putLocked(m *Mark) {
 	r := s.rule(m.Rule)
 	e := r.subjects.add(m.Subject)
-	place, found := e.of(m.isBan()), e.foundIn(m.isBan())
+	place := e.of(m.isBan())
 	before := place.Load()
 	if there := before.confirmed(); !m.unconfirmed && there != nil && there.number >= m.number {
 		if there.number == m.number {
-			*found = s.reading
+			if place.found = s.reading; m.ends < before.ends && !before.unconfirmed { // the machine was suspended
+				place.Store(m)
+			}
 			return
 		}
-		if !s.takes || *found == s.reading {
+		if !s.takes || place.found == s.reading {
 			return
 		}
 	}
 	if !m.unconfirmed {
-		*found = s.reading
+		place.found = s.reading
 	}
 	if network, ok := Network(m.Subject); ok {
 		r.networks.add(network)
@@ -249,14 +248,13 @@ func (s *Set) endReading(keep bool) (missing []*Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.takes = false
-	now := s.now()
+	now := s.Now()
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
-			for _, ban := range [...]bool{true, false} {
-				place := e.of(ban)
+			for _, place := range e.places() {
 				m := place.Load().confirmed()
 				switch {
-				case m == nil || *e.foundIn(ban) == s.reading:
+				case m == nil || place.found == s.reading:
 				case keep && m.ends > now:
 					missing = append(missing, m)
 				default:
@@ -274,11 +272,15 @@ func (s *Set) isMissing(m *Mark) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.rule(m.Rule).subjects.find([]byte(m.Subject))
-	return e != nil && *e.foundIn(m.isBan()) < s.reading && e.of(m.isBan()).Load().confirmed() == m && m.ends > s.now()
+	if e == nil {
+		return false
+	}
+	place := e.of(m.isBan())
+	return place.found < s.reading && place.Load().confirmed() == m && m.ends > s.Now()
 }
 
 // forget removes the confirmed mark of a place. The set must be locked.
-func (s *Set) forget(r *Rule, place *atomic.Pointer[Mark]) {
+func (s *Set) forget(r *Rule, place *place) {
 	if m := place.Load(); m.unconfirmed {
 		u := *m
 		u.before = nil
@@ -289,7 +291,7 @@ func (s *Set) forget(r *Rule, place *atomic.Pointer[Mark]) {
 }
 
 // clear empties a place that has a mark. The set must be locked.
-func (s *Set) clear(r *Rule, place *atomic.Pointer[Mark]) {
+func (s *Set) clear(r *Rule, place *place) {
 	place.Store(nil)
 	s.asked.Add(-1)
 	r.asked.Add(-1)
@@ -301,10 +303,10 @@ const minSweep = 1_000
 
 // sweep removes the marks that have ended. The set must be locked.
 func (s *Set) sweep() {
-	now := s.now()
+	now := s.Now()
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
-			for _, place := range [...]*atomic.Pointer[Mark]{&e.ban, &e.other} {
+			for _, place := range e.places() {
 				if m := place.Load(); m != nil && m.ends <= now && (m.before == nil || m.before.ends <= now) {
 					s.clear(r, place)
 				}
@@ -318,7 +320,7 @@ func (s *Set) sweep() {
 func (s *Set) All() (all []*Mark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
+	now := s.Now()
 	for _, r := range s.rules {
 		for e := range r.subjects.all() {
 			f := e.found(now)

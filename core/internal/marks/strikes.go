@@ -22,7 +22,8 @@ var (
 )
 
 const (
-	// maxWaiting is how many strikes wait at most. Others are lost; the next refusal strikes again.
+	// maxWaiting is how many strikes wait at most. Others are lost; a refusal in another window strikes
+	// again.
 	maxWaiting = 10_000
 	// maxHere is how many subjects with strikes a process without Redis remembers.
 	maxHere = 100_000
@@ -116,7 +117,7 @@ func (s *Set) sendStrikes() {
 			}
 		}
 		if len(bans) > 0 {
-			s.writeBans(ctx, bans)
+			_, _ = s.writeBans(ctx, bans)
 		}
 	}
 }
@@ -147,17 +148,18 @@ func (st *Strike) ban(state *struck, now int64) (*Mark, bool) {
 
 // writeBans writes bans that rules have imposed. Each process that learns of a ban writes it, so one
 // that cannot be written now holds here, and is written after the next strike.
-func (s *Set) writeBans(ctx context.Context, bans []act) {
-	if _, err := s.write(ctx, bans); err != nil {
+func (s *Set) writeBans(ctx context.Context, bans []act) (results []done, err error) {
+	if results, err = s.write(ctx, s.MostBans, bans); err != nil {
 		for _, ban := range bans {
 			s.putUnconfirmed(ban.Mark, ban.Until-ban.Since)
 		}
 	}
+	return results, err
 }
 
 // strikeHere counts a strike without Redis.
 func (s *Set) strikeHere(st Strike) {
-	now := s.now()
+	now := s.Now()
 	s.strikes.mu.Lock()
 	if s.strikes.here == nil {
 		s.strikes.here = make(map[string]*struck)
@@ -220,7 +222,7 @@ func (s *Set) Record(ctx context.Context, key []byte, t *Terms) (r Record, err e
 		s.strikes.mu.Lock()
 		defer s.strikes.mu.Unlock()
 		if state := s.strikes.here[string(key)]; state != nil {
-			r = state.record(s.now(), t)
+			r = state.record(s.Now(), t)
 		}
 		return r, nil
 	}

@@ -28,27 +28,26 @@ type slot struct {
 	entry atomic.Pointer[entry]
 }
 
-// entry has the marks of one subject. Either may be nil.
+// entry has the marks of one subject.
 type entry struct {
 	name       string
-	ban, other atomic.Pointer[Mark]
-	// The readings of all marks in which they were found last. The lock of the set guards them.
-	banFound, otherFound int
+	ban, other place
 }
 
-func (e *entry) of(ban bool) *atomic.Pointer[Mark] {
+// place has a mark, or nil.
+type place struct {
+	atomic.Pointer[Mark]
+	found int // the reading of all marks in which it was found last; the lock of the set guards it
+}
+
+func (e *entry) of(ban bool) *place {
 	if ban {
 		return &e.ban
 	}
 	return &e.other
 }
 
-func (e *entry) foundIn(ban bool) *int {
-	if ban {
-		return &e.banFound
-	}
-	return &e.otherFound
-}
+func (e *entry) places() [2]*place { return [...]*place{&e.ban, &e.other} }
 
 func (e *entry) isEmpty() bool { return e.ban.Load() == nil && e.other.Load() == nil }
 

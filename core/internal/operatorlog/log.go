@@ -22,8 +22,8 @@ type Log struct {
 	logger *slog.Logger
 
 	// By kind of error or rule.
-	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, unreadMarks, ignoredMarks, pauseErrors, topErrors, lossErrors throttle
-	noticeErrors, thresholdPanics, droppedNotices                                                                                                                                  throttle
+	storeFailures, negativeCosts, identifyErrors, keyErrors, planErrors, giveBackErrors, renewalErrors, auditErrors, markErrors, unreadMarks, ignoredMarks, pauseErrors, topErrors, lossErrors throttle
+	noticeErrors, thresholdPanics, droppedNotices                                                                                                                                              throttle
 	// By the mistake.
 	untrustedAuthRequests, unreadableAuthRequests throttle
 	// By server.
@@ -40,7 +40,7 @@ func New(logger *slog.Logger) *Log { return &Log{logger: logger} }
 // Close writes the messages that wait for the end of their minute.
 func (l *Log) Close() {
 	for _, t := range [...]*throttle{
-		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.unreadMarks, &l.ignoredMarks, &l.pauseErrors, &l.topErrors, &l.lossErrors,
+		&l.storeFailures, &l.negativeCosts, &l.identifyErrors, &l.keyErrors, &l.planErrors, &l.giveBackErrors, &l.renewalErrors, &l.auditErrors, &l.markErrors, &l.unreadMarks, &l.ignoredMarks, &l.pauseErrors, &l.topErrors, &l.lossErrors,
 		&l.noticeErrors, &l.thresholdPanics, &l.droppedNotices, &l.untrustedAuthRequests, &l.unreadableAuthRequests,
 		&l.breakers, &l.connections, &l.versions, &l.evictions, &l.losses, &l.ignoredTags, &l.panics,
 	} {

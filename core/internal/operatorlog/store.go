@@ -75,6 +75,15 @@ func (l *Log) MarksOff(err error) {
 	}
 }
 
+// MarksFailed reports that what the keys of marks hold cannot be read.
+func (l *Log) MarksFailed(err error) {
+	class, text := failure.ClassOf(err), textOf(err)
+	l.markErrors.log("", func(times int) {
+		level, attrs := describe(class, text)
+		l.log(level, "accesslimit: bans, blocks and overrides cannot be read: only those hold here that this process knows", attrs, "times", times)
+	})
+}
+
 // MarkUnreadable reports a ban, a block or an override that this process cannot read.
 func (l *Log) MarkUnreadable(err error) {
 	text := textOf(err)
