@@ -56,7 +56,7 @@ func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes
 
 // persistence looks whether bans, overrides and the document outlast a restart.
 func (e *exam) persistence(ctx context.Context, s *server) {
-	const lost = "a restart loses bans, overrides, the document and the audit, and counters begin afresh"
+	const lost = "a restart loses the document and the audit, counters begin afresh, and only running processes have the bans and overrides"
 	if s.info["aof_enabled"] == "" {
 		e.unseen("persistence", s, "persistence", s.whySilent())
 		return
