@@ -117,6 +117,12 @@ func (f *follower) wake() {
 	}
 }
 
+func (f *follower) isResting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.resting
+}
+
 func (f *follower) round() {
 	defer func() { f.plan(f.next(), true) }() // also after a panic
 	if !f.set.feature.IsOff() {
@@ -139,19 +145,10 @@ func (s *Set) Read(ctx context.Context) error {
 		}
 		return err
 	}
-	f.failing, f.read = false, began
-	f.beReady()
-	return nil
-}
-
-// beReady says that the table has all marks, unless the process rests. The lock is that of next: a table
-// that is ready while the process rests would never be followed again.
-func (f *follower) beReady() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.resting {
-		f.set.becomeReady()
+	if f.failing, f.read = false, began; !f.isResting() {
+		s.becomeReady()
 	}
+	return nil
 }
 
 // age returns how long ago the last reading began that succeeded, also by the wall clock, because the
