@@ -33,7 +33,6 @@ var (
 	ban               = limitertest.Ban
 	setOverride       = limitertest.SetOverride
 	errorOf           = limitertest.ErrorOf
-	ruleOf            = limitertest.RuleOf
 	newView           = limitertest.NewView
 	whoSays           = limitertest.WhoSays
 )
@@ -78,8 +77,6 @@ func atTestTime(t testing.TB, options core.Options) (*core.Limiter, *clock) {
 type wallClock struct{ atomic.Int64 }
 
 const in2065 = 3_000_000_000_000_000
-
-func (c *wallClock) pass(d time.Duration) { c.Add(d.Microseconds()) }
 
 // onBothClocks runs a test in process and on a real Redis, with a clock of its own.
 func onBothClocks(t *testing.T, test func(t *testing.T, limiter *core.Limiter, now *wallClock)) {

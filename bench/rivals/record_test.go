@@ -1,6 +1,7 @@
 package rivals
 
 import (
+	"bytes"
 	"context"
 	"testing"
 
@@ -27,5 +28,14 @@ func TestRecord(t *testing.T) {
 	scripts, err := Find(Bare).Record(Place{Addr: server.Addr}, ten, call("before"), call("first", "second"))
 	if err != nil || len(scripts) != 2 || scripts[0][3] != "first" || scripts[1][3] != "second" {
 		t.Errorf("%q, %v", scripts, err)
+	}
+}
+
+// What a limiter reads in the background belongs to no call.
+func TestNoScriptOfTheBackgroundIsRecorded(t *testing.T) {
+	const call, reading = "*4\r\n$7\r\nevalsha\r\n$1\r\na\r\n$1\r\n1\r\n$5\r\np:{s}\r\n", "*4\r\n$7\r\nevalsha\r\n$1\r\nb\r\n$1\r\n1\r\n$14\r\np:{%marks}:mh1\r\n"
+	r := recorder{streams: []*bytes.Buffer{bytes.NewBufferString(call + reading)}}
+	if scripts := r.scripts(); len(scripts) != 1 || scripts[0][1] != "a" {
+		t.Errorf("recorded are %q", scripts)
 	}
 }

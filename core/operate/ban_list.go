@@ -79,8 +79,7 @@ func (o *Operator) Bans(ctx context.Context, rule, after string, n int) (page []
 		if next = more; next != "" {
 			page = slices.DeleteFunc(page, func(b BanEntry) bool { return b.Subject > next })
 		}
-		slices.SortStableFunc(page, compareBans)
-		page = slices.CompactFunc(page, func(a, b BanEntry) bool { return a.Subject == b.Subject })
+		page = oneEach(page)
 	}
 	if len(page) > n {
 		page, next = page[:n], page[n-1].Subject
@@ -119,13 +118,20 @@ func (o *Operator) KnownBans(rule string) (all []BanEntry, err error) {
 		o.parts.Pauses.Each(func(of, key string, ends int64) {
 			all = append(all, BanEntry{Rule: of, Subject: key, Until: timeOf(ends), Cause: pausedByServer})
 		})
-		slices.SortFunc(all, compareBans)
+		all = oneEach(all)
 	}
 	return slices.DeleteFunc(all, func(b BanEntry) bool { return rule != "" && b.Rule != rule }), nil
 }
 
 // place returns a text by which pages of all bans are ordered.
 func (b BanEntry) place() string { return b.Rule + "\x00" + b.Subject }
+
+// oneEach sorts bans, and of those of one subject keeps the first: an act under a rule that this Limiter
+// does not have both bans and pauses.
+func oneEach(all []BanEntry) []BanEntry {
+	slices.SortStableFunc(all, compareBans)
+	return slices.CompactFunc(all, func(a, b BanEntry) bool { return compareBans(a, b) == 0 })
+}
 
 func compareBans(a, b BanEntry) int {
 	return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Subject, b.Subject))

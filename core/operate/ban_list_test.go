@@ -117,6 +117,9 @@ func TestBansAreListed(t *testing.T) {
 		banByRefusals(t, limiter, guard, "b", "d")
 		banMany(t, operate.New(limiter))
 		eventually(t, "the brief ban has ended", func() bool { return !slices.Contains(subjectsOf(bansOf(t, limiter, "n", 10)), "brief") })
+		if known, err := operate.New(limiter).KnownBans("other"); err != nil || len(known) != 1 || known[0].Cause != "by hand" {
+			t.Errorf("the ban of a rule that is not attached is known as %v, %v", known, err)
+		}
 		if got := bansOf(t, limiter, "short", 10); len(got) != 1 {
 			t.Errorf("a ban of less than a minute is listed as %v", got)
 		}

@@ -27,7 +27,6 @@ var (
 	deadRedis         = limitertest.DeadRedis
 	eventually        = limitertest.Eventually
 	isRefused         = limitertest.IsRefused
-	noMax             = limitertest.NoMax
 	awaitDryRuns      = limitertest.AwaitDryRuns
 	overridable       = limitertest.Overridable
 	newGuard          = limitertest.Guard

@@ -79,6 +79,7 @@ func TestDrill(t *testing.T) {
 	d.wantLines("Redis is back, and empty", lostData, lostRules)
 	d.wantPages("Redis is back, and empty", "", "has lost everything", "Redis has lost these rules")
 	d.wantProblems("Redis is back, and empty", "losses")
+	d.wantBan("Redis is back, and empty")
 	d.restartProcesses()
 	d.wantAlerts("a deploy after the loss", "AccesslimitRulesFallback")
 	d.wantLines("a deploy after the loss", noRules)
@@ -93,7 +94,7 @@ func TestDrill(t *testing.T) {
 		d.Errorf("published again, the versions are %s as before", now)
 	}
 	d.wantOnly(
-		notRead, lostData, lostRules, noRules, refuses, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
+		notRead, lostData, lostRules, lostBan, noRules, refuses, "the store does not answer", "is tried once in a while", "no connection to Redis can be set up", "LOADING",
 	)
 }
 
@@ -101,6 +102,7 @@ const (
 	notRead   = "the rules cannot be read"
 	lostData  = "Redis has lost data: counters, the audit, and the document"
 	lostRules = "Redis has lost the rules, so the present ones stay in force"
+	lostBan   = `and this process has written them back","marks":1`
 	refuses   = "the store answers with an error"
 	noRules   = `"level":"WARN","msg":"accesslimit: there is no document with rules, so the fallback is in force"`
 )
@@ -329,6 +331,19 @@ func (d *drill) wantPages(when, path string, texts ...string) {
 		}, time.Minute) {
 			d.Errorf("%s: the page %q of process %d lacks one of %q:\n%s", when, path, i, texts, page)
 		}
+	}
+}
+
+// wantBan waits until Redis has the ban.
+func (d *drill) wantBan(when string) {
+	d.Helper()
+	operator := operate.New(extensiontest.NewLimiter(d.T, core.Options{Redis: d.redis.Client(d), Timeout: time.Minute}))
+	var err error
+	if !redistest.WaitUntil(func() (ok bool) {
+		_, ok, err = operator.BanOf(context.Background(), "open", "user:mallory")
+		return ok
+	}, time.Minute) {
+		d.Errorf("%s: it has no ban: %v", when, err)
 	}
 }
 

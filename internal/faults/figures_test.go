@@ -15,7 +15,7 @@ import (
 // faults are in the order of the page. A test reports the figure of each.
 var faults = []fault{
 	{stoppedFault, backInTime},
-	{killedFault, "at most the limit for each life of the server is let in; no panic, no goroutine left"},
+	{killedFault, "at most the limit for each life of the server is let in, and nobody banned or blocked, also with FailOpen; no panic, no goroutine left"},
 	{scriptFlushFault, "no error to any caller, and every count exact"},
 	{movedSlot, "no error to any caller, and every count exact"},
 	{flushAllFault, "no error to any caller, and at most the limit for each flush is let in"},

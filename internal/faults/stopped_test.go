@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -70,14 +72,17 @@ func TestCallerLeavesBeforeTheCallIsSent(t *testing.T) {
 
 const killedFault = "redis-server is killed (-9) and restarted empty, every 2 s for 30 s, FailClosed"
 
-// If a server dies again and again, at most the limit is let in for each of its lives, and the
-// service leaks nothing.
+// If a server dies again and again, at most the limit is let in for each of its lives, nobody whom an
+// operator has blocked or banned is, also by a rule that fails open, and the service leaks nothing.
 func TestServerKilled(t *testing.T) {
 	const most = 50
 	before := goleak.IgnoreCurrent()
 	server := redistest.Start(t)
 	s := newService(t, server)
 	admitted, restarts, out := s.outlive(most, shortOr(2, 15))
+	if n := admitted["marked"]; n > 0 {
+		t.Errorf("the blocked and the banned were let in %d times", n)
+	}
 	for name, n := range admitted {
 		if n > most*(1+restarts) {
 			t.Errorf("%s: %d admitted, want at most %d, which is a fresh limit after each of %d restarts", name, n, most*(1+restarts), restarts)
@@ -91,8 +96,9 @@ func TestServerKilled(t *testing.T) {
 }
 
 // outlive kills and restarts the server this many times while callers call under rules of every
-// algorithm and a leased rule, all of which fail closed. It returns the number of calls that each
-// rule let in, and the longest time from a restart to the first decided call.
+// algorithm and a leased rule, all of which fail closed, and marked callers under one that fails open.
+// It returns the number of calls that each rule let in, and the longest time from a restart to the
+// first decided call.
 func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, out time.Duration) {
 	rules := make(map[string]core.Rule)
 	for name, limit := range lasting(most, 24*time.Hour) {
@@ -110,6 +116,8 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 	for name, rule := range rules {
 		counts[name], usedUp[name], asks[name] = new(atomic.Int64), new(atomic.Int64), s.guarded(rule)
 	}
+	marked, open := s.marked()
+	counts["marked"] = new(atomic.Int64)
 	go func() {
 		defer over.Store(true)
 		probe := s.direct("probe", core.PerDay(1_000_000))
@@ -131,6 +139,11 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 	}()
 	together(64, func(int) {
 		for !over.Load() {
+			for _, subject := range marked {
+				if d, _ := open(context.Background(), subject); d.Allowed {
+					counts["marked"].Add(1)
+				}
+			}
 			for name, ask := range asks {
 				switch d, _ := ask(context.Background(), "hot"); {
 				case d.Allowed:
@@ -147,4 +160,19 @@ func (s *service) outlive(most, restarts int) (admitted map[string]int, _ int, o
 		admitted[name] = int(n.Load())
 	}
 	return admitted, restarts, out
+}
+
+// marked blocks a subject and bans another, under a rule that fails open.
+func (s *service) marked() (subjects []string, open ask) {
+	s.t.Helper()
+	open = s.guarded(ruleFor("marked", core.PerDay(10_000_000), core.FailOpen))
+	operator := operate.New(s.limiter)
+	overrides, err := operator.Overrides("marked")
+	if err == nil {
+		err = overrides.Set(context.Background(), "blocked", operate.Override{Blocked: true})
+	}
+	if _, err2 := operator.Ban(context.Background(), "marked", "banned", time.Hour); errors.Join(err, err2) != nil {
+		s.t.Fatal(err, err2)
+	}
+	return []string{"blocked", "banned"}, open
 }

@@ -42,7 +42,7 @@ type answer struct {
 // outcome is the output of an operation.
 type outcome struct {
 	answer
-	repeated bool // a refusal that the process remembered, with the permits that were left then
+	repeated bool // a refusal that the process remembered: permits may have been given back since
 	unknown  bool // there is no answer, so the call takes effect at some time after it began, or never
 }
 
@@ -50,6 +50,7 @@ type outcome struct {
 // serves every algorithm.
 type state struct {
 	used  int
+	peak  int    // the largest used so far
 	slots uint64 // a bit for each hold that has not been released
 	lost  bool   // refunds have left one permit too few
 	bills [64]bill
@@ -122,10 +123,15 @@ func (c call) change(s state, room int) (state, answer) {
 
 // step returns the states that a call with this outcome can lead to.
 func (c call) step(s state, o outcome, limit core.Limit) (after []any) {
-	next, want := c.apply(s, max(limit.Max, limit.Burst))
+	most := max(limit.Max, limit.Burst)
+	next, want := c.apply(s, most)
 	if o.repeated {
-		want.remaining = o.remaining
+		then := s
+		then.used = max(s.peak, s.used)
+		_, want = c.apply(then, most)
+		next, want.remaining = s, o.remaining
 	}
+	next.peak = max(s.peak, next.used)
 	switch {
 	case o.unknown:
 		after = []any{s, next}

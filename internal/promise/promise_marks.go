@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
@@ -14,7 +16,8 @@ import (
 
 // MarksHold: a block, a ban or an override holds in its process at once, and in others soon. Refusals by
 // marks need no server, so they change nothing there, and outlast a failure. If the servers lose their
-// memory, the processes that know the marks write them back. A removal holds as an act does.
+// memory, the processes that know the marks write them back. A removal holds as an act does. What the
+// servers hold of marks lives as long as the last of them; a removal is kept for a day.
 func MarksHold(t *testing.T, e Engine) {
 	options := e.Options(t)
 	acting := e.newMarked(t, options)
@@ -29,6 +32,7 @@ func MarksHold(t *testing.T, e Engine) {
 	acting.wantAll()
 	other.awaitAll()
 	servers := e.clients(t)
+	wantMarks(t, servers, options.Prefix, func(left time.Duration) bool { return left == -1 })
 	before, err := keysOf(servers, options.Prefix)
 	for _, server := range e.Servers {
 		server.Stop()
@@ -53,6 +57,24 @@ func MarksHold(t *testing.T, e Engine) {
 	acting.remove()
 	other.awaitNone()
 	third.awaitNone()
+	wantMarks(t, servers, options.Prefix, func(left time.Duration) bool { return left > 23*time.Hour && left < 25*time.Hour })
+}
+
+// wantMarks checks how much longer the servers keep the marks.
+func wantMarks(t *testing.T, servers []*redis.Client, prefix string, right func(left time.Duration) bool) {
+	t.Helper()
+	found := 0
+	for _, server := range servers {
+		for _, key := range server.Keys(context.Background(), prefix+":{%marks}:m[hc]1").Val() {
+			found++
+			if left := server.PTTL(context.Background(), key).Val(); !right(left) {
+				t.Errorf("%s is kept for %v", key, left)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("the servers have %d keys with marks, want 2", found)
+	}
 }
 
 // marked is a process with one rule, for subjects that acts mark.

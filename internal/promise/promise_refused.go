@@ -9,13 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 )
 
 // RefusedChangesNothing: refused calls, however many and at whatever cost, never make their caller
-// wait longer, and change no byte in any server. Neither do peeks.
+// wait longer, and change no byte in any server. Neither do peeks. Under a rule with Ban, a refusal
+// counts a strike and changes nothing else.
 func RefusedChangesNothing(t *testing.T, e Engine) {
 	lab := e.newLab(t)
 	lab.eachLimit(t, "hammering", func(c counter, _ facts) {
@@ -41,7 +43,37 @@ func RefusedChangesNothing(t *testing.T, e Engine) {
 		time.Sleep(time.Until(passes))
 		c.mustTake(1)
 	})
+	t.Run("strikes", lab.strikesAlone)
 	t.Run("hammering beside others", e.hammeredBesideOthers)
+}
+
+// strikesAlone checks that refusals under a rule with Ban write a key for their strikes, which dies,
+// and nothing else.
+func (l *lab) strikesAlone(t *testing.T) {
+	l.bubble(t, func(t *testing.T, options core.Options) {
+		rule := ruleOf("name", core.PerDay(5))
+		rule.Ban = core.Ban{After: 2, For: time.Hour}
+		c := counter{t: t, limiter: newLimiter(t, options), prefix: options.Prefix, name: "name", subject: subjectOf("refused"), limit: rule.Limit}
+		c.useUp()
+		before, seen, another := l.keys(t, c.prefix), c.peek(), l.others(t, options, c.limiter)
+		for range 5 {
+			if got := status(another().MustGuard(rule).Check(callBy(context.Background(), "refused"))); got != http.StatusTooManyRequests {
+				t.Errorf("status %d, want %d", got, http.StatusTooManyRequests)
+			}
+		}
+		synctest.Wait()
+		strikes := l.keys(t, c.prefix)
+		for key, state := range before {
+			if strikes[key] != state {
+				t.Errorf("refusals changed %s", key)
+			}
+			delete(strikes, key)
+		}
+		if err := sameDecision(c.peek(), seen); err != nil || l.client != nil && len(strikes) != 1 {
+			t.Errorf("refusals wrote %v, and changed their counter: %v", strikes, err)
+		}
+		wantDead(t, strikes, time.Now().Add(rule.Limit.Window+rule.Ban.For))
+	})
 }
 
 // hammeredBesideOthers makes many calls by callers who have used up their own limit. They must not

@@ -54,9 +54,9 @@ func (s *server) isNearlyFull() bool {
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }
 
-// persistence looks whether data outlasts a restart.
+// persistence looks whether bans, overrides and the document outlast a restart.
 func (e *exam) persistence(ctx context.Context, s *server) {
-	const lost = "a restart loses the document, the audit, and bans and overrides that no process has read, and counters begin afresh"
+	const lost = "a restart loses the document and the audit, counters begin afresh, and only running processes have the bans and overrides"
 	if s.info["aof_enabled"] == "" {
 		e.unseen("persistence", s, "persistence", s.whySilent())
 		return

@@ -33,7 +33,7 @@ var recordText string
 var record = algorithm.NewScript(recordText)
 
 // Repeat is what to do about a loss.
-const Repeat = "publish the document again, unless that was done; counters start afresh, and bans, blocks and overrides are written back"
+const Repeat = "publish the document again, unless that was done; counters start afresh, and running processes write bans, blocks and overrides back"
 
 // Loss is what a server has lost.
 type Loss struct {

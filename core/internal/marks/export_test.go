@@ -18,6 +18,9 @@ func (s *Set) Rest() {
 	s.rest()
 }
 
+// Round is what a process does every half second.
+func (s *Set) Round() { s.follow.round() }
+
 // WriteBan writes a ban that a rule has imposed at its Since.
 func (s *Set) WriteBan(m Mark) error {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since

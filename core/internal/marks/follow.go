@@ -125,8 +125,8 @@ func (f *follower) wake() {
 
 func (f *follower) round() {
 	defer func() { f.plan(f.next(), true) }() // also after a panic
-	if !f.set.feature.IsOff() {
-		_ = f.set.Read(f.closing)
+	if f.set.Read(f.closing) == nil {
+		f.set.feature.TurnOn()
 	}
 }
 

@@ -296,6 +296,21 @@ func TestAProcessThatRests(t *testing.T) {
 	}
 }
 
+// A process whose user lacked a right follows as soon as it was granted.
+func TestARightIsGranted(t *testing.T) {
+	f := newFleet(t, 100)
+	p, client := f.process(), f.client()
+	for _, right := range []string{"-hget", "+hget"} {
+		if err := client.Do(background, "acl", "setuser", "default", right).Err(); err != nil {
+			t.Fatal(err)
+		}
+		p.Round()
+	}
+	if p.Rule("none").MayHave() {
+		t.Errorf("it does not follow: %q", p.told)
+	}
+}
+
 // Names that callers made up are not kept beyond a number, and still have their marks.
 func TestManyNames(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, f *fleet) {

@@ -163,7 +163,7 @@ func (l *Log) Lost(addr, lost, how string) {
 	l.losses.log(addr, func(times int) {
 		l.logger.Error("accesslimit: Redis has lost data: counters, the audit, and the document with the rules if it was there",
 			slog.String("lost", lost), slog.String("how", how), slog.String("addr", addr),
-			slog.String("change", "publish the document again; counters start afresh, and bans, blocks and overrides are written back"), slog.Int("times", times))
+			slog.String("change", "publish the document again; counters start afresh, and running processes write bans, blocks and overrides back"), slog.Int("times", times))
 	})
 }
 

@@ -21,6 +21,9 @@ const offFor = time.Minute
 // IsOff reports whether the feature is off.
 func (f *Feature) IsOff() bool { return time.Now().UnixNano() < f.offUntil.Load() }
 
+// TurnOn turns the feature on, because the right is there again.
+func (f *Feature) TurnOn() { f.offUntil.Store(0) }
+
 // TurnOff turns the feature off if the error says that a right is missing, and reports whether it
 // does.
 func (f *Feature) TurnOff(err error) bool {

@@ -27,6 +27,9 @@ func TestTurnOff(t *testing.T) {
 		if f.TurnOff(err) != missing || f.IsOff() != missing {
 			t.Errorf("%q turns the feature off: %t, want %t", text, f.IsOff(), missing)
 		}
+		if f.TurnOn(); f.IsOff() {
+			t.Error("a feature that was turned on is off")
+		}
 	}
 	var f optional.Feature
 	if f.TurnOff(nil) || f.IsOff() {
