@@ -71,7 +71,7 @@ func (p *process) Panicked(err error)       { p.tell("panicked: %v", err) }
 // process starts another process. Without a server, it keeps its marks itself.
 func (f *fleet) process() *process {
 	p := &process{fleet: f}
-	o := marks.Options{Prefix: "test", Now: f.now.Load, Log: p, Most: f.most, MostBans: 10 * f.most}
+	o := marks.Options{Prefix: "test", Now: f.now.Load, SinceEpoch: f.now.Load, Log: p, Most: f.most, MostBans: 10 * f.most}
 	if f.server != nil {
 		o.Redis = redisstore.New(scriptclock.NewClient(f.client(), f.now.Load, scriptclock.TakeTime), patient)
 		bounded.Cleanup(f, o.Redis.Close)
@@ -328,6 +328,19 @@ func TestAnActWithoutRedis(t *testing.T) {
 	f.pass(60 * second)
 	one.want("a", marks.Unlimited)
 	one.want("b", "")
+}
+
+// Without Redis, a mark lasts by a clock that is never set.
+func TestTheClockIsSet(t *testing.T) {
+	f := &fleet{T: t, most: 100}
+	f.now.Store(in2065)
+	p := f.process()
+	p.SinceEpoch = func() int64 { return f.now.Load() - 25*hour }
+	p.act("a", marks.Banned, hour)
+	f.pass(hour - 1)
+	p.want("a", marks.Banned)
+	f.pass(1)
+	p.want("a", "")
 }
 
 // Whatever Redis loses is written back, once. Acts of meanwhile win, and what was removed stays so.

@@ -157,7 +157,7 @@ func (s *Set) writeBans(ctx context.Context, bans []act) {
 
 // strikeHere counts a strike without Redis.
 func (s *Set) strikeHere(st Strike) {
-	now := s.now()
+	now := s.SinceEpoch()
 	s.strikes.mu.Lock()
 	if s.strikes.here == nil {
 		s.strikes.here = make(map[string]*struck)
@@ -220,7 +220,7 @@ func (s *Set) Record(ctx context.Context, key []byte, t *Terms) (r Record, err e
 		s.strikes.mu.Lock()
 		defer s.strikes.mu.Unlock()
 		if state := s.strikes.here[string(key)]; state != nil {
-			r = state.record(s.now(), t)
+			r = state.record(s.SinceEpoch(), t)
 		}
 		return r, nil
 	}

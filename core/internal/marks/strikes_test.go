@@ -56,7 +56,7 @@ func TestStrikes(t *testing.T) {
 func TestStrikesAgree(t *testing.T) {
 	f := newFleet(t, 100)
 	redis, here := f.process(), &process{fleet: f}
-	here.Set = marks.NewSet(marks.Options{Now: f.now.Load, Most: 100, MostBans: 1})
+	here.Set = marks.NewSet(marks.Options{Now: f.now.Load, SinceEpoch: f.now.Load, Most: 100, MostBans: 1})
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := range 3_000 {
 		f.pass([]int64{0, 1, second / 3, second, second, 11 * second, 40 * second, -second, -3600 * second}[random.IntN(9)] % (1 + 50*second))
