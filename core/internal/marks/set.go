@@ -211,7 +211,7 @@ func (s *Set) putLocked(m *Mark) {
 	if !m.unconfirmed {
 		*found = s.reading
 	}
-	if network, ok := Network(m.Subject); ok {
+	if network, ok := Network(m.Subject); ok && !m.isByRule() {
 		r.networks.add(network)
 	}
 	place.Store(m)
