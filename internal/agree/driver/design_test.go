@@ -57,10 +57,10 @@ func draw(r *rand.Rand) design {
 	}
 	for i := range g.rules {
 		for range 1 + g.IntN(3) {
-			g.rules[i] = append(g.rules[i], g.rule(true))
+			g.rules[i] = append(g.rules[i], g.rule("", true))
 		}
 	}
-	g.inside = append(g.inside, g.rule(false))
+	g.inside = append(g.inside, g.rule("", false))
 	g.drawVersions()
 	for range 1 + g.IntN(3) {
 		g.counters = append(g.counters, g.counter())
@@ -74,9 +74,7 @@ func draw(r *rand.Rand) design {
 // drawVersions draws the versions of the RuleSet. They have the same names, and other numbers, modes
 // or spans.
 func (g *designer) drawVersions() {
-	first := []core.Rule{g.rule(true)}
-	first[0].Paths = nil
-	first[0].Name = "set"
+	first := []core.Rule{g.rule("set", true)}
 	g.versions = append(g.versions, first)
 	for range 3 {
 		changed := first[0]
@@ -154,8 +152,8 @@ func (g *designer) counter() counterDesign {
 	return c
 }
 
-// rule draws a rule. Settings that exclude each other are left out when it is attached: see valid.
-func (g *designer) rule(inMiddleware bool) core.Rule {
+// rule draws a rule, also its name if that is "". Settings that exclude each other are left out when it is attached: see valid.
+func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	g.rulesSoFar++
 	r := core.Rule{Name: fmt.Sprint("r", g.rulesSoFar), Limit: g.counted()}
 	switch g.IntN(10) {
@@ -167,6 +165,9 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 		r.Limit = g.limit(core.Concurrency)
 	case 3:
 		r.Limit, r.Seconds, r.MaxCount = core.Limit{}, 1+g.IntN(3), 1+g.IntN(5)
+	}
+	if name != "" {
+		r.Name, r.Paths = name, nil
 	}
 	byIP := g.chance(0.15)
 	r.Key = pick(g.Rand, nil, core.ByUser, core.Global, core.ByHeader("X-Tenant"), core.ByRoute, core.Join(core.ByUser, core.ByQuery("q")))
