@@ -201,7 +201,8 @@ func (s *Set) Pardon(ctx context.Context, key []byte) (existed bool, err error) 
 	if s.Redis == nil {
 		s.strikes.mu.Lock()
 		defer s.strikes.mu.Unlock()
-		existed = s.strikes.here[string(key)] != nil
+		state := s.strikes.here[string(key)]
+		existed = state != nil && state.forgotten > s.SinceEpoch()
 		delete(s.strikes.here, string(key))
 		return existed, nil
 	}

@@ -105,6 +105,10 @@ func TestStrikesBan(t *testing.T) {
 		if _, ends, bans := p.StrikeNow("k", f.now.Load(), &terms); ends != 0 || bans != 0 {
 			t.Errorf("after the pardon: a ban until %d, %d bans", ends, bans)
 		}
+		f.pass(hour)
+		if struck, err := p.Pardon(background, []byte("k")); f.server == nil && struck || err != nil {
+			t.Errorf("there is something to pardon after an hour, or %v", err)
+		}
 	})
 }
 
