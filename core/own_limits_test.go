@@ -138,6 +138,8 @@ func TestOwnLimitsWithOverrides(t *testing.T) {
 		if _, _, body := own.Reply(); string(body) != blocked || own.Limits[0].Reason != core.Blocked || own.Limits[0].RetryAfter != 0 {
 			t.Errorf("the body is %s: %+v", body, own.Limits[0])
 		}
+		login := newGuard(t, limiter, core.Rule{Name: "login", Seconds: 60, NeedLogin: true}, core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}})
+		wantOwn(t, login, v, "api  of 2/m burst 3")
 	})
 }
 
