@@ -174,8 +174,9 @@ func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	if g.chance(0.15) {
 		r.NeedLogin, r.Key = true, nil
 	} else if byIP {
-		r.Key = core.ByIP
-		g.byIP = append(g.byIP, r.Name)
+		if r.Key = core.ByIP; inMiddleware { // a check may be asked about another subject
+			g.byIP = append(g.byIP, r.Name)
+		}
 	}
 	for g.chance(0.25) && len(r.Also) < 2 {
 		r.Also = append(r.Also, g.counted())
@@ -191,7 +192,7 @@ func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 		r.Note = func(q core.Request) string { return q.Path() }
 	}
 	if g.chance(0.25) {
-		r.Ban = core.Ban{After: 1 + g.IntN(2), For: g.span()}
+		r.Ban = core.Ban{After: 1 + g.IntN(2), For: max(g.span(), windowOf(&r))} // in the newer version, a window leads to one ban only
 		r.Ban.Max = r.Ban.For * time.Duration(1+g.IntN(4))
 	}
 	if g.chance(0.25) { // not DryRun, which was decided within the call once
@@ -214,6 +215,14 @@ func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	}
 	obeyMarks(&r)
 	return r
+}
+
+// windowOf returns the longest window of a rule's own limit.
+func windowOf(r *core.Rule) time.Duration {
+	if r.Limit.Algorithm == core.CalendarWindow {
+		return 32 * 24 * time.Hour
+	}
+	return max(r.Limit.Window, time.Duration(r.Seconds)*time.Second)
 }
 
 // caller draws what the rule asks of the caller, in place of its own limit and cost.
