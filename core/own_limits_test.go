@@ -116,6 +116,7 @@ func TestWhichOwnLimitsAreShown(t *testing.T) {
 // A caller is shown the limits as an operator's overrides make them.
 func TestOwnLimitsWithOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
 		limiter, v, bucket := newLimiter(t, options), newView("GET", "/rate_limit"), core.PerMinute(2).Bucket(3)
 		guard := newGuard(t, limiter,
 			core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}},
