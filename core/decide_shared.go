@@ -54,8 +54,8 @@ func (c *call) ruleUnidentified(a *appliedRule, cause error) *ruling {
 	return c.ruleBy(IdentifyFailed, a, cause)
 }
 
-// addShared adds the counters of the shared limits, and reports whether there are any. They will not
-// be charged.
+// addShared adds the counters of the shared limits, and reports whether there are any, or a mark that
+// refuses the call. They will not be charged.
 func (c *call) addShared() bool {
 	defer c.LookOnly(c.LooksOnly())
 	c.LookOnly(true)
@@ -70,5 +70,5 @@ func (c *call) addShared() bool {
 			return false
 		}
 	}
-	return c.Len() > 0
+	return c.Len() > 0 || c.IsMarked()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adapter"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -40,6 +41,10 @@ func TestIdentifyFails(t *testing.T) {
 			wantLeft(t, limiter, "sound", "ip:192.0.2.1", core.PerHour(5), 5)
 			if log.Count("level=WARN", "could not be identified, and was refused", errVerify.Error(), "rule=n") != 1 {
 				t.Errorf("want one line with the cause, got: %s", log.String())
+			}
+			setOverride(t, limiter, "sound", "ip:192.0.2.1", operate.Override{Blocked: true})
+			if answer := wantStatus(t, guard, newView("GET", "/"), 429); answer.Refusal.Decision.Reason != core.Blocked {
+				t.Errorf("%+v, want that the address is blocked", answer.Refusal.Decision)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func (c *call) ownLimits(rules []*boundRule, v *askingView) (own OwnLimits) {
 	switch {
 	case stopped != nil:
 		return OwnLimits{Refusal: c.refuseOwn(IdentifyFailed, stopped.rule, err)}
-	case needsLogin != nil && c.Len() == 0:
+	case needsLogin != nil && c.Len() == 0 && !c.IsMarked():
 		return OwnLimits{Refusal: c.refuseOwn(NotLoggedIn, needsLogin.rule, nil)}
 	}
 	c.Ask(c.Context()) // a cost of one is never too much

@@ -116,6 +116,7 @@ func TestWhichOwnLimitsAreShown(t *testing.T) {
 // A caller is shown the limits as an operator's overrides make them.
 func TestOwnLimitsWithOverrides(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
+		options.Identify = whoSays
 		limiter, v, bucket := newLimiter(t, options), newView("GET", "/rate_limit"), core.PerMinute(2).Bucket(3)
 		guard := newGuard(t, limiter,
 			core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}},
@@ -138,6 +139,8 @@ func TestOwnLimitsWithOverrides(t *testing.T) {
 		if _, _, body := own.Reply(); string(body) != blocked || own.Limits[0].Reason != core.Blocked || own.Limits[0].RetryAfter != 0 {
 			t.Errorf("the body is %s: %+v", body, own.Limits[0])
 		}
+		login := newGuard(t, limiter, core.Rule{Name: "login", Seconds: 60, NeedLogin: true}, core.Rule{Name: "api", Limit: bucket, Also: []core.Limit{core.PerDay(9)}})
+		wantOwn(t, login, v, "api  of 2/m burst 3")
 	})
 }
 

@@ -21,7 +21,7 @@ type comparison struct {
 	was, is     *driver
 	seed        uint64
 	differences []*difference
-	lines       int   // compared so far
+	lines, left int   // so many were compared so far, and so many not
 	unwanted    []int // the histories that differ in a way that is not listed
 }
 
@@ -46,24 +46,37 @@ func (c *comparison) close() {
 
 // run compares that many histories.
 func (c *comparison) run(histories int) error {
-	began, asked := time.Now(), 0
+	began, asked, sent := time.Now(), 0, [][]string(nil) // what the old version has replied, and the new one has not
 	for number := 0; number < histories && len(c.unwanted) < most; number++ {
-		for ; asked < min(histories, number+ahead); asked++ {
-			c.ask(asked, nil)
+		for ; asked < min(histories, number+2*ahead); asked++ {
+			c.was.ask(c.request(asked, nil) + "\n")
 		}
-		was, is, err := c.replies(number)
+		for next := number + len(sent); next < min(histories, number+ahead); next++ {
+			was, err := c.repeat(next, nil)
+			if err != nil {
+				return err
+			}
+			sent = append(sent, was)
+		}
+		is, err := c.is.reply()
 		if err != nil {
-			return err
+			return fmt.Errorf("history %d in the new version: %w", number, err)
 		}
-		if at := c.differ(was, is, true); at >= 0 {
+		if at := c.differ(sent[0], is, true); at >= 0 {
 			c.unwanted = append(c.unwanted, number)
 			fmt.Printf("history %d differs, which was found after %d operations\n", number, number*length+at)
 		}
-		for last := number + 1; len(c.unwanted) == most && last < asked; last++ {
-			_, _, _ = c.replies(last)
+		sent = sent[1:]
+		if len(c.unwanted) == most {
+			for range sent {
+				_, _ = c.is.reply()
+			}
+			for range asked - number - 1 - len(sent) {
+				_, _ = c.was.reply()
+			}
 		}
 	}
-	fmt.Printf("%d operations in %.0f s; %d lines were compared\n", asked*length, time.Since(began).Seconds(), c.lines)
+	fmt.Printf("%d operations in %.0f s; %d lines were compared, and %d not\n", asked*length, time.Since(began).Seconds(), c.lines, c.left)
 	for _, d := range c.differences {
 		fmt.Printf("%7d times: %s\n", d.met, d.why)
 	}
@@ -78,17 +91,31 @@ func (c *comparison) run(histories int) error {
 	return nil
 }
 
-// ask asks both drivers for a history without some of its operations.
-func (c *comparison) ask(number int, without []int) {
-	request := fmt.Sprintf("%d %d %d %s\n", c.seed, number, length, strings.Trim(fmt.Sprint(without), "[]"))
-	c.was.ask(request)
-	c.is.ask(request)
+// request returns the request for a history without some of its operations.
+func (c *comparison) request(number int, without []int) string {
+	return fmt.Sprintf("%d %d %d %s", c.seed, number, length, strings.Trim(fmt.Sprint(without), "[]"))
 }
 
-// replies returns the history that both were asked for next, as lines.
-func (c *comparison) replies(number int) (was, is []string, err error) {
+// repeat reads a history that the old version was asked for, and asks the new version for the same. In
+// that, each operation comes at the same time, even if an earlier answer was another one.
+func (c *comparison) repeat(number int, without []int) (was []string, err error) {
 	if was, err = c.was.reply(); err != nil {
-		return nil, nil, fmt.Errorf("history %d in the old version: %w", number, err)
+		return nil, fmt.Errorf("history %d in the old version: %w", number, err)
+	}
+	request := c.request(number, without) + " at"
+	for _, line := range was {
+		at, _, _ := strings.Cut(strings.TrimPrefix(line, "+"), "ns ")
+		request += " " + at
+	}
+	c.is.ask(request + "\n")
+	return was, nil
+}
+
+// again returns a history without some of its operations, in both versions.
+func (c *comparison) again(number int, without []int) (was, is []string, err error) {
+	c.was.ask(c.request(number, without) + "\n")
+	if was, err = c.repeat(number, without); err != nil {
+		return nil, nil, err
 	}
 	if is, err = c.is.reply(); err != nil {
 		return nil, nil, fmt.Errorf("history %d in the new version: %w", number, err)
@@ -96,9 +123,7 @@ func (c *comparison) replies(number int) (was, is []string, err error) {
 	return was, is, nil
 }
 
-// differ returns the first line in which two histories differ in a way that is not listed, or -1. What
-// comes after a listed difference follows from it and is not compared, unless the lines are the same
-// without it.
+// differ returns the first line in which two histories differ in a way that is not listed, or -1.
 func (c *comparison) differ(was, is []string, count bool) (line int) {
 	for line := range min(len(was), len(is)) {
 		if count {
@@ -114,7 +139,10 @@ func (c *comparison) differ(was, is []string, count bool) (line int) {
 		if count {
 			d.met++
 		}
-		if d.without == nil {
+		if d.ends {
+			if count {
+				c.left += len(was) - line - 1
+			}
 			return -1
 		}
 	}
@@ -138,8 +166,7 @@ func (c *comparison) print(number int) error {
 			if len(fewer) == len(without) {
 				continue
 			}
-			c.ask(number, fewer)
-			was, is, err := c.replies(number)
+			was, is, err := c.again(number, fewer)
 			if err != nil {
 				return err
 			}
@@ -148,8 +175,7 @@ func (c *comparison) print(number int) error {
 			}
 		}
 	}
-	c.ask(number, without)
-	was, is, err := c.replies(number)
+	was, is, err := c.again(number, without)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,11 @@ import (
 // difference is how the versions may differ.
 type difference struct {
 	why     string
-	without *regexp.Regexp   // what is not compared; if it is set, the others are not
+	was, is *regexp.Regexp   // of the whole line, if they are set
+	without *regexp.Regexp   // what is not compared of it, but for groups named keep, or nil: nothing is
 	after   []*regexp.Regexp // of earlier lines: there must be one for each
 	with    *regexp.Regexp   // of any line of the new version's history, if it is set
-	was, is *regexp.Regexp   // of the whole line
+	ends    bool             // what follows such a line is not compared
 	met     int
 }
 
@@ -44,6 +45,8 @@ func readDifferences(name string) (all []*difference, err error) {
 				d.was, err = regexp.Compile(value)
 			case field == "is":
 				d.is, err = regexp.Compile(value)
+			case field == "then" && value == "nothing is compared":
+				d.ends = true
 			default:
 				err = fmt.Errorf("not a field: %q", line)
 			}
@@ -67,16 +70,22 @@ func readDifferences(name string) (all []*difference, err error) {
 func find(all []*difference, was, is []string, line int) *difference {
 	a, b := was[line], is[line]
 	for _, d := range all {
-		if d.without != nil {
-			a, b = d.without.ReplaceAllString(a, ""), d.without.ReplaceAllString(b, "")
-			if a == b {
-				return d
-			}
-		} else if d.was.MatchString(a) && d.is.MatchString(b) && d.isAfter(is[:line]) && (d.with == nil || slices.ContainsFunc(is, d.with.MatchString)) {
+		switch {
+		case !matches(d.was, was[line]), !matches(d.is, is[line]), !d.isAfter(is[:line]), d.with != nil && !slices.ContainsFunc(is, d.with.MatchString):
+			continue
+		case d.without == nil:
+			return d
+		}
+		if a, b = d.without.ReplaceAllString(a, "$keep"), d.without.ReplaceAllString(b, "$keep"); a == b {
 			return d
 		}
 	}
 	return nil
+}
+
+// matches reports whether a line is like a pattern, if it is set.
+func matches(pattern *regexp.Regexp, line string) bool {
+	return pattern == nil || pattern.MatchString(line)
 }
 
 // isAfter reports whether earlier lines are such that there may be the difference.

@@ -10,7 +10,7 @@ import (
 // Only what is listed may differ.
 func TestDiffer(t *testing.T) {
 	listed := filepath.Join(t.TempDir(), "differences.txt")
-	text := "# a comment\n\nwhy: records\nwithout: on=\\d+ ?\n\nwhy: refunds\nafter: step\nafter: refund\nwith: lost 1\nwas: left 5\nis: left 4\n"
+	text := "# a comment\n\nwhy: records\nwithout: on=\\d+ ?\n\nwhy: refunds\nafter: step\nafter: refund\nwith: lost 1\nwas: left 5\nis: left 4\nthen: nothing is compared\n"
 	if err := os.WriteFile(listed, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -38,12 +38,13 @@ type Clock struct {
 	// nanoseconds since Start. Start sets it; a test may replace it before the clock is used.
 	Read func() (wall, monotonic int64)
 
-	start time.Time
-	begin int64        // start, in nanoseconds since the epoch
-	ahead atomic.Int64 // see Ahead
-	jumps atomic.Int64 // see Jumps
-	next  atomic.Int64 // when the clocks are compared again, by the monotonic one
-	mu    sync.Mutex   // held while they are compared
+	start  time.Time
+	begin  int64        // start, in nanoseconds since the epoch
+	ahead  atomic.Int64 // see Ahead
+	jumps  atomic.Int64 // see Jumps
+	jumped atomic.Int64 // the sum of the jumps ahead, in microseconds
+	next   atomic.Int64 // when the clocks are compared again, by the monotonic one
+	mu     sync.Mutex   // held while they are compared
 }
 
 // Start sets the clock to the wall clock.
@@ -69,6 +70,10 @@ func (c *Clock) Awake() int64 {
 // Ahead returns by how many microseconds the wall clock is ahead of Awake. It is negative if the
 // wall clock was set back.
 func (c *Clock) Ahead() int64 { return c.ahead.Load() }
+
+// Passed returns a time in microseconds that never steps back, and jumps ahead with the wall clock, for
+// example after a suspension.
+func (c *Clock) Passed() int64 { return c.Awake()/1000 + c.jumped.Load() }
 
 // Jumps returns how often Ahead has changed.
 func (c *Clock) Jumps() int64 { return c.jumps.Load() }
@@ -101,5 +106,6 @@ func (c *Clock) off() int64 {
 
 func (c *Clock) follow(off int64) {
 	c.ahead.Add(off / 1000)
+	c.jumped.Add(max(0, off/1000))
 	c.jumps.Add(1)
 }

@@ -45,6 +45,9 @@ func TestClockFollowsTheWallClock(t *testing.T) {
 					time.Sleep(time.Minute)
 					c.wantNow(t, test.want)
 				}
+				if passed := c.Awake()/1000 + max(0, test.want.Microseconds()); c.Passed() != passed {
+					t.Errorf("%d µs have passed, want %d", c.Passed(), passed)
+				}
 				if jumped := c.Jumps() != 0; jumped != (test.want != 0) {
 					t.Errorf("%d jumps", c.Jumps())
 				}

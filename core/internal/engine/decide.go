@@ -171,7 +171,10 @@ func (c *Call) reportFailures() {
 // CountsNothing reports whether no limit counts the call, and no mark refuses it.
 func (c *Call) CountsNothing() bool { return len(c.limits) == 0 }
 
-// OverLimit reports whether a counter refused.
+// IsMarked reports whether a mark refuses the call.
+func (c *Call) IsMarked() bool { return c.refused }
+
+// OverLimit reports whether a counter or a mark refused.
 func (c *Call) OverLimit() bool {
 	for i := range c.verdicts {
 		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Lenient {

@@ -81,7 +81,7 @@ func (p *Parts) Assemble(compile func(limits string) (any, error)) {
 		p.countInRedis()
 	}
 	p.Marks = marks.NewSet(marks.Options{
-		Redis: p.Redis, Prefix: p.Prefix, Now: p.now, Compile: compile, Calls: p.calls, Log: p.Log, Most: marks.Most, MostBans: marks.MostBans,
+		Redis: p.Redis, Prefix: p.Prefix, Now: p.now, SinceEpoch: p.sinceEpoch, Compile: compile, Calls: p.calls, Log: p.Log, Most: marks.Most, MostBans: marks.MostBans,
 	})
 }
 
@@ -94,10 +94,13 @@ func (p *Parts) calls() uint64 {
 // now returns the time by which marks end, in microseconds.
 func (p *Parts) now() int64 {
 	if p.Memory != nil {
-		return p.Memory.Now()
+		return p.clock.Passed()
 	}
-	return p.clock.Awake() / 1000
+	return p.clock.Awake() / 1000 // a jump of this process's wall clock says nothing about that of Redis
 }
+
+// sinceEpoch returns the time at which marks begin and end without Redis.
+func (p *Parts) sinceEpoch() int64 { return p.Memory.Now() }
 
 func (p *Parts) countInProcess() {
 	p.Memory = memstore.New(p.MaxKeys, nil)

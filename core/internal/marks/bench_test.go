@@ -14,7 +14,8 @@ import (
 // table of 100,000 marks: none of them, and each of them.
 func BenchmarkFind(b *testing.B) {
 	begin := time.Now()
-	set := marks.NewSet(marks.Options{Now: func() int64 { return time.Since(begin).Microseconds() }, Most: marks.Most, MostBans: marks.MostBans})
+	now := func() int64 { return time.Since(begin).Microseconds() }
+	set := marks.NewSet(marks.Options{Now: now, SinceEpoch: now, Most: marks.Most, MostBans: marks.MostBans})
 	for i := range marks.Most {
 		if _, err := set.Act(background, marks.Mark{Rule: "r", Subject: fmt.Sprint("user:", i), Kind: marks.Blocked}, 0); err != nil {
 			b.Fatal(err)
@@ -46,7 +47,8 @@ func BenchmarkMemory(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	set := marks.NewSet(marks.Options{Now: func() int64 { return 1 }, Most: marks.Most, MostBans: marks.MostBans})
+	now := func() int64 { return 1 }
+	set := marks.NewSet(marks.Options{Now: now, SinceEpoch: now, Most: marks.Most, MostBans: marks.MostBans})
 	for i := range marks.Most {
 		m := marks.Mark{Rule: "login", Subject: fmt.Sprint("ip:203.0.113.", i), Kind: marks.Banned, Author: "bob", Note: "ticket"}
 		if _, err := set.Act(background, m, hour); err != nil {

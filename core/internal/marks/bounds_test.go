@@ -193,7 +193,7 @@ func TestFindWhileTheTableGrows(t *testing.T) {
 	readers.Wait()
 }
 
-// The longest network that is marked counts, for every subject; a block of the subject's address or
+// The longest network that an operator marked counts, for every subject; a block of the subject's address or
 // of the subject itself goes before what lifts its limits.
 func TestNetworks(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, f *fleet) {
@@ -204,6 +204,9 @@ func TestNetworks(t *testing.T) {
 		p.act("ip:2001:db8::/32", marks.Limited, 0)
 		p.act("ip:2001:db8:1::/48", marks.Blocked, 0)
 		p.act("user:alice", marks.Unlimited, 0)
+		if now := f.now.Load(); p.ban("ip:203.1.113.7", now, now+hour) != nil {
+			t.Fatal("no ban")
+		}
 		for _, of := range []struct {
 			subject, addr string
 			want          marks.Kind
@@ -213,6 +216,7 @@ func TestNetworks(t *testing.T) {
 			{"user:bob", "203.0.113.7", marks.Banned},
 			{"user:bob", "203.0.114.7", marks.Banned},
 			{"user:bob", "203.1.113.7", ""},
+			{"ip:203.1.113.7", "203.1.113.7", marks.Banned},
 			{"user:bob", "2001:db8:2::1", marks.Limited},
 			{"user:bob", "2001:db8:1::1", marks.Blocked},
 			{"user:bob", "2001:db9::1", ""},

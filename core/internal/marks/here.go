@@ -9,16 +9,16 @@ import (
 func (s *Set) writeHere(acts []act) (results []done) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.Now()
+	now, epoch := s.Now(), s.SinceEpoch()
 	for _, a := range acts {
 		m := *a.Mark
-		if s.number = max(s.number+1, now); m.number == 0 {
-			m.number, m.Since = s.number, now
+		if s.number = max(s.number+1, epoch); m.number == 0 {
+			m.number, m.Since = s.number, epoch
 			if a.span > 0 {
-				m.Until = now + a.span
+				m.Until = epoch + a.span
 			}
 		}
-		m.setEnd(now, now)
+		m.setEnd(now, epoch)
 		before := s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load()
 		d := done{before: before}
 		switch {

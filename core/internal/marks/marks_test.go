@@ -77,7 +77,7 @@ func (p *process) Panicked(err error)       { p.tell("panicked: %v", err) }
 func (f *fleet) process() *process {
 	p := &process{fleet: f}
 	now := func() int64 { return f.now.Load() - p.behind.Load() }
-	o := marks.Options{Prefix: "test", Now: now, Calls: noCalls, Log: p, Most: f.most, MostBans: cmp.Or(f.mostBans, 10*f.most)}
+	o := marks.Options{Prefix: "test", Now: now, SinceEpoch: f.now.Load, Calls: noCalls, Log: p, Most: f.most, MostBans: cmp.Or(f.mostBans, 10*f.most)}
 	if f.server != nil {
 		o.Redis = redisstore.New(scriptclock.NewClient(f.client(), f.now.Load, scriptclock.TakeTime), patient)
 		bounded.Cleanup(f, o.Redis.Close)
@@ -368,6 +368,19 @@ func TestActsInAFullRedis(t *testing.T) {
 	other.read()
 	other.want("a", "")
 	other.want("b", marks.Blocked)
+}
+
+// Without Redis, a mark lasts by a clock that is never set.
+func TestTheClockIsSet(t *testing.T) {
+	f := &fleet{T: t, most: 100}
+	f.now.Store(in2065)
+	p := f.process()
+	p.SinceEpoch = func() int64 { return f.now.Load() - 25*hour }
+	p.act("a", marks.Banned, hour)
+	f.pass(hour - 1)
+	p.want("a", marks.Banned)
+	f.pass(1)
+	p.want("a", "")
 }
 
 // Whatever Redis loses is written back, once. Acts of meanwhile win, and what was removed stays so, also

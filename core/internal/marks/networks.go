@@ -30,7 +30,8 @@ func (n *networks) add(network netip.Prefix) {
 	n.some.Store(true)
 }
 
-// find returns the marks under the rule of the longest networks of an address.
+// find returns the marks under the rule of the longest networks of an address. A ban by a rule is left
+// out: it is of the subject that was refused, and not of everybody at its address.
 func (n *networks) find(r *Rule, addr netip.Addr) (f Found) {
 	addr = addr.Unmap().WithZone("")
 	words := [3]uint64{n.four.Load()}
@@ -44,7 +45,7 @@ func (n *networks) find(r *Rule, addr netip.Addr) (f Found) {
 			lengths &^= 1 << bit
 			network, _ := addr.Prefix(64*word + bit) // the length suits the address
 			shorter := r.found(r.subjects.find(appendNetwork(room[:0], network)))
-			if f.ban == nil {
+			if f.ban == nil && shorter.ban != nil && !shorter.ban.isByRule() {
 				f.ban = shorter.ban
 			}
 			if f.other == nil {

@@ -35,8 +35,10 @@ type Options struct {
 	Redis *redisstore.Store // nil to keep the marks in this process
 	// Prefix is that of the keys in Redis.
 	Prefix string
-	// Now is a clock of this process in microseconds. Without Redis, it counts since the epoch.
+	// Now is a clock of this process in microseconds, which never steps back.
 	Now func() int64
+	// SinceEpoch is the clock that takes the place of that of Redis, without it.
+	SinceEpoch func() int64
 	// Compile makes something of the Limits of a mark, for its readers. It is nil if they need nothing.
 	Compile func(limits string) (any, error)
 	Log     Log
@@ -208,7 +210,7 @@ func (s *Set) putLocked(m *Mark) {
 	if !m.unconfirmed {
 		place.found = s.reading
 	}
-	if network, ok := Network(m.Subject); ok {
+	if network, ok := Network(m.Subject); ok && !m.isByRule() {
 		r.networks.add(network)
 	}
 	place.Store(m)

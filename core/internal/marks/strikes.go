@@ -159,7 +159,7 @@ func (s *Set) writeBans(ctx context.Context, bans []act) (results []done, err er
 
 // strikeHere counts a strike without Redis.
 func (s *Set) strikeHere(st Strike) {
-	now := s.Now()
+	now := s.SinceEpoch()
 	s.strikes.mu.Lock()
 	if s.strikes.here == nil {
 		s.strikes.here = make(map[string]*struck)
@@ -203,7 +203,8 @@ func (s *Set) Pardon(ctx context.Context, key []byte) (existed bool, err error) 
 	if s.Redis == nil {
 		s.strikes.mu.Lock()
 		defer s.strikes.mu.Unlock()
-		existed = s.strikes.here[string(key)] != nil
+		state := s.strikes.here[string(key)]
+		existed = state != nil && state.forgotten > s.SinceEpoch()
 		delete(s.strikes.here, string(key))
 		return existed, nil
 	}
@@ -222,7 +223,7 @@ func (s *Set) Record(ctx context.Context, key []byte, t *Terms) (r Record, err e
 		s.strikes.mu.Lock()
 		defer s.strikes.mu.Unlock()
 		if state := s.strikes.here[string(key)]; state != nil {
-			r = state.record(s.Now(), t)
+			r = state.record(s.SinceEpoch(), t)
 		}
 		return r, nil
 	}

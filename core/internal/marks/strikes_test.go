@@ -56,7 +56,7 @@ func TestStrikes(t *testing.T) {
 func TestStrikesAgree(t *testing.T) {
 	f := newFleet(t, 100)
 	redis, here := f.process(), &process{fleet: f}
-	here.Set = marks.NewSet(marks.Options{Now: f.now.Load, Most: 100, MostBans: 1})
+	here.Set = marks.NewSet(marks.Options{Now: f.now.Load, SinceEpoch: f.now.Load, Most: 100, MostBans: 1})
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := range 3_000 {
 		f.pass([]int64{0, 1, second / 3, second, second, 11 * second, 40 * second, -second, -3600 * second}[random.IntN(9)] % (1 + 50*second))
@@ -104,6 +104,10 @@ func TestStrikesBan(t *testing.T) {
 		}
 		if _, ends, bans := p.StrikeNow("k", f.now.Load(), &terms); ends != 0 || bans != 0 {
 			t.Errorf("after the pardon: a ban until %d, %d bans", ends, bans)
+		}
+		f.pass(hour)
+		if struck, err := p.Pardon(background, []byte("k")); f.server == nil && struck || err != nil {
+			t.Errorf("there is something to pardon after an hour, or %v", err)
 		}
 	})
 }

@@ -35,6 +35,9 @@ func awaitDryRuns(limiter *core.Limiter) {
 // obeyMarks does nothing: all rules and handles obey the acts of operators.
 func obeyMarks(*core.Rule) {}
 
+// readMarks has a process read the marks that have changed.
+func readMarks(o *operate.Operator) { _, _, _ = o.AllBans(context.Background(), "", 1) }
+
 // override makes an override of n calls in the window of the limit.
 func override(o *operate.Override, limit core.Limit, n int) {
 	limit.Max = n

@@ -57,10 +57,10 @@ func draw(r *rand.Rand) design {
 	}
 	for i := range g.rules {
 		for range 1 + g.IntN(3) {
-			g.rules[i] = append(g.rules[i], g.rule(true))
+			g.rules[i] = append(g.rules[i], g.rule("", true))
 		}
 	}
-	g.inside = append(g.inside, g.rule(false))
+	g.inside = append(g.inside, g.rule("", false))
 	g.drawVersions()
 	for range 1 + g.IntN(3) {
 		g.counters = append(g.counters, g.counter())
@@ -74,9 +74,7 @@ func draw(r *rand.Rand) design {
 // drawVersions draws the versions of the RuleSet. They have the same names, and other numbers, modes
 // or spans.
 func (g *designer) drawVersions() {
-	first := []core.Rule{g.rule(true)}
-	first[0].Paths = nil
-	first[0].Name = "set"
+	first := []core.Rule{g.rule("set", true)}
 	g.versions = append(g.versions, first)
 	for range 3 {
 		changed := first[0]
@@ -154,8 +152,8 @@ func (g *designer) counter() counterDesign {
 	return c
 }
 
-// rule draws a rule. Settings that exclude each other are left out when it is attached: see valid.
-func (g *designer) rule(inMiddleware bool) core.Rule {
+// rule draws a rule, also its name if that is "". Settings that exclude each other are left out when it is attached: see valid.
+func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	g.rulesSoFar++
 	r := core.Rule{Name: fmt.Sprint("r", g.rulesSoFar), Limit: g.counted()}
 	switch g.IntN(10) {
@@ -168,13 +166,17 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 	case 3:
 		r.Limit, r.Seconds, r.MaxCount = core.Limit{}, 1+g.IntN(3), 1+g.IntN(5)
 	}
+	if name != "" {
+		r.Name, r.Paths = name, nil
+	}
 	byIP := g.chance(0.15)
 	r.Key = pick(g.Rand, nil, core.ByUser, core.Global, core.ByHeader("X-Tenant"), core.ByRoute, core.Join(core.ByUser, core.ByQuery("q")))
 	if g.chance(0.15) {
 		r.NeedLogin, r.Key = true, nil
 	} else if byIP {
-		r.Key = core.ByIP
-		g.byIP = append(g.byIP, r.Name)
+		if r.Key = core.ByIP; inMiddleware { // a check may be asked about another subject
+			g.byIP = append(g.byIP, r.Name)
+		}
 	}
 	for g.chance(0.25) && len(r.Also) < 2 {
 		r.Also = append(r.Also, g.counted())
@@ -190,7 +192,7 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 		r.Note = func(q core.Request) string { return q.Path() }
 	}
 	if g.chance(0.25) {
-		r.Ban = core.Ban{After: 1 + g.IntN(2), For: g.span()}
+		r.Ban = core.Ban{After: 1 + g.IntN(2), For: max(g.span(), windowOf(&r))} // in the newer version, a window leads to one ban only
 		r.Ban.Max = r.Ban.For * time.Duration(1+g.IntN(4))
 	}
 	if g.chance(0.25) { // not DryRun, which was decided within the call once
@@ -213,6 +215,14 @@ func (g *designer) rule(inMiddleware bool) core.Rule {
 	}
 	obeyMarks(&r)
 	return r
+}
+
+// windowOf returns the longest window of a rule's own limit.
+func windowOf(r *core.Rule) time.Duration {
+	if r.Limit.Algorithm == core.CalendarWindow {
+		return 32 * 24 * time.Hour
+	}
+	return max(r.Limit.Window, time.Duration(r.Seconds)*time.Second)
 }
 
 // caller draws what the rule asks of the caller, in place of its own limit and cost.

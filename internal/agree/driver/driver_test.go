@@ -27,8 +27,9 @@ import (
 const socket = "ACCESSLIMIT_AGREE_REDIS"
 
 // TestHistories serves requests, each a line: the seed, the number of a history, how many operations it
-// has, and the operations to leave out. The reply ends with an empty line. Without a server to use, it
-// checks that a history can be repeated.
+// has, and the operations to leave out; perhaps then "at", and when the lines of the reply begin, in
+// nanoseconds. The reply ends with an empty line. Without a server to use, it checks that a history can
+// be repeated.
 func TestHistories(t *testing.T) {
 	addr := os.Getenv(socket)
 	if addr == "" {
@@ -39,8 +40,12 @@ func TestHistories(t *testing.T) {
 	requests.Buffer(nil, 1<<20)
 	testClocks(t, server)
 	for requests.Scan() {
-		seed, number, length, without := parse(t, requests.Text())
-		fmt.Fprintf(out, "%s\n", run(t, server, seed, number, length, without))
+		request, times, _ := strings.Cut(requests.Text(), " at ")
+		numbers, without := parse(t, request), make(map[int]bool)
+		for _, id := range numbers[3:] {
+			without[id] = true
+		}
+		fmt.Fprintf(out, "%s\n", run(t, server, uint64(numbers[0]), uint64(numbers[1]), numbers[2], without, parse(t, times)))
 		_ = out.Flush()
 	}
 }
@@ -70,27 +75,22 @@ func testClocks(t *testing.T, server *client) {
 	}
 }
 
-func parse(t *testing.T, request string) (seed, number uint64, length int, without map[int]bool) {
-	without = make(map[int]bool)
-	numbers := make([]int, 0, 3)
-	for _, word := range strings.Fields(request) {
+func parse(t *testing.T, words string) (numbers []int) {
+	for _, word := range strings.Fields(words) {
 		n, err := strconv.Atoi(word)
 		if err != nil {
 			t.Fatal(err)
 		}
 		numbers = append(numbers, n)
 	}
-	for _, id := range numbers[3:] {
-		without[id] = true
-	}
-	return uint64(numbers[0]), uint64(numbers[1]), numbers[2], without
+	return numbers
 }
 
 // A history depends on nothing but its number: otherwise versions could not be compared.
 func testRepeated(t *testing.T) {
 	server := connect("tcp", redistest.Start(t).Addr())
 	for number := range uint64(8) {
-		first, second := run(t, server, 1, number, 100, nil), run(t, server, 1, number, 100, nil)
+		first, second := run(t, server, 1, number, 100, nil, nil), run(t, server, 1, number, 100, nil, nil)
 		if first != second {
 			t.Errorf("history %d is\n%s\nand then\n%s", number, first, second)
 		}

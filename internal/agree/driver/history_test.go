@@ -35,7 +35,11 @@ type history struct {
 	stepped   bool                       // the clock stepped
 	own       map[string]core.Limit      // of rules that have one limit, by their names
 	obeying   map[string]bool            // the names of rules on whose subjects operators act
-	marked    bool                       // a mark may have changed
+	acted     bool                       // an operator has acted
+	refused   bool                       // a rule may have banned somebody
+
+	times []int     // when the lines that are left begin, in nanoseconds, or nil
+	began time.Time // when the present line began
 
 	mu     sync.Mutex
 	notes  []string             // what can be seen of the operation so far
@@ -63,9 +67,11 @@ type bill struct {
 	of int
 }
 
-// run returns what can be seen of a history: a line for each operation.
-func run(t *testing.T, server *client, seed, number uint64, length int, without map[int]bool) (seen string) {
+// run returns what can be seen of a history: a line for each operation. If there are times, the lines
+// begin then.
+func run(t *testing.T, server *client, seed, number uint64, length int, without map[int]bool, times []int) (seen string) {
 	h := &history{
+		times:     times,
 		decisions: make(map[int]core.Decision), bills: make(map[int]bill), releases: make(map[int]func()),
 		own: make(map[string]core.Limit), obeying: make(map[string]bool), cancels: make(map[int]context.CancelFunc), ends: make(map[int]chan struct{}), logger: slog.New(slog.DiscardHandler),
 	}
@@ -99,16 +105,26 @@ func (h *history) play(operations []operation, processes int, without map[int]bo
 		if without[o.id] {
 			continue
 		}
-		time.Sleep(o.wait)
-		if left := time.Until(h.edges[o.until]); left > 0 && left < longestWait {
-			time.Sleep(left - time.Duration(o.early)*time.Microsecond)
-		}
-		synctest.Wait() // for timers of the same moment
+		h.await(o)
 		kinds[o.kind].do(h, h.processes[o.process], o)
 		h.settleDown(&seen, o.String())
 	}
 	h.finish(&seen)
 	return seen.String()
+}
+
+// await waits until it is time for an operation.
+func (h *history) await(o operation) {
+	if h.times != nil {
+		time.Sleep(time.Until(beginning.Add(time.Duration(h.times[0]))))
+	} else {
+		time.Sleep(o.wait)
+		if left := time.Until(h.edges[o.until]); left > 0 && left < longestWait {
+			time.Sleep(left - time.Duration(o.early)*time.Microsecond)
+		}
+	}
+	synctest.Wait() // for timers of the same moment
+	h.began = time.Now()
 }
 
 // begin sets the clocks.
@@ -119,6 +135,7 @@ func (h *history) begin() {
 		h.client.down.Store(false)
 	}
 	time.Sleep(time.Until(beginning))
+	h.began = time.Now()
 }
 
 // settleDown waits until nothing happens any more and writes down what was seen.
@@ -133,20 +150,28 @@ func (h *history) settleDown(seen *strings.Builder, what string) {
 	clear(h.latest[:])
 	slices.Sort(h.later)
 	all := strings.Join(append(h.notes, h.later...), " ; ")
-	fmt.Fprintf(seen, "%s %s -> %s\n", since(time.Now()), what, strings.ReplaceAll(all, "\n", `\n`))
-	h.notes, h.later = h.notes[:0], h.later[:0]
+	fmt.Fprintf(seen, "+%dns %s -> %s\n", h.began.Sub(beginning), what, strings.ReplaceAll(all, "\n", `\n`))
+	h.notes, h.later, h.began = h.notes[:0], h.later[:0], time.Now()
+	h.times = h.times[min(1, len(h.times)):]
 }
 
-// awaitMarks waits until all processes have read the marks, if a mark may have changed.
+// awaitMarks waits until all processes have read the marks that may have changed: after an act, by
+// themselves.
 func (h *history) awaitMarks() {
 	h.mu.Lock()
-	marked := h.marked
-	h.marked = false
+	acted, refused := h.acted, h.refused
+	h.acted, h.refused = false, false
 	h.mu.Unlock()
-	if marked && h.client != nil {
+	switch {
+	case h.client == nil:
+	case acted:
 		time.Sleep(time.Second)
-		synctest.Wait()
+	case refused && !h.client.down.Load():
+		for _, p := range h.processes {
+			readMarks(p.operator)
+		}
 	}
+	synctest.Wait()
 }
 
 // finish ends what is still under way, and looks at all reports.
@@ -167,6 +192,7 @@ func (h *history) finish(seen *strings.Builder) {
 	}
 	h.settleDown(seen, "release")
 	time.Sleep(31 * time.Second) // until lists and leases are written back
+	h.began = time.Now()
 	for _, report := range reports {
 		for i, p := range h.processes {
 			report.do(h, p)
@@ -217,7 +243,7 @@ func (h *history) decided(o operation, d core.Decision, err error) {
 func (h *history) remember(d core.Decision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.marked = h.marked || !d.Allowed // it may lead to a ban
+	h.refused = h.refused || !d.Allowed
 	if d.RetryAfter > 0 {
 		h.latest[retry] = latest(h.latest[retry], time.Now().Add(d.RetryAfter))
 	}

@@ -143,17 +143,17 @@ func init() {
 			h.reply(w)
 		}},
 		{"ban", 1, "", false, func(h *history, p *process, o operation) {
-			h.marked = true
+			h.acted = true
 			changed, err := p.operator.Ban(by(o), h.named(o), h.markable(o), o.span)
 			h.notef("%t %s", changed, showError(err))
 		}},
 		{"unban", 1, "", false, func(h *history, p *process, o operation) {
-			h.marked = true
+			h.acted = true
 			changed, err := p.operator.Unban(by(o), h.named(o), h.markable(o))
 			h.notef("%t %s", changed, showError(err))
 		}},
 		{"override", 2, "", false, func(h *history, p *process, o operation) {
-			h.marked = true
+			h.acted = true
 			overrides, err := p.operator.Overrides(h.named(o))
 			if err != nil {
 				h.notef("%s", showError(err))
@@ -175,7 +175,7 @@ func init() {
 			h.notef("%s", showError(overrides.Set(by(o), h.markable(o), value)))
 		}},
 		{"unoverride", 1, "", false, func(h *history, p *process, o operation) {
-			h.marked = true
+			h.acted = true
 			overrides, err := p.operator.Overrides(h.named(o))
 			if err != nil {
 				h.notef("%s", showError(err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -36,15 +37,25 @@ func (h *history) start(d design) (p *process) {
 	for _, rules := range d.rules {
 		p.guards = append(p.guards, h.guard(limiter, rules))
 	}
-	if p.set, err = limiter.RuleSet(h.valid(limiter, d.versions[0])...); err != nil {
+	rules := h.valid(limiter, d.versions[0])
+	if p.set, err = limiter.RuleSet(rules...); err != nil {
 		panic(err)
+	}
+	if h.attached(rules); !canObey(&d.versions[1][0]) {
+		delete(h.obeying, "set")
+	}
+	if !sameWindows(d.versions) {
+		h.own["set"] = core.Limit{}
 	}
 	set, err := p.set.Guard("set")
 	if err != nil {
 		panic(err)
 	}
 	p.guards = append(p.guards, set)
-	if p.check, err = limiter.Check(h.valid(limiter, d.inside)...); err != nil {
+	rules = h.valid(limiter, d.inside)
+	if p.check, err = limiter.Check(rules...); err == nil {
+		h.attached(rules)
+	} else {
 		h.notef("no check: %s", showError(err))
 		p.check = limiter.MustCheck(core.Rule{Name: "check", Limit: core.PerSecond(3)})
 	}
@@ -85,6 +96,7 @@ func (h *history) guard(limiter *core.Limiter, rules []core.Rule) *core.Guard {
 	for len(rules) > 0 {
 		guard, err := limiter.Guard(rules...)
 		if err == nil {
+			h.attached(rules)
 			return guard
 		}
 		h.notef("no guard of %d rules: %s", len(rules), showError(err))
@@ -104,11 +116,20 @@ func (h *history) valid(limiter *core.Limiter, rules []core.Rule) (valid []core.
 			obeyMarks(&r)
 		}
 		valid = append(valid, r)
-		if h.own[r.Name] = ownLimit(r); canObey(&r) {
+	}
+	return valid
+}
+
+// attached notes on whose subjects operators can act.
+func (h *history) attached(rules []core.Rule) {
+	for _, r := range rules {
+		if h.own[r.Name] = ownLimit(r); slices.Contains(h.settled, r.Name) {
+			h.own[r.Name] = core.Limit{} // in the newer version, estimates and debts are bounded by the override
+		}
+		if canObey(&r) {
 			h.obeying[r.Name] = true
 		}
 	}
-	return valid
 }
 
 // canObey reports whether operators could act on a rule's subjects also before all rules obeyed.
@@ -125,6 +146,16 @@ func ownLimit(r core.Rule) core.Limit {
 		return core.Per(r.MaxCount, time.Duration(r.Seconds)*time.Second)
 	}
 	return r.Limit
+}
+
+// sameWindows reports whether all versions of a RuleSet count alike.
+func sameWindows(versions [][]core.Rule) bool {
+	first := versions[0][0].Limit
+	return !slices.ContainsFunc(versions, func(rules []core.Rule) bool {
+		limit := rules[0].Limit
+		limit.Max = first.Max
+		return limit != first
+	})
 }
 
 func (h *history) isWrong(r *core.Rule, limiter *core.Limiter) bool {
@@ -146,7 +177,7 @@ var simplify = []func(r *core.Rule){
 	func(r *core.Rule) {
 		*r = core.Rule{Name: r.Name, Paths: r.Paths, Limit: r.Limit, Seconds: r.Seconds, MaxCount: r.MaxCount, Count: r.Count, Key: r.Key, Mode: r.Mode}
 	},
-	func(r *core.Rule) { *r = core.Rule{Name: r.Name, Paths: r.Paths, Limit: core.PerSecond(5)} },
+	func(r *core.Rule) { *r = core.Rule{Name: r.Name, Paths: r.Paths, Limit: core.PerSecond(5), Key: r.Key} },
 }
 
 // timed returns the options of a process of this history. With so few keys, the process keeps them in one

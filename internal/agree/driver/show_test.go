@@ -89,18 +89,12 @@ func showBan(b operate.BanEntry) string {
 func showExplanation(x operate.Explanation, withoutUnused bool) string {
 	var rules []string
 	for _, r := range x.Rules {
-		if r.Applies && !(withoutUnused && isUnused(r)) && !isFree(r) {
+		if r.Applies && !(withoutUnused && isUnused(r)) {
 			rules = append(rules, showExplained(r))
 		}
 	}
 	slices.Sort(rules)
 	return fmt.Sprintf("%s by %q retry %s %s", x.Reason, x.Rule, micros(x.RetryAfter), strings.Join(rules, " "))
-}
-
-// isFree reports whether a call costs nothing and nobody has marked its caller: then its subject need not
-// be known.
-func isFree(r operate.ExplainedRule) bool {
-	return r.Cost == 0 && r.Override == nil && r.BannedUntil.IsZero()
 }
 
 func isUnused(r operate.ExplainedRule) bool {

@@ -35,6 +35,9 @@ func obeyMarks(rule *core.Rule) {
 	}
 }
 
+// readMarks does nothing: each call asks for marks.
+func readMarks(*operate.Operator) {}
+
 // override makes an override of n calls in the window of the limit.
 func override(o *operate.Override, _ core.Limit, n int) { o.Max = n }
 
