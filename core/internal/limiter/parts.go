@@ -94,7 +94,7 @@ func (p *Parts) calls() uint64 {
 // now returns the time by which marks end, in microseconds.
 func (p *Parts) now() int64 {
 	if p.Memory != nil {
-		return p.clock.Passed()
+		return p.Memory.Passed()
 	}
 	return p.clock.Awake() / 1000 // a jump of this process's wall clock says nothing about that of Redis
 }

@@ -170,3 +170,11 @@ func (s *Store) Now() int64 {
 	}
 	return s.sinceEpoch(s.arrival())
 }
+
+// Passed returns a time in microseconds that does not step back when the wall clock does.
+func (s *Store) Passed() int64 {
+	if s.clock != nil {
+		return s.clock()
+	}
+	return s.own.Passed()
+}
