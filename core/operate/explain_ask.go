@@ -51,5 +51,8 @@ func (x *explanation) failure(ctx context.Context) (failed error) {
 	if ended := failure.CallersEnd(ctx); ended != nil {
 		return ended
 	}
+	if x.unread != nil {
+		failed = x.unread // says more than that the server was not asked again
+	}
 	return &core.StoreError{Class: core.StoreErrorClass(failure.ClassOf(failed)), Err: failed}
 }

@@ -24,6 +24,8 @@ type explanation struct {
 	store *survey.Survey
 	rules []*explained
 	room  int // the number of counters that may still be added
+	// unread is why the marks could not be read, or nil.
+	unread error
 }
 
 // maxExplained is how many rules and counters an Explanation has.
@@ -34,8 +36,8 @@ const maxExplained = 4_000
 func (o *Operator) newExplanation(ctx context.Context) *explanation {
 	reading, cancel := context.WithTimeout(ctx, o.parts.Timeout)
 	defer cancel()
-	_ = o.parts.Marks.Load(reading)
-	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained}
+	unread := o.parts.Marks.Load(reading)
+	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained, unread: unread}
 	x.trial = o.front.Trial(x.store)
 	_, x.NotListed = x.trial.Notes()
 	return x

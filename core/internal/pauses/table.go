@@ -184,8 +184,8 @@ func (t *Table) Each(visit func(rule, key string, ends int64)) {
 	}
 }
 
-// now returns the time by this process's clock, in microseconds since the epoch.
-func (t *Table) now() int64 { return t.clock.Awake()/1000 + t.clock.Ahead() }
+// now returns the time by this process's clock, in microseconds since the epoch. It is not set back.
+func (t *Table) now() int64 { return t.clock.Passed() }
 
 // storeTime returns the time by the store's clock, as far as known.
 func (t *Table) storeTime() int64 { return t.now() + t.ahead.Load() }
