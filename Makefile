@@ -108,9 +108,9 @@ processes: redis curl proxies prometheus faketime ## do the same with the comman
 web: redis chromium axe ## try the operator's page in a browser, and make its screenshots anew
 	@$(FLAGS) cd $(BROWSERTEST) && $(TEST) -vet=off ./...
 
-# What is concurrent is here. An adapter only passes calls on, and compiling the frameworks once more takes longer than all of this.
-race: redis compiler ## run what shares memory under the race detector: stores, engine, turns, and the promises
-	@$(RACE) set -x; $(TEST) -vet=off ./core/internal/... ./core/outgoing ./internal/promise
+# What shares memory is here, without its longest tests, and without what only passes calls on: "make race-all" has those.
+race: redis compiler ## run the engine, the store in the process, marks and what is beside them under the race detector
+	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./core/internal/... | grep -Ev '/(algorithm|redisstore|toplist|traces)$$')
 
 race-all: redis compiler ## run all tests but those of real processes under the race detector
 	@$(RACE) for module in ./ $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')) || exit 1; done
