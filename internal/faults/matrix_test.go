@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -153,6 +155,18 @@ func (c *cell) connect() {
 	})
 }
 
+// awake ends the rest of a process that was prepared long ago. One that rests asks for marks first, and
+// charges nothing if that gets no answer.
+func (c *cell) awake() {
+	_, err := c.limiter.MustCounter("awake", counted).Allow(context.Background(), "nobody")
+	if err == nil {
+		_, _, err = operate.New(c.limiter).Bans(context.Background(), "awake", "", 1) // reads all marks
+	}
+	if err != nil {
+		c.t.Errorf("%s: %v", c.point.name, err)
+	}
+}
+
 // question asks during the fault, and notes what came of it.
 func (c *cell) question() {
 	before, began := c.limiter.Stats(), time.Now()
@@ -233,6 +247,7 @@ func (m *matrix) run(t *testing.T) {
 	for _, p := range entryPoints {
 		m.cells = append(m.cells, m.newCell(t, p, within))
 	}
+	m.each((*cell).awake)
 	m.fault.inject(t, m)
 	m.each((*cell).question)
 	m.fault.end(t, m)
