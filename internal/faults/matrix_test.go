@@ -282,7 +282,7 @@ func (c *cell) goesOn(m *matrix) {
 		c.t.Errorf("%s: after the fault it answers %q (%v), want %q", c.point.name, answer, err, c.well)
 	}
 	if line := m.want(c)[2]; line != "" && !redistest.WaitUntil(func() bool {
-		if slices.Contains(c.said(), line) {
+		if slices.Contains(c.said(m), line) {
 			return true
 		}
 		c.ask(c.after()) // a loss is found out by calls
@@ -311,19 +311,10 @@ func (c *cell) compare(m *matrix) {
 	if want[1] == "0-1" && (c.got[1] == "0" || c.got[1] == "1") {
 		c.got[1] = want[1]
 	}
-	said := slices.DeleteFunc(c.said(), func(line string) bool { return line != want[2] && slices.Contains(m.may, line) })
+	said := slices.DeleteFunc(c.said(m), func(line string) bool { return line != want[2] && slices.Contains(m.may, line) })
 	c.got[2] = strings.Join(said, ", ")
-	// A breaker that has opened stands for the class at which it opens, and so does a call that waited
-	// for an earlier one. Where nobody answers, a new connection hears nothing either.
-	if m.class != string(core.StoreRefused) && m.class != string(core.StoreForeignValue) {
-		also := []string{string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class}
-		if m.fault.hangs {
-			also = append(also, string(core.StoreUnreachable), m.class)
-		}
-		stands := strings.NewReplacer(also...)
-		c.got[0] = strings.Join(slices.Compact(strings.Split(stands.Replace(c.got[0]), ", ")), ", ")
-		c.got[3] = strings.Join(sorted(strings.Split(stands.Replace(c.got[3]), ", ")), ", ")
-	}
+	c.got[0] = strings.Join(slices.Compact(strings.Split(m.stands(c.got[0]), ", ")), ", ")
+	c.got[3] = strings.Join(sorted(strings.Split(m.stands(c.got[3]), ", ")), ", ")
 	if c.got != want {
 		c.t.Errorf("the matrix says\n%-25s | %s\nbut it is\n%-25s | %s", c.point.name, strings.Join(want[:], " | "), c.point.name, strings.Join(c.got[:], " | "))
 	}
@@ -341,10 +332,29 @@ func (c *cell) compare(m *matrix) {
 	}
 }
 
+// stands returns a text with the class of the fault in place of those that stand for it. A breaker that
+// has opened stands for the class at which it opens, and so does a call that waited for an earlier one.
+// Where nobody answers, a new connection hears nothing either.
+func (m *matrix) stands(text string) string {
+	switch m.class {
+	case "", string(core.StoreRefused), string(core.StoreForeignValue):
+		return text
+	}
+	also := []string{string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class}
+	if m.fault.hangs {
+		also = append(also, string(core.StoreUnreachable), m.class)
+	}
+	return strings.NewReplacer(also...).Replace(text)
+}
+
 // said returns the different warnings since the fault began, sorted.
-func (c *cell) said() (all []string) {
+func (c *cell) said(m *matrix) (all []string) {
 	for _, w := range c.log.warnings(c.t)[c.lines:] {
-		all = append(all, w.Level+" "+w.Msg)
+		line := w.Level + " " + w.Msg
+		if line == "WARN the store does not answer" && m.stands(w.Class) == m.class {
+			line = m.log
+		}
+		all = append(all, line)
 	}
 	return sorted(all)
 }
