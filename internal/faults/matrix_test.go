@@ -66,16 +66,16 @@ func (e *expectation) note(t *testing.T, fault string, columns []string) {
 	t.Helper()
 	level, _, _ := strings.Cut(e.log, " ")
 	stands := strings.NewReplacer("CLASS", e.class, "CHARGED", e.charged, "LOG", e.log, "LEVEL", level)
-	if line, ok := strings.CutPrefix(columns[0], "may "); ok {
+	point, only, some := strings.Cut(columns[0], " @ ")
+	if some && only != fault {
+		return
+	}
+	if line, ok := strings.CutPrefix(point, "may "); ok {
 		e.may = append(e.may, stands.Replace(line))
 		return
 	}
 	if len(columns) != 5 {
 		t.Fatalf("%s: the line %q has %d columns, want 5", matrixFile, columns[0], len(columns))
-	}
-	point, only, some := strings.Cut(columns[0], " @ ")
-	if some && only != fault {
-		return
 	}
 	var cell [4]string
 	for i := range cell {
@@ -334,14 +334,16 @@ func (c *cell) compare(m *matrix) {
 
 // stands returns a text with the class of the fault in place of those that stand for it. A breaker that
 // has opened stands for the class at which it opens, and so does a call that waited for an earlier one.
-// Where nobody answers, a new connection hears nothing either.
+// Where nobody answers, a new connection hears nothing either. A Ring takes servers that refuse its
+// password for unreachable after a while.
 func (m *matrix) stands(text string) string {
+	var also []string
 	switch m.class {
 	case "", string(core.StoreRefused), string(core.StoreForeignValue):
-		return text
+	default:
+		also = append(also, string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class)
 	}
-	also := []string{string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class}
-	if m.fault.hangs {
+	if _, isRing := m.site.judge.(*redis.Ring); m.fault.hangs || isRing && m.fault.name == "wrong password" {
 		also = append(also, string(core.StoreUnreachable), m.class)
 	}
 	return strings.NewReplacer(also...).Replace(text)
@@ -351,8 +353,11 @@ func (m *matrix) stands(text string) string {
 func (c *cell) said(m *matrix) (all []string) {
 	for _, w := range c.log.warnings(c.t)[c.lines:] {
 		line := w.Level + " " + w.Msg
-		if line == "WARN the store does not answer" && m.stands(w.Class) == m.class {
-			line = m.log
+		if w.Class != m.class && m.stands(w.Class) == m.class {
+			level, _, _ := strings.Cut(m.log, " ")
+			if line = level + " " + w.Msg; w.Msg == "the store does not answer" {
+				line = m.log
+			}
 		}
 		all = append(all, line)
 	}
