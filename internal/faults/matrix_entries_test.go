@@ -107,10 +107,10 @@ var entryPoints = []entryPoint{
 	{"document, at the start", startedDocument},
 	{"document, published", func(c *cell) asker {
 		return asker{ask: func(subject string) string {
-			_, err := c.document(c.client, subject).Write(context.Background(), documentText, rulefile.Version{})
+			_, err := c.document(c.client, subject, hangTimeout).Write(context.Background(), documentText, rulefile.Version{})
 			return answered(err)
 		}, charged: func(subject string) int {
-			v, err := c.document(c.site.judge, subject).Read(context.Background())
+			v, err := c.document(c.site.judge, subject, patience).Read(context.Background())
 			return c.count(v.Number == 1, err)
 		}}
 	}},
@@ -292,12 +292,12 @@ func (c *cell) marked(by *core.Limiter, mark func(o *operate.Operator, subject s
 
 const documentText = "version: 1\nrules:\n  - {name: start, limit: 10/24h}\n  - {name: followed, limit: 10/24h}\n"
 
-// document returns the document with a prefix, as a client has it.
-func (c *cell) document(client redis.UniversalClient, prefix string) *rulefile.Document {
+// document returns the document with a prefix, as a client has it that waits so long.
+func (c *cell) document(client redis.UniversalClient, prefix string, within time.Duration) *rulefile.Document {
 	c.t.Helper()
 	d, err := rulefile.NewDocument(client, prefix)
 	if err == nil {
-		d, err = d.WithTimeout(hangTimeout)
+		d, err = d.WithTimeout(within)
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -324,8 +324,8 @@ func (c *cell) must(errs ...error) {
 
 // followedDocument looks for a new version. The present one stays in force.
 func followedDocument(c *cell) asker {
-	d := c.document(c.client, "followed")
-	c.must(publish(d))
+	d := c.document(c.client, "followed", hangTimeout)
+	c.must(publish(c.document(c.site.judge, "followed", patience)))
 	set, err := rulefile.Follow(c.limiter, rulefile.Functions{}, d)
 	if err != nil {
 		c.t.Fatal(err)
@@ -339,8 +339,8 @@ func followedDocument(c *cell) asker {
 
 // startedDocument starts a process that follows a document and has a fallback.
 func startedDocument(c *cell) asker {
-	d := c.document(c.client, "start")
-	c.must(publish(d))
+	d := c.document(c.client, "start", hangTimeout)
+	c.must(publish(c.document(c.site.judge, "start", patience)))
 	return asker{ask: func(string) string {
 		set, err := rulefile.Follow(c.limiter, rulefile.Functions{}, d, rulefile.Rules(core.Rule{Name: "start", Limit: counted}))
 		if err != nil {

@@ -64,6 +64,7 @@ func newSite(t *testing.T, deployment string) *site {
 		sentinel := redistest.StartSentinel(t, serviceArgs...)
 		s.nodes, s.replicas = sentinel.Nodes()[:1], sentinel.Nodes()[1:]
 		sentinel.Client(t, func(o *redis.FailoverOptions) { s.watchers = o.SentinelAddrs })
+		s.failOverAfter(t, time.Hour) // the fault decides when, and not how fast this machine is
 		s.connect = func(t testing.TB, as connection) redis.UniversalClient {
 			return sentinel.Client(t, func(o *redis.FailoverOptions) { o.Username, o.Password, o.Dialer = as.user, as.password, as.dial })
 		}
@@ -215,7 +216,6 @@ var matrixFaults = []matrixFault{
 		if err := m.site.judge.Do(t.Context(), "wait", 1, patience.Milliseconds()).Err(); err != nil {
 			t.Error(err)
 		}
-		m.site.failOverAfter(t, time.Hour)
 		m.site.nodes[0].Kill()
 		m.site.nodes = m.site.replicas
 	}, end: func(t *testing.T, m *matrix) { m.site.failOverAfter(t, time.Second) }},

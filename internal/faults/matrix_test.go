@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/core/operate"
 	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -64,16 +66,16 @@ func (e *expectation) note(t *testing.T, fault string, columns []string) {
 	t.Helper()
 	level, _, _ := strings.Cut(e.log, " ")
 	stands := strings.NewReplacer("CLASS", e.class, "CHARGED", e.charged, "LOG", e.log, "LEVEL", level)
-	if line, ok := strings.CutPrefix(columns[0], "may "); ok {
+	point, only, some := strings.Cut(columns[0], " @ ")
+	if some && only != fault {
+		return
+	}
+	if line, ok := strings.CutPrefix(point, "may "); ok {
 		e.may = append(e.may, stands.Replace(line))
 		return
 	}
 	if len(columns) != 5 {
 		t.Fatalf("%s: the line %q has %d columns, want 5", matrixFile, columns[0], len(columns))
-	}
-	point, only, some := strings.Cut(columns[0], " @ ")
-	if some && only != fault {
-		return
 	}
 	var cell [4]string
 	for i := range cell {
@@ -151,6 +153,18 @@ func (c *cell) connect() {
 			}
 		}
 	})
+}
+
+// awake ends the rest of a process that was prepared long ago. One that rests asks for marks first, and
+// charges nothing if that gets no answer.
+func (c *cell) awake() {
+	_, err := c.limiter.MustCounter("awake", counted).Allow(context.Background(), "nobody")
+	if err == nil {
+		_, _, err = operate.New(c.limiter).Bans(context.Background(), "awake", "", 1) // reads all marks
+	}
+	if err != nil {
+		c.t.Errorf("%s: %v", c.point.name, err)
+	}
 }
 
 // question asks during the fault, and notes what came of it.
@@ -233,6 +247,7 @@ func (m *matrix) run(t *testing.T) {
 	for _, p := range entryPoints {
 		m.cells = append(m.cells, m.newCell(t, p, within))
 	}
+	m.each((*cell).awake)
 	m.fault.inject(t, m)
 	m.each((*cell).question)
 	m.fault.end(t, m)
@@ -267,7 +282,7 @@ func (c *cell) goesOn(m *matrix) {
 		c.t.Errorf("%s: after the fault it answers %q (%v), want %q", c.point.name, answer, err, c.well)
 	}
 	if line := m.want(c)[2]; line != "" && !redistest.WaitUntil(func() bool {
-		if slices.Contains(c.said(), line) {
+		if slices.Contains(c.said(m), line) {
 			return true
 		}
 		c.ask(c.after()) // a loss is found out by calls
@@ -296,19 +311,10 @@ func (c *cell) compare(m *matrix) {
 	if want[1] == "0-1" && (c.got[1] == "0" || c.got[1] == "1") {
 		c.got[1] = want[1]
 	}
-	said := slices.DeleteFunc(c.said(), func(line string) bool { return line != want[2] && slices.Contains(m.may, line) })
+	said := slices.DeleteFunc(c.said(m), func(line string) bool { return line != want[2] && slices.Contains(m.may, line) })
 	c.got[2] = strings.Join(said, ", ")
-	// A breaker that has opened stands for the class at which it opens, and so does a call that waited
-	// for an earlier one. Where nobody answers, a new connection hears nothing either.
-	if m.class != string(core.StoreRefused) && m.class != string(core.StoreForeignValue) {
-		also := []string{string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class}
-		if m.fault.hangs {
-			also = append(also, string(core.StoreUnreachable), m.class)
-		}
-		stands := strings.NewReplacer(also...)
-		c.got[0] = strings.Join(slices.Compact(strings.Split(stands.Replace(c.got[0]), ", ")), ", ")
-		c.got[3] = strings.Join(sorted(strings.Split(stands.Replace(c.got[3]), ", ")), ", ")
-	}
+	c.got[0] = strings.Join(slices.Compact(strings.Split(m.stands(c.got[0]), ", ")), ", ")
+	c.got[3] = strings.Join(sorted(strings.Split(m.stands(c.got[3]), ", ")), ", ")
 	if c.got != want {
 		c.t.Errorf("the matrix says\n%-25s | %s\nbut it is\n%-25s | %s", c.point.name, strings.Join(want[:], " | "), c.point.name, strings.Join(c.got[:], " | "))
 	}
@@ -326,10 +332,34 @@ func (c *cell) compare(m *matrix) {
 	}
 }
 
+// stands returns a text with the class of the fault in place of those that stand for it. A breaker that
+// has opened stands for the class at which it opens, and so does a call that waited for an earlier one.
+// Where nobody answers, a new connection hears nothing either. A Ring takes servers that refuse its
+// password for unreachable after a while.
+func (m *matrix) stands(text string) string {
+	var also []string
+	switch m.class {
+	case "", string(core.StoreRefused), string(core.StoreForeignValue):
+	default:
+		also = append(also, string(core.StoreBreakerOpen), m.class, string(core.StoreNoConnection), m.class)
+	}
+	if _, isRing := m.site.judge.(*redis.Ring); m.fault.hangs || isRing && m.fault.name == "wrong password" {
+		also = append(also, string(core.StoreUnreachable), m.class)
+	}
+	return strings.NewReplacer(also...).Replace(text)
+}
+
 // said returns the different warnings since the fault began, sorted.
-func (c *cell) said() (all []string) {
+func (c *cell) said(m *matrix) (all []string) {
 	for _, w := range c.log.warnings(c.t)[c.lines:] {
-		all = append(all, w.Level+" "+w.Msg)
+		line := w.Level + " " + w.Msg
+		if w.Class != m.class && m.stands(w.Class) == m.class {
+			level, _, _ := strings.Cut(m.log, " ")
+			if line = level + " " + w.Msg; w.Msg == "the store does not answer" {
+				line = m.log
+			}
+		}
+		all = append(all, line)
 	}
 	return sorted(all)
 }

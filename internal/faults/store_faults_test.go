@@ -27,7 +27,8 @@ type storeFault struct {
 	inject, end func(s *service, operator *redis.Client)
 	// forgets is set if the server loses its counts.
 	forgets bool
-	// timeout is the limiter's: longer than usual if a machine under load causes errors of the same class.
+	// timeout is the limiter's: longer than usual if a machine under load causes errors of the same class,
+	// or errors of another one in place of them.
 	timeout time.Duration
 }
 
@@ -51,8 +52,9 @@ var operatorUser = []string{"--user", "operator", "on", "nopass", "~*", "&*", "+
 var storeFaults = []storeFault{
 	{
 		fault: "LOADING", classes: []core.StoreErrorClass{core.StoreNotReady},
-		args:   []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
-		inject: load, end: loaded, forgets: true,
+		args:    []string{"--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no"},
+		timeout: shortOr(3*time.Second, timeout),
+		inject:  load, end: loaded, forgets: true,
 	},
 	{
 		// go-redis ignores the error in reply to its first command on a connection, and goes on

@@ -20,10 +20,13 @@ const shortestFour, shortestSix = 8, 16
 // Ask reads the marks of a subject, and of the networks of an address if it is valid, as long as the
 // set has not read all marks, but may.
 func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
-	if r.set.ready.Load() || r.set.feature.IsOff() {
+	if r.set.ready.Load() {
 		return nil
 	}
-	r.set.follow.wake()
+	r.set.follow.wake() // also if a right is missing, because it may have been granted since
+	if r.set.feature.IsOff() {
+		return nil
+	}
 	names := []string{nameOf(subject)}
 	if addr = addr.Unmap().WithZone(""); addr.IsValid() {
 		shortest := shortestSix
