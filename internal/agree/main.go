@@ -16,8 +16,8 @@ func main() {
 	flag.Parse()
 	c, err := newComparison(*was, *is, *listed, *seed)
 	if err == nil {
-		defer c.close()
 		err = c.run(max(1, *operations/length))
+		c.close()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "agree:", err)

@@ -41,8 +41,12 @@ type strikes struct {
 	here    map[string]*struck // without Redis
 }
 
-// Strike counts a refusal, after the answer. The key and the subject are copied.
+// Strike counts a refusal, after the answer. The key and the subject are copied. Without Redis the
+// refusal is now: slots are refused by a clock that does not follow the one by which bans end.
 func (s *Set) Strike(key []byte, rule string, subject []byte, at int64, t *Terms, imposes bool) {
+	if s.Redis == nil {
+		at = s.SinceEpoch()
+	}
 	place, sent := s.strikes.place(key, at/t.Window)
 	if place.Load() == sent {
 		return

@@ -112,6 +112,21 @@ func TestStrikesBan(t *testing.T) {
 	})
 }
 
+// Without Redis, slots are refused by a clock that stays behind when the machine was suspended. Such
+// refusals lead to a ban, too.
+func TestStrikesOfSlots(t *testing.T) {
+	f := &fleet{T: t, most: 100}
+	f.now.Store(in2065)
+	p := f.process()
+	for range 3 {
+		p.Strike([]byte("k"), "r", []byte("a"), f.now.Load()-hour, &terms, true)
+		f.pass(second)
+	}
+	if got := p.is("a"); got != marks.Banned {
+		t.Errorf("after three strikes, the subject is %q", got)
+	}
+}
+
 // All returns marks of every kind once.
 func TestAll(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, f *fleet) {

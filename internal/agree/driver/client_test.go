@@ -30,14 +30,15 @@ type client struct {
 
 const (
 	readClock = "redis.call('TIME')"
-	// prelude takes the time from the last argument, and deletes the keys that have expired by it, as
-	// the server would by its own clock.
-	prelude = `local agreed = table.remove(ARGV) + 0
+	// expire takes the time from the last argument, and deletes the keys that have expired by it, as the
+	// server would by its own clock.
+	expire = `local agreed = table.remove(ARGV) + 0
 for _, key in ipairs(KEYS) do
   local at = redis.call('PEXPIRETIME', key)
   if at > 0 and at * 1000 <= agreed then redis.call('DEL', key) end
 end
-agreed = {string.format('%.0f', math.floor(agreed / 1000000)), string.format('%.0f', agreed % 1000000)}
+`
+	prelude = expire + `agreed = {string.format('%.0f', math.floor(agreed / 1000000)), string.format('%.0f', agreed % 1000000)}
 `
 )
 
@@ -69,19 +70,23 @@ func (c *client) outside(f func()) {
 // now returns the time of the server.
 func (c *client) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
+var expireScript = redis.NewScript(expire)
+
 // Process implements redis.UniversalClient. It passes the time to scripts. Other commands are sent
-// unchanged.
+// unchanged, after the keys have expired that they may name.
 func (c *client) Process(_ context.Context, cmd redis.Cmder) error {
 	if c.down.Load() {
 		cmd.SetErr(&net.OpError{Op: "dial", Net: "unix", Err: syscall.ECONNREFUSED})
 		return cmd.Err()
 	}
-	args := cmd.Args()
+	args, now := cmd.Args(), c.now().UnixMicro()
 	if args[0] != "eval" && args[0] != "evalsha" {
-		c.outside(func() { _ = c.UniversalClient.Process(context.Background(), cmd) })
+		c.outside(func() {
+			_ = expireScript.Run(context.Background(), c.UniversalClient, named(args[1:]), now).Err()
+			_ = c.UniversalClient.Process(context.Background(), cmd)
+		})
 		return cmd.Err()
 	}
-	now := c.now().UnixMicro()
 	var val any
 	var err error
 	c.outside(func() { val, err = c.run(slices.Clone(args), now) })
@@ -93,6 +98,16 @@ func (c *client) Process(_ context.Context, cmd redis.Cmder) error {
 		cmd.SetVal(fmt.Sprint(val))
 	}
 	return err
+}
+
+// named returns the arguments that may be keys.
+func named(args []any) (keys []string) {
+	for _, arg := range args {
+		if key, ok := arg.(string); ok {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // run runs a script at a time, in microseconds.
@@ -163,6 +178,20 @@ func (c *client) expiries() (all []string) {
 	})
 	slices.Sort(all)
 	return all
+}
+
+// expire deletes all keys that have expired.
+func (c *client) expire() {
+	now := c.now().UnixMicro()
+	c.outside(func() {
+		keys, err := c.UniversalClient.Keys(context.Background(), "*").Result()
+		if err == nil {
+			err = expireScript.Run(context.Background(), c.UniversalClient, keys, now).Err()
+		}
+		if err != nil && err != redis.Nil {
+			panic(err)
+		}
+	})
 }
 
 // flush empties the server.

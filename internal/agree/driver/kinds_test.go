@@ -239,6 +239,7 @@ func (h *history) now() time.Time {
 // step sets the clock that counts ahead, or back, and perhaps that of the processes beside it.
 func (h *history) step(by time.Duration, processes bool) {
 	if h.client != nil {
+		h.client.expire() // what a step back must not bring back
 		h.client.ahead.Add(int64(by))
 	}
 	if h.client == nil || processes {
