@@ -107,7 +107,7 @@ var entryPoints = []entryPoint{
 	{"document, at the start", startedDocument},
 	{"document, published", func(c *cell) asker {
 		return asker{ask: func(subject string) string {
-			_, err := c.document(c.client, subject, hangTimeout).Write(context.Background(), documentText, rulefile.Version{})
+			_, err := c.document(c.client, subject, c.within).Write(context.Background(), documentText, rulefile.Version{})
 			return answered(err)
 		}, charged: func(subject string) int {
 			v, err := c.document(c.site.judge, subject, patience).Read(context.Background())
@@ -324,7 +324,7 @@ func (c *cell) must(errs ...error) {
 
 // followedDocument looks for a new version. The present one stays in force.
 func followedDocument(c *cell) asker {
-	d := c.document(c.client, "followed", hangTimeout)
+	d := c.document(c.client, "followed", c.within)
 	c.must(publish(c.document(c.site.judge, "followed", patience)))
 	set, err := rulefile.Follow(c.limiter, rulefile.Functions{}, d)
 	if err != nil {
@@ -339,7 +339,7 @@ func followedDocument(c *cell) asker {
 
 // startedDocument starts a process that follows a document and has a fallback.
 func startedDocument(c *cell) asker {
-	d := c.document(c.client, "start", hangTimeout)
+	d := c.document(c.client, "start", c.within)
 	c.must(publish(c.document(c.site.judge, "start", patience)))
 	return asker{ask: func(string) string {
 		set, err := rulefile.Follow(c.limiter, rulefile.Functions{}, d, rulefile.Rules(core.Rule{Name: "start", Limit: counted}))

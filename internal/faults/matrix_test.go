@@ -103,6 +103,7 @@ type cell struct {
 	log     journal
 	sees    lookout
 	subject string
+	within  time.Duration // the Timeout of its limiter and documents
 	asker
 
 	well  string // what it answers without a fault
@@ -125,7 +126,7 @@ type asker struct {
 
 // newCell prepares a cell, and asks once.
 func (m *matrix) newCell(t *testing.T, point entryPoint, within time.Duration) *cell {
-	c := &cell{t: t, point: point, site: m.site, subject: m.site.subject(t, len(m.cells))}
+	c := &cell{t: t, point: point, site: m.site, subject: m.site.subject(t, len(m.cells)), within: within}
 	c.client = m.site.connect(t, m.connection(&c.sees))
 	var err error
 	c.limiter, err = core.New(core.Options{Redis: c.client, Timeout: within, Logger: c.log.logger(), OnDecision: leaveDecision})
