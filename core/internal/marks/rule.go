@@ -15,9 +15,11 @@ type Rule struct {
 	// asked is how many marks there are, plus one until the set has read all marks. Calls look no
 	// further while it is 0. For an unlisted rule it counts the marks of all rules.
 	asked    *atomic.Int64
-	unlisted bool // there are too many rules to keep this one in the set
+	own      atomic.Int64 // asked of a listed rule
+	unlisted bool         // there are too many rules to keep this one in the set
 	subjects table
 	networks networks
+	_        [16]byte // so that nothing that is written often is in the same line of a processor's cache
 }
 
 // Found is what is marked about a subject. Its zero value is nothing.

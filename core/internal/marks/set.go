@@ -130,7 +130,8 @@ func (s *Set) listed(name string) *Rule {
 func (s *Set) rule(name string) *Rule {
 	r := s.rules[name]
 	if r == nil {
-		r = &Rule{set: s, name: strings.Clone(name), asked: new(atomic.Int64)}
+		r = &Rule{set: s, name: strings.Clone(name)}
+		r.asked = &r.own
 		if !s.ready.Load() {
 			r.asked.Add(1)
 		}
