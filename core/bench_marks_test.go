@@ -32,6 +32,9 @@ func BenchmarkMarked(b *testing.B) {
 		{"marks of others", endless, func(ops *operate.Operator, subject string) error {
 			return set(ops, "other "+subject, operate.Override{Blocked: true})
 		}},
+		{"overrides of others", endless, func(ops *operate.Operator, subject string) error {
+			return set(ops, "other "+subject, operate.Override{Limits: []core.Limit{endless}})
+		}},
 		{"overrides", spent, func(ops *operate.Operator, subject string) error {
 			return set(ops, subject, operate.Override{Limits: []core.Limit{endless}})
 		}},
@@ -56,6 +59,9 @@ func BenchmarkMarked(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
+			}
+			if _, err := ops.ExportMarks(background); err != nil { // so that no changes are left to be read
+				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			b.SetParallelism(128)
