@@ -40,7 +40,7 @@ func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err er
 	if m.isRemoval() {
 		m.Until, span = 0, keepRemoved.Microseconds()
 	}
-	if m.limits, err = s.compile(&m); err != nil {
+	if err := s.compile(&m); err != nil {
 		return nil, err
 	}
 	results, err := s.write(ctx, s.MostBans, []act{{&m, span}})
@@ -51,12 +51,31 @@ func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err er
 	return results[0].before.holding(s.Now()), results[0].err
 }
 
+// limits are the Limits of marks, which many of them may share.
+type limits struct {
+	text string
+	made any // by Options.Compile
+}
+
+// maxLimits is how many limits are kept to be shared.
+const maxLimits = 1_000
+
 // compile makes what the readers of a mark need.
-func (s *Set) compile(m *Mark) (any, error) {
+func (s *Set) compile(m *Mark) error {
 	if m.Kind != Limited || s.Compile == nil {
-		return nil, nil
+		return nil
 	}
-	return s.Compile(m.Limits)
+	known, ok := s.limits.Get(m.Limits)
+	if !ok {
+		made, err := s.Compile(m.Limits)
+		if err != nil {
+			return err
+		}
+		text := strings.Clone(m.Limits)
+		known, _ = s.limits.Add(text, &limits{text, made}, maxLimits)
+	}
+	m.limits, m.Limits = known, known.text
+	return nil
 }
 
 // putUnconfirmed puts a mark into the table that Redis did not confirm. The bounds of bans by rules hold
@@ -166,7 +185,7 @@ func (s *Set) read(stored string, now int64) (*Mark, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.limits, err = s.compile(m); err != nil {
+	if err := s.compile(m); err != nil {
 		return nil, fmt.Errorf("the limits of %.200q cannot be read: %w", stored, err)
 	}
 	m.setEnd(s.Now(), now)

@@ -45,10 +45,19 @@ var kinds = [...]Kind{Blocked, Banned, Unlimited, Limited, Removed, Unbanned}
 // Mark is what was decided about a subject under the rules of a name. A subject has one ban and one
 // other mark under each rule. A Mark is not changed once it is made.
 type Mark struct {
+	// What calls read comes first, so that it is in one or two lines of a processor's cache.
+	Kind   Kind    `json:"mark"`
+	number int64   // of the act
+	ends   int64   // when it ends by Options.Now, or never
+	limits *limits // what Options.Compile made of Limits
+	// unconfirmed reports whether Redis did not confirm the act. Then before is the mark that holds
+	// afterwards, or nil.
+	unconfirmed bool
+	before      *Mark
+
 	Rule    string `json:"rule"`
 	Subject string `json:"subject,omitzero"`        // or a network, such as ip:203.0.113.0/24
 	Bytes   []byte `json:"subject_bytes,omitempty"` // the Subject in JSON if it is not UTF-8
-	Kind    Kind   `json:"mark"`
 	// Limits are the limits of a Limited mark in their text form, separated by commas.
 	Limits string `json:"limits,omitzero"`
 	// Since is when the act was done, and Until when the mark ends, both by the clock of Redis, in
@@ -61,15 +70,6 @@ type Mark struct {
 	Note   string `json:"note,omitzero"`
 	ByRule bool   `json:"by_rule,omitzero"`
 	Bans   int    `json:"bans,omitzero"`
-
-	number int64 // of the act
-	ends   int64 // when it ends by Options.Now, or never
-	limits any   // what Options.Compile made of Limits
-
-	// unconfirmed reports whether Redis did not confirm the act. Then before is the mark that holds
-	// afterwards, or nil.
-	unconfirmed bool
-	before      *Mark
 }
 
 // confirmed returns the mark that Redis has, as far as is known, or nil.
@@ -97,7 +97,7 @@ const never = 1 << 62
 func (m *Mark) endsByItself() bool { return m != nil && m.ends != never }
 
 // Compiled returns what Options.Compile made of the mark's Limits.
-func (m *Mark) Compiled() any { return m.limits }
+func (m *Mark) Compiled() any { return m.limits.made }
 
 // Refuses reports whether the mark refuses all calls of its subject.
 func (m *Mark) Refuses() bool { return m.Kind == Blocked || m.Kind == Banned }
@@ -176,9 +176,12 @@ func parse(stored string) (*Mark, error) {
 		*number, ok = n, ok && err == nil && 0 <= n && n < 1<<53
 	}
 	since, until := m.Since, m.Until
-	if err := json.Unmarshal([]byte(rest), m); err != nil || !ok || !slices.Contains(kinds[:], m.Kind) {
+	err := json.Unmarshal([]byte(rest), m)
+	kind := slices.Index(kinds[:], m.Kind)
+	if err != nil || !ok || kind < 0 {
 		return nil, fmt.Errorf("a mark cannot be read: %.200q", stored)
 	}
+	m.Kind = kinds[kind] // whose text all marks share
 	m.Since, m.Until = since, until
 	if m.Bytes != nil {
 		m.Subject, m.Bytes = string(m.Bytes), nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/accesslimit/accesslimit/core/internal/cowmap"
 	"github.com/accesslimit/accesslimit/core/internal/optional"
 	"github.com/accesslimit/accesslimit/core/internal/redisstore"
 )
@@ -77,6 +78,8 @@ type Set struct {
 	ready atomic.Bool
 	// asked is how many marks there are, plus one until all marks were read.
 	asked atomic.Int64
+
+	limits cowmap.Map[string, *limits] // by their texts
 
 	mu        sync.Mutex
 	rules     map[string]*Rule
@@ -194,6 +197,7 @@ func (s *Set) put(m *Mark) {
 // putLocked is put. The set must be locked.
 func (s *Set) putLocked(m *Mark) {
 	r := s.rule(m.Rule)
+	m.Rule = r.name // a text that all marks share
 	e := r.subjects.add(m.Subject)
 	place := e.of(m.isBan())
 	before := place.Load()
