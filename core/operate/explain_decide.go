@@ -34,9 +34,7 @@ const maxExplained = 4_000
 // newExplanation begins an explanation. It reads the marks unless that was done before. If they cannot
 // be read, it has those that the process knows, and the counters fail as well.
 func (o *Operator) newExplanation(ctx context.Context) *explanation {
-	reading, cancel := context.WithTimeout(ctx, o.parts.Timeout)
-	defer cancel()
-	unread := o.parts.Marks.Load(reading)
+	unread := o.parts.Marks.Load(ctx)
 	x := &explanation{parts: o.parts, store: survey.New(o.parts), room: maxExplained, unread: unread}
 	x.trial = o.front.Trial(x.store)
 	_, x.NotListed = x.trial.Notes()
