@@ -148,14 +148,9 @@ type callParts struct {
 }
 
 // fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
-// If the place of the limit is -1, none binds it. key is the subject, or "" if it has to be
-// copied. It fills d where the caller reads it: a Decision has 250 bytes, and each return would cost
+// key is the subject, or "" if it has to be copied. It fills d where the caller reads it: a Decision has 250 bytes, and each return would cost
 // 10 ns of the 50 that a handle adds to the store in this process.
 func (c *decider) fillDecision(d *Decision, at int, key string) {
-	if at < 0 {
-		d.Allowed, d.Reason, d.Rule, d.Limit, d.Source = true, Allowed, c.Limit(0).Rule.Name, *c.limitAt(0), FromNobody
-		return
-	}
 	c.fillLimit(d, at, key)
 	if c.Len() == 1 {
 		return

@@ -50,7 +50,7 @@ func (c *call) answerVerdicts(at int) (answer Answer) {
 // writeHeaders tells the caller what was decided.
 func (c *call) writeHeaders(w adapter.HeaderWriter) {
 	for i := range c.Len() {
-		if v := c.Verdict(i); v.Err == nil && c.IsTold(i) {
+		if v := c.Verdict(i); v.Err == nil && !c.Unasked(i) {
 			policy := &c.preparedAt(i).policy
 			if c.looksFurtherOut && c.headers.Has(w, policy) {
 				c.repeated = c.ruleOf(i)

@@ -76,7 +76,7 @@ func (p *namedRule) limitsOf(m *marks.Mark) *markedLimits {
 		made.limits = append(made.limits, limit)
 		made.counted = append(made.counted, &limit.counted)
 	}
-	made, _ = p.marked.Add(strings.Clone(m.Limits), made, maxLimits)
+	made, _ = p.marked.Add(m.Limits, made, maxLimits)
 	return made
 }
 

@@ -161,7 +161,7 @@ func (c *call) showOwn() (own OwnLimits) {
 		switch {
 		case v.Err != nil:
 			return OwnLimits{Refusal: c.refuseOwn(StoreFailClosed, c.ruleOf(i).rule, v.Err)}
-		case !c.IsTold(i):
+		case c.Unasked(i):
 			continue
 		}
 		if len(own.Limits) > 0 {

@@ -26,7 +26,7 @@ var (
 
 // CountLocally returns the policy that counts the call in this process, against a share of each
 // limit: above 0, at most 1, and rounded up to a whole call. With ten processes, a share of 0.1
-// lets them admit together as much as one limit would. What they refuse leads to no ban. Any other
+// lets them admit together as much as one limit would. Their refusals lead to no ban. Any other
 // share is a *[RuleError] where the policy is used.
 //
 // A process counts from zero when Redis fails, and Redis goes on from the counters that it had. So

@@ -31,7 +31,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// What a limiter reads in the background belongs to no call.
+// A limiter also reads in the background, for no call in particular.
 func TestNoScriptOfTheBackgroundIsRecorded(t *testing.T) {
 	const call, reading = "*4\r\n$7\r\nevalsha\r\n$1\r\na\r\n$1\r\n1\r\n$5\r\np:{s}\r\n", "*4\r\n$7\r\nevalsha\r\n$1\r\nb\r\n$1\r\n1\r\n$14\r\np:{%marks}:mh1\r\n"
 	r := recorder{streams: []*bytes.Buffer{bytes.NewBufferString(call + reading)}}

@@ -49,13 +49,6 @@ func (c *Call) SoftExceeded(i int) bool {
 // another limit still holds. Such a limit is left out of headers, decisions and counts.
 func (c *Call) Unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
 
-// IsTold reports whether headers and own limits list the limit at i, whichever limit binds.
-// Soft limits are listed too, because a soft limit marks calls.
-func (c *Call) IsTold(i int) bool {
-	a := &c.limits[i]
-	return (a.Shown() || a.Rule.Soft) && !c.Unasked(i)
-}
-
 // BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
 // than an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer
 // permits left more than many.

@@ -124,13 +124,3 @@ func TestOutcome(t *testing.T) {
 		}
 	}
 }
-
-// Callers are told of hard and soft limits that the store answered for.
-func TestTold(t *testing.T) {
-	c := newWorld(t).ask([]algorithm.Verdict{fits, refused, nobody}, hardN, softS, hardM)
-	for i, want := range []bool{true, true, false} {
-		if c.IsTold(i) != want {
-			t.Errorf("%s is told %t", c.limitName(i), !want)
-		}
-	}
-}

@@ -13,9 +13,9 @@
 --           lasts from now, or 0; ban if it is one by a rule, removal if it is one, else empty; its
 --           text. Times are in microseconds.
 -- reply     the time (microseconds), and for each mark what became of it and what was there before,
---           both as they are stored, or ''. What became of it is 'ended' if its end has passed, 'full'
---           if there is no room, and '' if what is there is newer or an operator's ban that a rule's
---           would replace. A removal is written even if there is nothing to remove, because Redis may
+--           both as they are stored, or ''. The first is 'ended' if the mark's end has passed, 'full' if
+--           there is no room, and '' if a newer mark is there, or an operator's ban that a rule's would
+--           replace. A removal is written even if there is nothing to remove, because Redis may
 --           have lost a mark that others will write back.
 -- keeps     the sorted sets and the stream tell of marks in the hash only
 local clock = redis.call('TIME')

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -31,8 +30,8 @@ const (
 	// afterwards ask for the marks of their own subjects.
 	restAfter, restEvery = 10 * time.Second, 5 * time.Minute
 	// fresh is how old the last reading may be for the table to be written back. It is longer than a
-	// process rests. What is older than an act of meanwhile is not written, and removals are kept for a
-	// day.
+	// process rests. An act of meanwhile is newer than a mark that is written back, so it holds; and
+	// removals are kept for a day.
 	fresh = 2 * restEvery
 	// suspension is how long the set's clock may stand still, because the machine is suspended, until
 	// the ends of the marks are read again.
@@ -252,54 +251,4 @@ func (f *follower) apply(changes []change, now int64) {
 			f.set.put(m)
 		}
 	}
-}
-
-// readAll reads all marks, in pages. now is the time of Redis. What is in the table and was not found
-// is lost, or has gone.
-func (f *follower) readAll(ctx context.Context, now int64) error {
-	s := f.set
-	s.beginReading(f.mayRestore)
-	for cursor, more := "0", true; more; more = cursor != "0" {
-		page, next, err := f.page(ctx, cursor)
-		if err != nil {
-			s.endReading(true)
-			return err
-		}
-		cursor = next
-		for i := 1; i < len(page); i += 2 {
-			if field := page[i-1]; !strings.Contains(field, " ") { // it is no mark
-				continue
-			}
-			if m, err := s.read(page[i], now); err != nil {
-				s.Log.MarkUnreadable(err)
-			} else {
-				s.put(m)
-			}
-		}
-	}
-	f.lost = s.endReading(f.mayRestore)
-	return nil
-}
-
-// page reads a page of the hash: fields and values in turn.
-func (f *follower) page(ctx context.Context, cursor string) (page []string, next string, err error) {
-	s := f.set
-	err = s.redis.Operate(ctx, func(ctx context.Context) error {
-		reply, err := s.redis.Command(ctx, "hscan", s.keys[0], cursor, "count", atOnce)
-		if err != nil {
-			return err
-		}
-		parts, _ := reply.([]any)
-		if len(parts) != 2 {
-			return unexpected([]any{reply})
-		}
-		next, _ = parts[0].(string)
-		items, _ := parts[1].([]any)
-		for _, item := range items {
-			text, _ := item.(string)
-			page = append(page, text)
-		}
-		return nil
-	})
-	return page, next, err
 }

@@ -45,7 +45,7 @@ var kinds = [...]Kind{Blocked, Banned, Unlimited, Limited, Removed, Unbanned}
 // Mark is what was decided about a subject under the rules of a name. A subject has one ban and one
 // other mark under each rule. A Mark is not changed once it is made.
 type Mark struct {
-	// What calls read comes first, so that it is in one or two lines of a processor's cache.
+	// Calls read the first fields, which fit into one or two lines of a processor's cache.
 	Kind   Kind    `json:"mark"`
 	number int64   // of the act
 	ends   int64   // when it ends by Options.Now, or never

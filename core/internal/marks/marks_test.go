@@ -192,7 +192,7 @@ func TestOneSubject(t *testing.T) {
 	})
 }
 
-// What one process does holds in the others when they have read it, and in new ones.
+// An act in one process holds in the others as soon as they have read it, and in new ones.
 func TestProcessesFollow(t *testing.T) {
 	f := newFleet(t, 10_000)
 	one, other := f.process(), f.process()
