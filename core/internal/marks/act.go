@@ -78,8 +78,7 @@ func (s *Set) compile(m *Mark) error {
 	return nil
 }
 
-// putUnconfirmed puts a mark into the table that Redis did not confirm. The bounds of bans by rules hold
-// for it as well.
+// putUnconfirmed puts a mark into the table that Redis did not confirm. A ban by a rule needs room there.
 func (s *Set) putUnconfirmed(m *Mark, span int64) {
 	u, now, lasts := *m, s.Now(), unconfirmed.Microseconds()
 	if span > 0 {
@@ -89,7 +88,7 @@ func (s *Set) putUnconfirmed(m *Mark, span int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.before = s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load().confirmed()
-	if m.isByRule() && (m.yieldsTo(u.before, now) || !s.mayBan(now)) {
+	if m.isByRule() && (m.yieldsTo(u.before, now) || s.count >= s.Most) {
 		return
 	}
 	s.putLocked(&u)

@@ -9,11 +9,20 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/marks"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// ban writes a ban by the rule r, which began at a time.
-func (p *process) ban(subject string, since, until int64) error {
-	return p.WriteBan(marks.Mark{Rule: "r", Subject: subject, Since: since, Until: until, Bans: 1})
+// ban imposes a ban by the rule r, which began at a time, and wants it not to wait.
+func (p *process) ban(subject string, since, until int64) {
+	p.Helper()
+	if !p.impose(subject, since, until) {
+		p.Errorf("there is no room for a ban of %s", subject)
+	}
+}
+
+// impose imposes a ban by the rule r, and reports whether it need not wait.
+func (p *process) impose(subject string, since, until int64) bool {
+	return p.Impose(marks.Mark{Rule: "r", Subject: subject, Since: since, Until: until, Bans: 1})
 }
 
 // follow reads what has changed in Redis, if there is one.
@@ -29,16 +38,12 @@ func TestMarksAreBounded(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, f *fleet) {
 		p, now := f.process(), f.now.Load()
 		for i := range int64(100) {
-			if err := p.ban(fmt.Sprint(i), now, now+hour+i); err != nil {
-				t.Fatal(err)
-			}
+			p.ban(fmt.Sprint(i), now, now+hour+i)
 		}
-		if err := p.ban("ends first", now, now+hour/2); !errors.Is(err, marks.ErrFull) {
-			t.Errorf("a ban that ends first: %v", err)
+		if p.impose("ends first", now, now+hour/2) {
+			t.Error("there is room for a ban that ends first")
 		}
-		if err := p.ban("ends last", now, now+2*hour); err != nil {
-			t.Error(err)
-		}
+		p.ban("ends last", now, now+2*hour)
 		p.follow()
 		p.want("0", "")
 		p.want("ends last", marks.Banned)
@@ -70,9 +75,7 @@ func TestRoomIsMadeEverywhere(t *testing.T) {
 	one, other, now := f.process(), f.process(), f.now.Load()
 	other.read()
 	for i := range int64(150) {
-		if err := one.ban(fmt.Sprint(i), now, now+hour+i); err != nil {
-			t.Fatal(err)
-		}
+		one.ban(fmt.Sprint(i), now, now+hour+i)
 	}
 	other.read()
 	if n := len(other.All()); n != 100 {
@@ -80,35 +83,40 @@ func TestRoomIsMadeEverywhere(t *testing.T) {
 	}
 }
 
-// A ban by a rule is written once, whoever learns of it, and does not come back after its removal. Not
-// more than some are new in a second.
+// A ban by a rule is written once, whoever learns of it, and does not come back after its removal.
 func TestBansByRules(t *testing.T) {
 	onBoth(t, 10, func(t *testing.T, f *fleet) {
 		p, now := f.process(), f.now.Load()
 		for range 2 {
-			if err := p.ban("a", now, now+hour); err != nil {
-				t.Fatal(err)
-			}
+			p.ban("a", now, now+hour)
 		}
 		p.act("a", marks.Unbanned, 0)
-		if err := p.ban("a", now, now+hour); err != nil {
-			t.Fatal(err)
-		}
+		p.ban("a", now, now+hour)
 		p.want("a", "")
-		full := 0
-		for i := range int64(150) { // MostBans is 100
-			if p.ban(fmt.Sprint(i), now, now+2*hour+i*second) != nil {
-				full++
-			}
+	})
+}
+
+// Bans by rules that are too many in a second wait for the next ones.
+func TestBansWaitForTheNextSecond(t *testing.T) {
+	f := newFleet(t, 100)
+	f.mostBans = 10
+	p, once := f.process(), terms
+	once.After = 1
+	for i := range 25 {
+		subject := fmt.Append(nil, i)
+		p.Strike(subject, "r", subject, f.now.Load(), &once, true)
+	}
+	for _, want := range []int{10, 20, 25} {
+		if !redistest.WaitUntil(func() bool { return len(p.All()) >= want }, patient) {
+			t.Fatalf("%d bans, want %d", len(p.All()), want)
 		}
-		if full < 50 {
-			t.Errorf("%d of 150 bans were too many in a second", full)
+		p.Round()
+		if n := len(p.All()); n != want {
+			t.Errorf("%d bans, want %d", n, want)
 		}
 		f.pass(second)
-		if err := p.ban("later", f.now.Load(), now+20*hour); err != nil {
-			t.Error(err)
-		}
-	})
+		p.Round()
+	}
 }
 
 // A process that slept takes what is in Redis, and writes nothing back.
@@ -204,9 +212,7 @@ func TestNetworks(t *testing.T) {
 		p.act("ip:2001:db8::/32", marks.Limited, 0)
 		p.act("ip:2001:db8:1::/48", marks.Blocked, 0)
 		p.act("user:alice", marks.Unlimited, 0)
-		if now := f.now.Load(); p.ban("ip:203.1.113.7", now, now+hour) != nil {
-			t.Fatal("no ban")
-		}
+		p.ban("ip:203.1.113.7", f.now.Load(), f.now.Load()+hour)
 		for _, of := range []struct {
 			subject, addr string
 			want          marks.Kind

@@ -21,14 +21,15 @@ func (s *Set) Rest() {
 // Round is what a process does every half second.
 func (s *Set) Round() { s.follow.round() }
 
-// WriteBan writes a ban that a rule has imposed at its Since.
-func (s *Set) WriteBan(m Mark) error {
+// Impose imposes a ban of a rule that begins at its Since, and reports whether it need not wait.
+func (s *Set) Impose(m Mark) bool {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since
-	results, err := s.writeBans(context.Background(), []act{{&m, 0}})
-	if err != nil {
-		return err
-	}
-	return results[0].err
+	s.strikes.addDue(act{&m, 0})
+	s.imposeNow(context.Background())
+	s.strikes.mu.Lock()
+	defer s.strikes.mu.Unlock()
+	_, waits := s.strikes.due[m.field()]
+	return !waits
 }
 
 // StrikeNow counts a refusal, and returns the last ban of the key.

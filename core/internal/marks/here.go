@@ -25,7 +25,7 @@ func (s *Set) writeHere(acts []act) (results []done) {
 		case m.yieldsTo(before, now), before == nil && a.isRemoval():
 		case m.ends <= now:
 			d.err = ErrEnded
-		case before == nil && !s.roomHere(&m, now):
+		case before == nil && !s.roomHere(&m):
 			d.err = ErrFull
 		default:
 			d.mark = &m
@@ -43,24 +43,11 @@ func (m *Mark) yieldsTo(there *Mark, now int64) bool {
 }
 
 // roomHere reports whether there is room for another mark. The set must be locked.
-func (s *Set) roomHere(m *Mark, now int64) bool {
-	if m.isByRule() && !s.mayBan(now) {
-		return false
-	}
+func (s *Set) roomHere(m *Mark) bool {
 	if s.count >= s.Most {
 		s.sweep()
 	}
 	return s.count < s.Most || s.makeRoom(m)
-}
-
-// mayBan counts a ban by a rule, and reports whether it is not too many in this second. The set must be
-// locked.
-func (s *Set) mayBan(now int64) bool {
-	if second := now / 1_000_000; second != s.second {
-		s.second, s.bans = second, 0
-	}
-	s.bans++
-	return s.bans <= s.MostBans
 }
 
 // makeRoom drops a hundredth of the marks that make room, those that end first, and reports whether

@@ -40,18 +40,14 @@ func TestAnOperatorsBanIsNotShortened(t *testing.T) {
 		p.act("a", marks.Banned, 2*hour)
 		f.pass(second)
 		now := f.now.Load()
-		if err := p.ban("a", now, now+hour); err != nil {
-			t.Fatal(err)
-		}
+		p.ban("a", now, now+hour)
 		f.pass(hour)
 		p.follow()
 		p.want("a", marks.Banned)
 		f.pass(hour)
 		p.follow()
 		p.want("a", "")
-		if err := p.ban("a", now, now+3*hour); err != nil {
-			t.Fatal(err)
-		}
+		p.ban("a", now, now+3*hour)
 		p.want("a", marks.Banned)
 	})
 }
@@ -80,16 +76,12 @@ func TestBansByRulesAreWrittenBack(t *testing.T) {
 		if i%100 == 0 {
 			f.pass(second)
 		}
-		if err := one.ban(fmt.Sprint(i), f.now.Load(), f.now.Load()+hour); err != nil {
-			t.Fatal(err)
-		}
+		one.ban(fmt.Sprint(i), f.now.Load(), f.now.Load()+hour)
 	}
 	other.read()
 	f.client().FlushAll(background)
 	other.read()
-	if err := one.ban("new", f.now.Load(), f.now.Load()+hour); err != nil {
-		t.Errorf("a new ban beside those that are written back: %v", err)
-	}
+	one.ban("new", f.now.Load(), f.now.Load()+hour)
 	another := f.process()
 	another.read()
 	if n := len(another.All()); n != 301 {
@@ -183,23 +175,20 @@ func TestKeysOfAnotherType(t *testing.T) {
 	}
 }
 
-// While the server of the marks does not answer, no more bans by rules are new in a second than else.
-func TestUnconfirmedBansAreBounded(t *testing.T) {
-	f := newFleet(t, 100)
-	f.mostBans = 10
+// Bans by rules that Redis does not confirm hold here for a minute, if there is room.
+func TestUnconfirmedBans(t *testing.T) {
+	f := newFleet(t, 10)
 	p, now := f.process(), f.now.Load()
 	p.act("unbanned", marks.Banned, hour)
 	p.act("unbanned", marks.Unbanned, 0)
 	f.server.Kill()
-	if err := p.ban("unbanned", now, now+hour); err == nil {
-		t.Fatal("there is no server")
-	}
+	p.ban("unbanned", now, now+hour)
 	p.want("unbanned", "")
 	for i := range 20 {
-		_ = p.ban(fmt.Sprint(i), now, now+hour)
+		p.ban(fmt.Sprint(i), now, now+hour)
 	}
-	if n := len(p.All()); n != 10 {
-		t.Errorf("%d bans, want 10", n)
+	if n := len(p.All()); n != 9 {
+		t.Errorf("%d bans beside a removal, want 9", n)
 	}
 	f.pass(60 * second)
 	if n := len(p.All()); n != 0 {

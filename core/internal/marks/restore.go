@@ -28,7 +28,7 @@ func (f *follower) restore(ctx context.Context) error {
 		return err
 	}
 	part := f.lost[:min(len(f.lost), restoredAtOnce)]
-	for page := range slices.Chunk(part, atOnce) {
+	for page := range slices.Chunk(part, inATrip) {
 		var acts []act
 		for _, m := range page {
 			acts = append(acts, act{Mark: m})

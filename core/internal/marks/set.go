@@ -16,8 +16,9 @@ import (
 const (
 	// Most is the largest number of marks of a prefix, those of removals included.
 	Most = 100_000
-	// MostBans is how many bans by rules are new in a second at most. Beyond that, limits refuse alone.
-	MostBans = 1_000
+	// MostBans is how many bans by rules are new in a second at most, because each process reads each of
+	// them. The others wait for the next seconds, and limits refuse alone meanwhile.
+	MostBans = 100
 	// keepRemoved is how long a removal is kept, so that nothing older is written back.
 	keepRemoved = 24 * time.Hour
 	// unconfirmed is how long an act that Redis did not confirm holds in its process.
@@ -46,7 +47,7 @@ type Options struct {
 	Calls func() uint64
 	// Most is the largest number of marks: [Most], except in tests.
 	Most int
-	// MostBans is how many bans by rules are new in a second at most: [MostBans], except in tests.
+	// MostBans is how many bans by rules are new in a second of Redis at most: [MostBans], except in tests.
 	MostBans int
 }
 
@@ -85,10 +86,8 @@ type Set struct {
 	count     int   // of marks in the rules
 	nextSweep int   // the count at which marks that have ended are removed
 	number    int64 // of the latest act, without Redis
-	second    int64 // and how many bans by rules were new in it that Redis does not count
-	bans      int
-	reading   int  // the number of the last reading of all marks
-	takes     bool // marks that are read take the place of newer ones, because the table is out of date
+	reading   int   // the number of the last reading of all marks
+	takes     bool  // marks that are read take the place of newer ones, because the table is out of date
 }
 
 // NewSet returns a set that has not read anything yet.
