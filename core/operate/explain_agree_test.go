@@ -216,7 +216,7 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	if len(events.all) > 0 {
 		d = events.last(t, 1)
 	}
-	if d.Reason == core.Banned && x.Reason != d.Reason { // the ban by a rule began in the meantime
+	if d.Reason == core.Banned && (x.Reason != d.Reason || x.Rule != d.Rule) { // the ban by a rule began in the meantime
 		if x, err = operate.New(limiter).ExplainView(v); err != nil {
 			t.Fatal(err)
 		}
