@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -29,7 +30,7 @@ func TestResetStreamsCount(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	server.Config.Protocols = protocols
 	server.Start()
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	transport := &http.Transport{Protocols: protocols}
 	defer transport.CloseIdleConnections()
 	call := func() (*http.Response, error) {
