@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/internal/bounded"
@@ -38,7 +39,13 @@ func TestResetStreamsCount(t *testing.T) {
 		defer reset()
 		go func() { <-entered; reset() }()
 		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-		defer func() { <-ended }()
+		defer func() {
+			select {
+			case <-ended:
+			case <-time.After(limitertest.Patient):
+				t.Error("the handler has not returned")
+			}
+		}()
 		return transport.RoundTrip(request)
 	}
 	for range 3 {
