@@ -217,15 +217,16 @@ func TestADisconnectDoesNotRefund(t *testing.T) {
 func TestOpenWhileASlotMoves(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	subject := cluster.Moving(t)
-	limiter := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: 2 * time.Second})
-	counter := limiter.MustCounter("tokens", core.PerHour(10))
+	counter := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: patient}).MustCounter("tokens", core.PerHour(10))
 	if _, err := counter.Allow(background, subject); err != nil {
 		t.Fatal(err)
 	}
-	var failed *core.StoreError
-	if _, _, err := counter.Open(background, subject, 1); !errors.As(err, &failed) || failed.Class != core.StoreSlotMoving || failed.Class.MayHaveCharged() {
-		t.Errorf("%v, want that the slot is moving", err)
-	}
+	impatient := newLimiter(t, core.Options{Redis: cluster.Client(t), Timeout: 250 * time.Millisecond}).MustCounter("tokens", core.PerHour(10))
+	eventually(t, "Redis says in time that the slot is moving", func() bool {
+		var failed *core.StoreError
+		_, _, err := impatient.Open(background, subject, 1)
+		return errors.As(err, &failed) && failed.Class == core.StoreSlotMoving && !failed.Class.MayHaveCharged()
+	})
 	if d, err := counter.Peek(background, subject); err != nil || d.Remaining != 9 {
 		t.Errorf("%d left, %v; want 9", d.Remaining, err)
 	}

@@ -29,6 +29,7 @@ type decider struct {
 	traits   tally.Traits // of decisions that do not bind
 	// outOfTime is set when the time of the call was over before the store was asked for its counters.
 	outOfTime bool
+	now       int64 // when the call met the first mark, by the clock of the marks, or 0
 }
 
 // appliedRule is a rule that applies to a call.
@@ -53,7 +54,7 @@ func (c *decider) init(parts *callParts) {
 // clear empties the decider for the next call.
 func (c *decider) clear() {
 	c.Clear()
-	c.rules, c.subjects, c.learns, c.outOfTime = c.rules[:0], c.subjects[:0], 0, false
+	c.rules, c.subjects, c.learns, c.outOfTime, c.now = c.rules[:0], c.subjects[:0], 0, false, 0
 }
 
 // settles reports whether the handler can settle what the call costs.

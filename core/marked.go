@@ -26,7 +26,10 @@ func (c *decider) obey(ctx context.Context, a *appliedRule, addr netip.Addr) {
 	if m == nil {
 		return
 	}
-	in.Mark, in.Lasts = m, of.Lasts(m)
+	if c.now == 0 { // one time for all rules, so that the mark that ends last binds the call most
+		c.now = c.parts.marks.Now()
+	}
+	in.Mark, in.Lasts = m, m.Lasts(c.now)
 	switch m.Kind {
 	case marks.Unlimited:
 		in.Own = nil

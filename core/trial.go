@@ -27,6 +27,7 @@ type trial struct {
 	unlisted int
 	noted    []route.Noted
 	call     *call // asks another store
+	now      int64 // see decider
 	subject  string
 	rules    []*triedRule
 }
@@ -44,7 +45,7 @@ func newTried(rule *boundRule, named *namedRule, v adapter.View) *triedRule {
 
 // Trial implements limiter.Front.
 func (f *front) Trial(store engine.Store) limiter.Trial {
-	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}, handles: f.registry.asRules}
+	t := &trial{engine: engine.Engine{Store: store, KeyHead: f.KeyHead}, now: f.callParts.marks.Now(), handles: f.registry.asRules}
 	t.guards, t.unlisted = f.registry.attached.All()
 	for _, g := range t.guards {
 		t.noted = append(t.noted, g.calls.Noted())
@@ -206,7 +207,7 @@ func (t *trial) Marked(rule int, subject string) (found marks.Found, instead []*
 
 // Decide implements limiter.Trial.
 func (t *trial) Decide(rules ...int) limiter.Ruling {
-	t.call.clear()
+	t.clear()
 	for _, i := range rules {
 		t.apply(t.rules[i].applied)
 	}
@@ -215,13 +216,19 @@ func (t *trial) Decide(rules ...int) limiter.Ruling {
 
 // DecideBy implements limiter.Trial.
 func (t *trial) DecideBy(rule int, own *engine.Limit, cost int64) limiter.Ruling {
-	t.call.clear()
+	t.clear()
 	a := t.rules[rule].applied
 	a.known = true
 	a.counted.Subject, a.counted.Cost, a.counted.Own = []byte(t.subject), cost, own
 	t.call.obey(t.call.Context(), &a, addressIn(t.subject))
 	t.apply(a)
 	return t.decideApplied([]int{rule})
+}
+
+// clear empties the call for other rules, which are decided at the same time.
+func (t *trial) clear() {
+	t.call.clear()
+	t.call.now = t.now
 }
 
 // apply adds a rule that applies to the call.

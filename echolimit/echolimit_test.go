@@ -16,6 +16,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/echolimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
@@ -157,7 +158,7 @@ func TestReplyOfAMiddlewareAround(t *testing.T) {
 	e.Use(errorPages, echolimit.New(limitertest.New(t, core.Options{}), core.Rule{Name: "n", Limit: core.InFlight(5)}), bodyLogger)
 	e.GET("/", func(echo.Context) error { return errors.New("broken") })
 	server := httptest.NewServer(e)
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	response, err := http.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/adaptertest"
 	"github.com/accesslimit/accesslimit/ginlimit"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/frameworks"
 	"github.com/accesslimit/accesslimit/internal/leakcheck"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
@@ -131,7 +132,7 @@ func TestFailedLoginOfACallerWhoLeaves(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	defer upstream.Close()
+	bounded.Cleanup(t, upstream.Close)
 	target, err := url.Parse(upstream.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestFailedLoginOfACallerWhoLeaves(t *testing.T) {
 	failed := func(status int) bool { return status == http.StatusUnauthorized }
 	router.GET("/login", note, ginlimit.New(limiter, core.Rule{Name: "login", Seconds: 60, MaxCount: 1, Count: failed}), gin.WrapH(proxy))
 	server := httptest.NewServer(router)
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	for _, want := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
 		response, err := http.Get(server.URL + "/login")
 		if err != nil {
@@ -192,7 +193,7 @@ func TestLengthDeclaredTooLate(t *testing.T) {
 		_, _ = c.Writer.WriteString(", world")
 	})
 	server := httptest.NewServer(router)
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	response, err := http.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +218,7 @@ func TestReplyOfAMiddlewareAround(t *testing.T) {
 	limit := ginlimit.New(limitertest.New(t, core.Options{}), core.Rule{Limit: core.InFlight(5)})
 	router.GET("/", errorPages, limit, bodyLogger, func(c *gin.Context) { _ = c.Error(errors.New("broken")) })
 	server := httptest.NewServer(router)
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	response, err := http.Get(server.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -191,12 +191,15 @@ func TestAStreamHoldsItsSlot(t *testing.T) {
 			if err := s.RecvMsg(new(wrapperspb.StringValue)); err != nil {
 				t.Fatal(err)
 			}
-			short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
-			defer stop()
-			var wait *outgoing.WaitError
-			if _, err := turns.Take(short, addr); !errors.As(err, &wait) {
-				t.Errorf("a second stream got a turn: %v", err)
-			}
+			limitertest.Eventually(t, "a second stream waits for its turn", func() bool {
+				short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
+				defer stop()
+				_, err := turns.Take(short, addr)
+				if err == nil {
+					t.Fatal("a second stream got a turn")
+				}
+				return errors.As(err, new(*outgoing.WaitError)) // otherwise the time was over before
+			})
 			end(s, conn, cancel)
 			turn, err := turns.Take(context.Background(), addr)
 			if err != nil {

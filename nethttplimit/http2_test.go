@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -29,7 +31,7 @@ func TestResetStreamsCount(t *testing.T) {
 	protocols.SetUnencryptedHTTP2(true)
 	server.Config.Protocols = protocols
 	server.Start()
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	transport := &http.Transport{Protocols: protocols}
 	defer transport.CloseIdleConnections()
 	call := func() (*http.Response, error) {
@@ -37,7 +39,13 @@ func TestResetStreamsCount(t *testing.T) {
 		defer reset()
 		go func() { <-entered; reset() }()
 		request, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-		defer func() { <-ended }()
+		defer func() {
+			select {
+			case <-ended:
+			case <-time.After(limitertest.Patient):
+				t.Error("the handler has not returned")
+			}
+		}()
 		return transport.RoundTrip(request)
 	}
 	for range 3 {

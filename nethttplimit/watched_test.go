@@ -16,6 +16,7 @@ import (
 	"testing/iotest"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
 )
@@ -166,7 +167,7 @@ func exchange(t *testing.T, method string, handler http.Handler) string {
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestLastByteIsHeldBack(t *testing.T) {
 	mux.Handle("/other", http.NotFoundHandler())
 	mux.HandleFunc("/unwrapping", func(w http.ResponseWriter, r *http.Request) { limited.ServeHTTP(unwrapping{w}, r) })
 	server := httptest.NewServer(mux)
-	defer server.Close()
+	bounded.Cleanup(t, server.Close)
 	for _, call := range []struct {
 		path  string
 		flush bool

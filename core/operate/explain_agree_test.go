@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
@@ -95,6 +96,26 @@ func TestExplainWhatComesFirst(t *testing.T) {
 			t.Errorf("%s: got %+v, explained as %v", name, d, x)
 		}
 	}
+}
+
+// Of two bans, the longer one refuses the call, and the explanation says so, however long functions take.
+func TestTheLongerBanRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events decisions
+		limiter := newLimiter(t, core.Options{OnDecision: events.note})
+		slow := func(core.Request) (string, error) {
+			time.Sleep(time.Second)
+			return me, nil
+		}
+		guard := attach(t, limiter, core.Rule{Name: "short", Limit: core.PerDay(1)}, core.Rule{Name: "long", Limit: core.PerDay(1), Key: slow})
+		ban(t, limiter, "short", me, time.Hour)
+		ban(t, limiter, "long", me, time.Hour+time.Millisecond)
+		guard.Check(newView("GET", "/"))
+		x, err := operate.New(limiter).ExplainView(newView("GET", "/"))
+		if d := events.last(t, 1); d.Rule != "long" || x.Rule != "long" || err != nil {
+			t.Errorf("got %+v, explained as %v, %v", d, x, err)
+		}
+	})
 }
 
 // An estimate that is above an override is cut in an explanation, too.
@@ -195,7 +216,7 @@ func explainThenCheck(t *testing.T, random *rand.Rand, limiter *core.Limiter, gu
 	if len(events.all) > 0 {
 		d = events.last(t, 1)
 	}
-	if d.Reason == core.Banned && x.Reason != d.Reason { // the ban by a rule began in the meantime
+	if d.Reason == core.Banned && (x.Reason != d.Reason || x.Rule != d.Rule) { // the ban by a rule began in the meantime
 		if x, err = operate.New(limiter).ExplainView(v); err != nil {
 			t.Fatal(err)
 		}

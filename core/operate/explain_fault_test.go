@@ -80,7 +80,7 @@ func TestExplainMarksWithoutRedis(t *testing.T) {
 	server.Stop()
 	defer server.Continue()
 	soon := func() context.Context {
-		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(background, time.Second)
 		t.Cleanup(cancel)
 		return ctx
 	}

@@ -3,9 +3,12 @@ package operate_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
@@ -100,6 +103,27 @@ func (d *decisions) last(t testing.TB, n int) core.Decision {
 		t.Fatalf("OnDecision was called %d times, want %d", len(d.all), n)
 	}
 	return d.all[n-1]
+}
+
+// noteSent makes a client call a function with what it has sent.
+func noteSent(sent func([]byte)) func(*redis.Options) {
+	return func(o *redis.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return notedConn{conn, sent}, err
+		}
+	}
+}
+
+type notedConn struct {
+	net.Conn
+	sent func([]byte)
+}
+
+func (c notedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent(b)
+	return n, err
 }
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -193,9 +193,9 @@ func TestALentKeyIsCopied(t *testing.T) {
 	turns, room := newTurns(t, newLimiter(t, core.Options{}), outgoing.Rule{}), []byte(alice)
 	turn := take(t, turns, unsafe.String(&room[0], len(room)))
 	copy(room, "overwritten")
-	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Minute})
+	turn.Answered(outgoing.Answer{Refused: true, Wait: time.Hour})
 	turn.Release()
-	ctx, leave := context.WithTimeout(background, time.Second)
+	ctx, leave := context.WithTimeout(background, patient)
 	defer leave()
 	var wait *outgoing.WaitError
 	if _, err := turns.Take(ctx, alice); !errors.As(err, &wait) || !wait.Paused {

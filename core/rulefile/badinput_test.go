@@ -14,6 +14,7 @@ import (
 
 	"github.com/accesslimit/accesslimit/core"
 	"github.com/accesslimit/accesslimit/core/rulefile/internal/filewatch"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/limitertest"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/nethttplimit"
@@ -142,9 +143,11 @@ func TestAFileThatGrows(t *testing.T) {
 	file := must(os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0))
 	defer file.Close()
 	var writer sync.WaitGroup
-	defer writer.Wait()
 	stop := make(chan struct{})
-	defer close(stop)
+	bounded.Cleanup(t, func() {
+		close(stop)
+		writer.Wait()
+	})
 	writer.Go(func() {
 		for size := maxFileBytes; ; size += 100 {
 			select {

@@ -152,6 +152,15 @@ func (s *site) awaitQuiet(t *testing.T) {
 	}
 }
 
+// awaitWhole waits until a ring asks all its servers again. Until then it looks on one of them for the
+// keys of another, which it takes to be down.
+func (s *site) awaitWhole(t *testing.T, client redis.UniversalClient) {
+	t.Helper()
+	if ring, ok := client.(*redis.Ring); ok {
+		soon(t, "the ring has all its servers", func() bool { return ring.Len() == len(s.nodes) })
+	}
+}
+
 // matrixFault is a fault of the matrix.
 type matrixFault struct {
 	name string

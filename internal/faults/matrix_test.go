@@ -254,6 +254,7 @@ func (m *matrix) run(t *testing.T) {
 	m.fault.end(t, m)
 	m.each(func(c *cell) { c.goesOn(m) })
 	m.site.awaitQuiet(t)
+	m.site.awaitWhole(t, m.site.judge)
 	for _, c := range m.cells {
 		c.compare(m)
 	}
@@ -271,6 +272,7 @@ func (m *matrix) each(do func(*cell)) {
 func (c *cell) goesOn(m *matrix) {
 	var answer string
 	var err error
+	c.site.awaitWhole(c.t, c.client)
 	if !redistest.WaitUntil(func() bool {
 		if c.again != nil {
 			if err = c.again(); err != nil {

@@ -101,6 +101,8 @@ type binary struct{ testing.TB }
 
 func (*binary) Helper() {}
 
+func (*binary) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
 func (*binary) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 func (*binary) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

@@ -38,12 +38,13 @@ func (f Found) Other() *Mark { return f.other }
 // MayHave reports whether any subject of the rule may have a mark.
 func (r *Rule) MayHave() bool { return r.asked.Load() > 0 }
 
-// Lasts returns how much longer a mark holds, in microseconds, or algorithm.Forever.
-func (r *Rule) Lasts(m *Mark) int64 {
+// Lasts returns how much longer a mark that holds lasts from now by Options.Now, in microseconds, or
+// algorithm.Forever.
+func (m *Mark) Lasts(now int64) int64 {
 	if m.ends == never {
 		return algorithm.Forever
 	}
-	return max(1, m.ends-r.set.Now())
+	return max(1, m.ends-now)
 }
 
 // Find returns the marks of a subject that hold now, and those of the caller's address and of its

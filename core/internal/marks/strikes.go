@@ -57,16 +57,13 @@ func (s *Set) Strike(key []byte, rule string, subject []byte, at int64, t *Terms
 	if place.Load() == sent {
 		return
 	}
+	place.Store(sent) // first, because sendStrikes takes it back if it fails
 	st := Strike{string(key), rule, nameOf(subject), at, t, imposes}
 	if s.Redis == nil {
-		place.Store(sent)
 		s.strikeHere(st)
-		return
-	}
-	if s.strikes.add(st) {
+	} else if s.strikes.add(st) {
 		s.Redis.InBackground(s.sendStrikes)
 	}
-	place.Store(sent)
 }
 
 // place returns where is noted that a strike was sent, and what is there then.

@@ -88,7 +88,7 @@ func TestPoolOfOneConnectionWhileStopped(t *testing.T) {
 	server, client := startOne(t, func(o *redis.Options) { o.PoolSize = 1 }, endlessly)
 	s, c := newStore(t, client, timeout), counter("subject", daily(t, 100))
 	waits := newStore(t, client, unending) // so that nothing but a deadline ends a call
-	s.mustTake(t, c)
+	waits.mustTake(t, c)
 	server.Stop()
 	defer server.Continue()
 	together(32, func(i int) {

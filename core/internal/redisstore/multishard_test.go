@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,9 +36,9 @@ func (p pair) wantLeft(t *testing.T, here, there int64) {
 	}
 }
 
-// unhealthy stops the second server of a pair, and returns the verdicts for a caller with so much
-// time.
-func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool) (pair, []algorithm.Verdict) {
+// unhealthy stops the second server of a pair, and returns the verdicts for a caller who waits until
+// Timeout, or leaves when the first server has answered.
+func (d deployment) unhealthy(t *testing.T, leaves, required bool) (pair, []algorithm.Verdict) {
 	t.Helper()
 	limit := daily(t, 5)
 	client := d.connect(t, options{})
@@ -52,8 +51,15 @@ func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool)
 	}
 	warm.left(t, p.there)
 	d.servers[1].Stop()
-	ctx, leave := context.WithTimeout(context.Background(), within)
+	ctx, leave := context.WithCancel(context.Background())
 	defer leave()
+	if leaves {
+		asked := p.store
+		go func() {
+			redistest.WaitUntil(func() bool { return asked.Times().Count > 0 }, patient)
+			leave()
+		}()
+	}
 	v := p.take(ctx, p.here, p.there)
 	p.Close() // before the other server can be asked again
 	d.proceed(t, client)
@@ -62,7 +68,7 @@ func (d deployment) unhealthy(t *testing.T, within time.Duration, required bool)
 }
 
 func (d deployment) givenBackForTheRequired(t *testing.T) {
-	p, v := d.unhealthy(t, patient, true)
+	p, v := d.unhealthy(t, false, true)
 	if !passes(v[0]) || v[0].Remaining != 5 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and nothing charged of the first", v)
 	}
@@ -72,7 +78,7 @@ func (d deployment) givenBackForTheRequired(t *testing.T) {
 }
 
 func (d deployment) notGivenBack(t *testing.T) {
-	p, v := d.unhealthy(t, patient, false)
+	p, v := d.unhealthy(t, false, false)
 	if !passes(v[0]) || v[0].Remaining != 4 || v[1].Err == nil || v[1].Ended != nil {
 		t.Errorf("%+v, want the second failed and the first charged", v)
 	}
@@ -82,8 +88,8 @@ func (d deployment) notGivenBack(t *testing.T) {
 }
 
 func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
-	p, v := d.unhealthy(t, timeout/3, false)
-	if !passes(v[0]) || v[0].Remaining != 5 || !errors.Is(v[1].Ended, context.DeadlineExceeded) || v[1].Err != nil {
+	p, v := d.unhealthy(t, true, false)
+	if !passes(v[0]) || v[0].Remaining != 5 || !errors.Is(v[1].Ended, context.Canceled) || v[1].Err != nil {
 		t.Errorf("%+v, want the second ended and nothing charged of the first", v)
 	}
 	if left := p.left(t, p.here); left != 5 {
