@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/marks"
+	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 const markHash, markStream = "test:{%marks}:mh1", "test:{%marks}:mc1"
@@ -175,17 +176,18 @@ func TestKeysOfAnotherType(t *testing.T) {
 	}
 }
 
-// Bans by rules that Redis does not confirm hold here for a minute, if there is room.
+// Bans by rules that Redis does not confirm hold here for a minute, if there is room, and are written when
+// Redis is back.
 func TestUnconfirmedBans(t *testing.T) {
 	f := newFleet(t, 10)
 	p, now := f.process(), f.now.Load()
 	p.act("unbanned", marks.Banned, hour)
 	p.act("unbanned", marks.Unbanned, 0)
 	f.server.Kill()
-	p.ban("unbanned", now, now+hour)
+	p.impose("unbanned", now, now+hour)
 	p.want("unbanned", "")
 	for i := range 20 {
-		p.ban(fmt.Sprint(i), now, now+hour)
+		p.impose(fmt.Sprint(i), now, now+hour)
 	}
 	if n := len(p.All()); n != 9 {
 		t.Errorf("%d bans beside a removal, want 9", n)
@@ -193,5 +195,9 @@ func TestUnconfirmedBans(t *testing.T) {
 	f.pass(60 * second)
 	if n := len(p.All()); n != 0 {
 		t.Errorf("%d bans after a minute", n)
+	}
+	f.server.Restart()
+	if !redistest.WaitUntil(func() bool { p.Round(); return len(p.All()) == 9 }, patient) {
+		t.Errorf("%d bans after the server came back, want 9", len(p.All()))
 	}
 }

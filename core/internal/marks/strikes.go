@@ -193,8 +193,7 @@ func (s *Set) imposeNow(ctx context.Context) {
 }
 
 // impose writes the bans that are due. Those for which there is no room now are tried again after the
-// next reading. Each process that learns of a ban writes it, so one that Redis does not confirm holds
-// here, and is written after the next strike.
+// next reading, and so are those that Redis does not confirm, which hold here meanwhile.
 func (s *Set) impose(ctx context.Context) {
 	for bans := s.strikes.takeDue(); len(bans) > 0; bans = s.strikes.takeDue() {
 		results, err := s.write(ctx, s.MostBans, bans)
@@ -202,6 +201,7 @@ func (s *Set) impose(ctx context.Context) {
 			switch {
 			case err != nil:
 				s.putUnconfirmed(ban.Mark, ban.Until-ban.Since)
+				s.strikes.addDue(ban)
 			case results[i].err == ErrFull:
 				s.strikes.setFull(true)
 				s.strikes.addDue(ban)
