@@ -71,7 +71,7 @@ func find(all []*difference, was, is []string, line int) *difference {
 	a, b := was[line], is[line]
 	for _, d := range all {
 		switch {
-		case !matches(d.was, was[line]), !matches(d.is, is[line]), !d.isAfter(is[:line]), d.with != nil && !slices.ContainsFunc(is, d.with.MatchString):
+		case !matches(d.was, was[line]), !matches(d.is, is[line]), !d.isAfter(was[:line], is[:line]), d.with != nil && !slices.ContainsFunc(is, d.with.MatchString):
 			continue
 		case d.without == nil:
 			return d
@@ -88,10 +88,10 @@ func matches(pattern *regexp.Regexp, line string) bool {
 	return pattern == nil || pattern.MatchString(line)
 }
 
-// isAfter reports whether earlier lines are such that there may be the difference.
-func (d *difference) isAfter(earlier []string) bool {
+// isAfter reports whether earlier lines of one of the versions are such that there may be the difference.
+func (d *difference) isAfter(was, is []string) bool {
 	for _, after := range d.after {
-		if !slices.ContainsFunc(earlier, after.MatchString) {
+		if !slices.ContainsFunc(was, after.MatchString) && !slices.ContainsFunc(is, after.MatchString) {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // Only what is listed may differ.
 func TestDiffer(t *testing.T) {
 	listed := filepath.Join(t.TempDir(), "differences.txt")
-	text := "# a comment\n\nwhy: records\nwithout: on=\\d+ ?\n\nwhy: refunds\nafter: step\nafter: refund\nwith: lost 1\nwas: left 5\nis: left 4\nthen: nothing is compared\n"
+	text := "# a comment\n\nwhy: records\nwithout: on=\\d+ ?\n\nwhy: refunds\nafter: step\nafter: refund\nwith: lost 1\nwas: left 5\nis: left 4\nthen: nothing is compared\n\nwhy: others\nafter: on=2\nwas: x\nis: y\n"
 	if err := os.WriteFile(listed, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +32,9 @@ func TestDiffer(t *testing.T) {
 		{"step,refund,left 5,b", "step,refund,left 4,lost 0", 2},
 		{"step,refund,left 5,b", "step,refund,left 3,lost 1", 2},
 		{"step,call,left 5,b", "step,call,left 4,lost 1", 2},
+		{"on=2 a,x", "a,y", -1},
+		{"a,x", "on=2 a,y", -1},
+		{"on=1 a,x", "a,y", 1},
 	} {
 		c := comparison{differences: differences}
 		if line := c.differ(strings.Split(test.was, ","), strings.Split(test.is, ","), true); line != test.differ {

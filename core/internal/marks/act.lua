@@ -3,8 +3,8 @@
 -- KEYS[1]   a hash of the marks, by their fields. Three more fields are #, the latest number; @, the ID
 --           of the latest change; and rate, a second and how many bans by rules were new in it
 -- KEYS[2]   a sorted set of the fields of operators' marks, by their ends
--- KEYS[3]   a sorted set of the fields of what makes room for them, by their ends: bans by rules, and
---           removals
+-- KEYS[3]   a sorted set of the fields of what makes room for them, by when it goes: bans by rules,
+--           removals, and operators' marks that have ended in the last day
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
 -- ARGV      the largest number of marks; how many bans by rules may be new in a second, or 0 if the
 --           marks are written back; about how many changes to keep; and for each mark seven arguments:
@@ -22,6 +22,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local marks, ends, spare, changes = unpack(KEYS)
 local most, atonce, kept = ARGV[1] + 0, ARGV[2] + 0, ARGV[3]
+local day = 86400000000
 
 -- numberof returns the number of a stored mark, or 0 if it is not one of ours.
 local function numberof(mark)
@@ -42,10 +43,13 @@ if not last then
   last = 0
   redis.call('DEL', ends, spare, changes) -- they belong to a hash that was lost
 end
--- Marks that have ended go without a change in the stream, because each process knows the ends.
-for _, set in ipairs({ends, spare}) do
-  for _, field in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 20)) do drop(set, field) end
+-- A mark of an operator that has ended is kept as a removal is, so that none that it has replaced is
+-- written back. There is no change in the stream, because each process knows the ends.
+for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 20)) do
+  redis.call('ZADD', spare, redis.call('ZSCORE', ends, field) + day, field)
+  redis.call('ZREM', ends, field)
 end
+for _, field in ipairs(redis.call('ZRANGEBYSCORE', spare, '-inf', now, 'LIMIT', 0, 20)) do drop(spare, field) end
 local second, new = string.match(redis.call('HGET', marks, 'rate') or '', '^(%d+) (%d+)$')
 if tonumber(second) ~= math.floor(now / 1000000) then second, new = math.floor(now / 1000000), 0 end
 
@@ -97,12 +101,12 @@ end
 if not written then return reply end
 redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new))
 
--- The keys live as long as the last mark, and for ever if one has no end.
+-- The keys live as long as the last mark is kept, and for ever if one has no end.
 local lasting = redis.call('HLEN', marks) - 3 > redis.call('ZCARD', ends) + redis.call('ZCARD', spare)
 local dies = now
 for _, set in ipairs({ends, spare}) do
   local latest = redis.call('ZREVRANGE', set, 0, 0, 'WITHSCORES')
-  if latest[1] then dies = math.max(dies, latest[2] + 0) end
+  if latest[1] then dies = math.max(dies, latest[2] + (set == ends and day or 0)) end
 end
 for _, key in ipairs(KEYS) do
   if lasting then redis.call('PERSIST', key) else redis.call('PEXPIREAT', key, math.floor(dies / 1000) + 60000) end

@@ -139,6 +139,36 @@ func TestAProcessThatSlept(t *testing.T) {
 	other.wantTold()
 }
 
+// A mark that another one has replaced, which has ended, does not come back, whatever a process that
+// rested finds.
+func TestAReplacedMark(t *testing.T) {
+	for _, others := range []int64{0, 1} {
+		f := newFleet(t, 100)
+		one, other, client := f.process(), f.process(), f.client()
+		one.act("a", marks.Blocked, 0)
+		other.read()
+		one.act("a", marks.Blocked, second)
+		f.pass(9 * 60 * second)
+		other.Sleep(9 * time.Minute)
+		for range others {
+			one.act("b", marks.Blocked, second)
+			client.XTrimMaxLen(background, "test:{%marks}:mc1", 1)
+		}
+		if dies, err := client.PExpireTime(background, "test:{%marks}:mh1").Result(); err != nil || dies.Microseconds() < f.now.Load() {
+			client.FlushAll(background) // the server's own clock is behind
+		}
+		for range 2 {
+			other.read()
+		}
+		another := f.process()
+		another.read()
+		for _, p := range []*process{other, another} {
+			p.want("a", "")
+			p.wantTold()
+		}
+	}
+}
+
 // The server did not answer for a while, and has lost everything: a process that had read the marks
 // when that began writes them back, unless others may have removed some and forgotten that.
 func TestALongOutage(t *testing.T) {

@@ -34,7 +34,7 @@ const (
 	restAfter, restEvery = 10 * time.Second, 5 * time.Minute
 	// fresh is how old the last reading may be for the table to be written back. It is longer than a
 	// process rests. An act of meanwhile is newer than a mark that is written back, so it holds; and
-	// removals are kept for a day.
+	// removals and operators' marks that have ended are kept for a day.
 	fresh = 2 * restEvery
 	// suspension is how long the set's clock may stand still, because the machine is suspended, until
 	// the ends of the marks are read again.

@@ -39,7 +39,8 @@ type counterDesign struct {
 type designer struct {
 	*rand.Rand
 	design
-	rulesSoFar int
+	rulesSoFar        int
+	nameless, banning bool // there is a rule without a name, and one of them bans
 }
 
 func (g *designer) chance(p float64) bool { return g.Float64() < p }
@@ -156,14 +157,15 @@ func (g *designer) counter() counterDesign {
 func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	g.rulesSoFar++
 	r := core.Rule{Name: fmt.Sprint("r", g.rulesSoFar), Limit: g.counted()}
-	switch g.IntN(10) {
-	case 0:
+	switch n := g.IntN(10); {
+	case n < 2 && g.banning: // in the newer version, a ban holds under all rules of its name
+	case n == 0:
 		r.Name = ""
-	case 1:
+	case n == 1:
 		r.Name, r.Paths = "", []string{pick(g.Rand, "/a/**", "/b/*")}
-	case 2:
+	case n == 2:
 		r.Limit = g.limit(core.Concurrency)
-	case 3:
+	case n == 3:
 		r.Limit, r.Seconds, r.MaxCount = core.Limit{}, 1+g.IntN(3), 1+g.IntN(5)
 	}
 	if name != "" {
@@ -191,10 +193,12 @@ func (g *designer) rule(name string, inMiddleware bool) core.Rule {
 	if g.chance(0.15) {
 		r.Note = func(q core.Request) string { return q.Path() }
 	}
-	if g.chance(0.25) {
+	if g.chance(0.25) && (r.Name != "" || !g.nameless) {
 		r.Ban = core.Ban{After: 1 + g.IntN(2), For: max(g.span(), windowOf(&r))} // in the newer version, a window leads to one ban only
 		r.Ban.Max = r.Ban.For * time.Duration(1+g.IntN(4))
+		g.banning = g.banning || r.Name == ""
 	}
+	g.nameless = g.nameless || r.Name == ""
 	if g.chance(0.25) { // not DryRun, which was decided within the call once
 		r.Mode = core.Soft
 	}

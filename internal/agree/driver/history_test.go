@@ -33,10 +33,12 @@ type history struct {
 	cancels   map[int]context.CancelFunc // of turns that are waited for
 	ends      map[int]chan struct{}      // closed when the handler of a call may end
 	stepped   bool                       // the clock stepped
+	ending    bool                       // an override has an end
 	own       map[string]core.Limit      // of rules that have one limit, by their names
 	obeying   map[string]bool            // the names of rules on whose subjects operators act
 	acted     bool                       // an operator has acted
-	refused   bool                       // a rule may have banned somebody
+	bans      map[string]bool            // the names of rules with Ban, "" for those without a name
+	refused   bool                       // one of them has refused somebody
 
 	times []int     // when the lines that are left begin, in nanoseconds, or nil
 	began time.Time // when the present line began
@@ -73,7 +75,7 @@ func run(t *testing.T, server *client, seed, number uint64, length int, without 
 	h := &history{
 		times:     times,
 		decisions: make(map[int]core.Decision), bills: make(map[int]bill), releases: make(map[int]func()),
-		own: make(map[string]core.Limit), obeying: make(map[string]bool), cancels: make(map[int]context.CancelFunc), ends: make(map[int]chan struct{}), logger: slog.New(slog.DiscardHandler),
+		own: make(map[string]core.Limit), obeying: make(map[string]bool), bans: make(map[string]bool), cancels: make(map[int]context.CancelFunc), ends: make(map[int]chan struct{}), logger: slog.New(slog.DiscardHandler),
 	}
 	r := rand.New(rand.NewPCG(seed, number))
 	h.design = draw(r)
@@ -115,13 +117,19 @@ func (h *history) play(operations []operation, processes int, without map[int]bo
 
 // await waits until it is time for an operation.
 func (h *history) await(o operation) {
-	if h.times != nil {
-		time.Sleep(time.Until(beginning.Add(time.Duration(h.times[0]))))
-	} else {
+	if h.times == nil {
 		time.Sleep(o.wait)
 		if left := time.Until(h.edges[o.until]); left > 0 && left < longestWait {
 			time.Sleep(left - time.Duration(o.early)*time.Microsecond)
 		}
+	}
+	h.awaitLine()
+}
+
+// awaitLine waits until the present line begins.
+func (h *history) awaitLine() {
+	if len(h.times) > 0 {
+		time.Sleep(time.Until(beginning.Add(time.Duration(h.times[0]))))
 	}
 	synctest.Wait() // for timers of the same moment
 	h.began = time.Now()
@@ -155,6 +163,10 @@ func (h *history) settleDown(seen *strings.Builder, what string) {
 	h.times = h.times[min(1, len(h.times)):]
 }
 
+// twiceGathered is how long it takes at most until a refusal bans. Refusals are gathered for 10 ms, and those
+// that come meanwhile for another 10 ms.
+const twiceGathered = 20 * time.Millisecond
+
 // awaitMarks waits until all processes have read the marks that may have changed: after an act, by
 // themselves.
 func (h *history) awaitMarks() {
@@ -166,9 +178,12 @@ func (h *history) awaitMarks() {
 	case h.client == nil:
 	case acted:
 		time.Sleep(time.Second)
-	case refused && !h.client.down.Load():
+	case refused:
+		time.Sleep(twiceGathered)
 		for _, p := range h.processes {
-			readMarks(p.operator)
+			if !h.client.down.Load() {
+				readMarks(p.operator)
+			}
 		}
 	}
 	synctest.Wait()
@@ -180,19 +195,22 @@ func (h *history) finish(seen *strings.Builder) {
 		h.client.down.Store(false)
 	}
 	for _, id := range sorted(h.ends) {
+		h.awaitLine()
 		close(h.ends[id])
 		h.settleDown(seen, fmt.Sprint("end ", id))
 	}
 	for _, id := range sorted(h.cancels) {
+		h.awaitLine()
 		h.cancels[id]()
 		h.settleDown(seen, fmt.Sprint("leave ", id))
 	}
+	h.awaitLine()
 	for _, id := range sorted(h.releases) {
 		h.releases[id]()
 	}
 	h.settleDown(seen, "release")
 	time.Sleep(31 * time.Second) // until lists and leases are written back
-	h.began = time.Now()
+	h.awaitLine()
 	for _, report := range reports {
 		for i, p := range h.processes {
 			report.do(h, p)
@@ -243,13 +261,21 @@ func (h *history) decided(o operation, d core.Decision, err error) {
 func (h *history) remember(d core.Decision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.refused = h.refused || !d.Allowed
+	h.refused = h.refused || h.mayBan(d)
 	if d.RetryAfter > 0 {
 		h.latest[retry] = latest(h.latest[retry], time.Now().Add(d.RetryAfter))
 	}
 	if d.ResetAfter > 0 {
 		h.latest[reset] = latest(h.latest[reset], time.Now().Add(d.ResetAfter))
 	}
+}
+
+// mayBan reports whether a rule with Ban has refused the call. In the older version, a refusal that
+// leads to a ban says so itself.
+func (h *history) mayBan(d core.Decision) bool {
+	refused := d.Reason == core.LimitExceeded || d.Reason == core.Banned && d.Source != "marks"
+	named := h.bans[d.Rule] || h.bans[""] && strings.Contains(d.Rule, "/")
+	return refused && named || slices.ContainsFunc(d.All, h.mayBan)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -169,8 +169,9 @@ func init() {
 			default:
 				override(&value, limit, o.n)
 			}
-			if o.choice%3 == 0 {
-				value.Until = h.now().Add(o.span)
+			// In the newer version, the end does not depend on steps. In the older one, it was that of a millisecond.
+			if o.choice%3 == 0 && !h.stepped {
+				value.Until, h.ending = h.now().Add(o.span).Truncate(time.Millisecond).Add(999*time.Microsecond), true
 			}
 			h.notef("%s", showError(overrides.Set(by(o), h.markable(o), value)))
 		}},
@@ -200,6 +201,9 @@ func init() {
 			h.notef("%s", showError(p.set.Replace(fmt.Sprint("v", o.choice%5), h.versions[o.choice%len(h.versions)]...)))
 		}},
 		{"step", 1, "", true, func(h *history, _ *process, o operation) {
+			if h.ending {
+				return
+			}
 			by := o.span
 			h.stepped = true
 			switch o.choice % 8 {

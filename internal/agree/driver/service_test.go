@@ -67,6 +67,9 @@ func (h *history) start(d design) (p *process) {
 		}
 		p.counters = append(p.counters, counter.WithBills(c.terms).WithStorePolicy(c.policy))
 	}
+	if h.client == nil { // a counter that lasts: so sweeps come at the same times in both versions
+		_, _ = limiter.MustCounter("lasting", core.Per(5, 366*24*time.Hour)).Allow(context.Background(), "subject")
+	}
 	p.pacer, p.log, p.slots = limiter.MustPacer("pacer", d.bucket), limiter.MustLog("log", d.log), limiter.MustSlots("slots", d.slots)
 	return p
 }
@@ -120,7 +123,7 @@ func (h *history) valid(limiter *core.Limiter, rules []core.Rule) (valid []core.
 	return valid
 }
 
-// attached notes on whose subjects operators can act.
+// attached notes on whose subjects operators can act, and what bans.
 func (h *history) attached(rules []core.Rule) {
 	for _, r := range rules {
 		if h.own[r.Name] = ownLimit(r); slices.Contains(h.settled, r.Name) {
@@ -128,6 +131,9 @@ func (h *history) attached(rules []core.Rule) {
 		}
 		if canObey(&r) {
 			h.obeying[r.Name] = true
+		}
+		if r.Ban.After > 0 {
+			h.bans[r.Name] = true
 		}
 	}
 }
