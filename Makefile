@@ -7,11 +7,11 @@ MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod co
 BROWSERTEST = core/console/browsertest
 
 # "make test" runs the root module, which is the library. "make check" runs the rest: EXTENSIONS are the modules that extend it, and the tests in
-# PROCESSES run programs. BROWSERTEST and bench belong to "make nightly", with all that is to be said of them: the bench has the newest versions of
-# what it compares, and so compiles more than half of everything again.
-PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating internal/setups
-CHECKED     = $(filter-out bench/ $(BROWSERTEST)/,$(MODULES))
-EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES)),$(CHECKED))
+# PROCESSES run programs, the longest first. They wait most of the time, so that several modules at once take less. BROWSERTEST and bench belong to
+# "make nightly", vet and staticcheck too: the bench has the newest versions of what it compares, and compiles 392 packages that nothing else needs.
+PROCESSES   = internal/faults examples internal/setups cmd/accesslimit internal/linearizable examples/metrics internal/migrating internal/apiclients
+NESTED      = $(filter-out ./ bench/ $(BROWSERTEST)/,$(MODULES))
+EXTENSIONS  = $(filter-out $(addsuffix /,$(PROCESSES)),$(NESTED))
 ALL_CHECKS  = go vet ./... && go run $(STATICCHECK) ./... && $(TEST) -vet=off ./...
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 # Tests wait for servers and for other processes: with one package for each processor, two processors were busy for 59 % of the time.
@@ -69,11 +69,11 @@ format: ## fail if a file is not as gofmt would write it
 	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
 
 vet: ## run go vet in every module but those of "make web" and "make rivals"
-	@$(FLAGS) for module in $(CHECKED); do (cd "$$module" && go vet ./...) || exit 1; done
+	@$(FLAGS) go vet ./... && sh .ci/each 2 'go vet ./...' $(NESTED)
 
 staticcheck: ## run staticcheck in the same modules
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(FLAGS) \
-	for module in $(CHECKED); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
+	PATH="$$bin:$$PATH" && staticcheck ./... && sh .ci/each 2 'staticcheck ./...' $(NESTED)
 
 # govulncheck exits with 3 if it has found something, and with 1 if it could not look.
 vulnerabilities: ## look for known vulnerabilities in the packages that are used, unless their database cannot be reached
@@ -103,10 +103,10 @@ suite: ## run the library's tests with the oldest dependencies allowed
 	@$(FLAGS) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
 
 extensions: redis ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
-	@$(FLAGS) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
+	@$(FLAGS) sh .ci/each 3 '$(TEST) -vet=off ./...' $(EXTENSIONS)
 
 processes: redis curl proxies prometheus faketime ## do the same with the command, the examples, the drills, and the faults done to real processes
-	@$(FLAGS) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
+	@$(FLAGS) sh .ci/each 3 '$(TEST) -vet=off ./...' $(PROCESSES)
 
 web: redis chromium axe ## try the operator's page in a browser, and make its screenshots anew
 	@$(FLAGS) cd $(BROWSERTEST) && $(ALL_CHECKS)
