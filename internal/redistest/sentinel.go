@@ -62,6 +62,10 @@ func startWatcher(t testing.TB, master *Server) *Server {
 	w := newServer(t, []string{"--sentinel"})
 	w.config = config
 	w.start(func() int { return freePort(t) })
+	client := w.probe()
+	defer func() { _ = client.Close() }()
+	// Otherwise Sentinels find each other after two seconds, and replicas after ten. Redis 6.2 does not know the command.
+	_ = client.Do(context.Background(), "sentinel", "debug", "info-period", 100, "publish-period", 100).Err()
 	return w
 }
 
