@@ -99,8 +99,11 @@ cross: redis ## compile every module that is published, tests included, for a pr
 	$(TEST) $(ROUGH) -run 'Cost|AboveAnInt|Refused$$|Wrong|InvalidPlans|FuzzRule' ./core && \
 	$(TEST) $(ROUGH) -run '/^(memory|redis)$$' ./internal/promise;; esac
 
+# The longest first: they wait, and the others are compiled and run meanwhile.
+LONGEST     = ./core/internal/redisstore ./core/operate ./internal/promise ./core ./core/adaptertest ./core/outgoing
+
 suite: ## run the library's tests with the oldest dependencies allowed
-	@$(FLAGS) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
+	@$(FLAGS) set -x; $(TEST) -vet=off $(LONGEST) $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
 
 extensions: redis ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
 	@$(FLAGS) sh .ci/each 3 '$(TEST) -vet=off ./...' $(EXTENSIONS)
