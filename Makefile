@@ -117,9 +117,11 @@ web: redis chromium axe ## try the operator's page in a browser, and make its sc
 rivals: redis ## check and test the bench, which compares this library with others
 	@$(FLAGS) cd bench && $(ALL_CHECKS)
 
-# What shares memory is here, without its longest tests, and without what only passes calls on: "make race-all" has those.
-race: redis compiler ## run the engine, the store in the process, marks and what is beside them under the race detector
-	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./core/internal/... | grep -Ev '/(algorithm|redisstore|toplist|traces)$$')
+# What shares memory is here, without its longest tests, and without what only passes calls on: "make race-all" has those, and the packages without
+# goroutines. Under the detector, a program sleeps for a second before it exits.
+race: redis compiler ## run the store in the process, marks, leases and what else shares memory there under the race detector
+	@$(RACE) export GORACE=atexit_sleep_ms=0; set -x; $(TEST) -vet=off ./core/internal/memstore ./core/internal/marks $$(grep -lrE --include='*.go' \
+	'"sync|[[:space:]]go [a-z.]+\(' core/internal | xargs -n 1 dirname | sort -u | grep -Ev '/(algorithm|redisstore|toplist|traces)$$' | sed 's|^|./|')
 
 race-all: redis compiler ## run all tests but those of real processes under the race detector
 	@$(RACE) for module in ./ $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')) || exit 1; done
