@@ -7,9 +7,12 @@ MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod co
 BROWSERTEST = core/console/browsertest
 
 # "make test" runs the root module, which is the library. "make check" runs the rest: EXTENSIONS are the modules that extend it, and the tests in
-# PROCESSES run programs. Those in BROWSERTEST belong to "make nightly".
-PROCESSES   = cmd/accesslimit examples examples/metrics internal/apiclients internal/faults internal/linearizable internal/migrating internal/setups bench
-EXTENSIONS  = $(filter-out ./ $(addsuffix /,$(PROCESSES) $(BROWSERTEST)),$(MODULES))
+# PROCESSES run programs, the longest first. They wait most of the time, so that several modules at once take less. BROWSERTEST and bench belong to
+# "make nightly", vet and staticcheck too: the bench has the newest versions of what it compares, and compiles 392 packages that nothing else needs.
+PROCESSES   = internal/faults examples internal/setups cmd/accesslimit internal/linearizable examples/metrics internal/migrating internal/apiclients
+NESTED      = $(filter-out ./ bench/ $(BROWSERTEST)/,$(MODULES))
+EXTENSIONS  = $(filter-out $(addsuffix /,$(PROCESSES)),$(NESTED))
+ALL_CHECKS  = go vet ./... && go run $(STATICCHECK) ./... && $(TEST) -vet=off ./...
 ADAPTERS    = $(filter-out $(dir $(wildcard */go.mod)),$(wildcard *limit/))
 # Tests wait for servers and for other processes: with one package for each processor, two processors were busy for 59 % of the time.
 TEST        = go test -count=1 -timeout=30m -p=$$((2 * $$(getconf _NPROCESSORS_ONLN)))
@@ -24,7 +27,7 @@ export RAPID_CHECKS ?= 10
 FLAGS       = export GOFLAGS="$$(go env GOFLAGS) -tags=nomsgpack -ldflags=-w";
 RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsgpack -ldflags=-w";
 
-.PHONY: help test check nightly flakes suite processes web redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race race-all extensions servers long cross fuzz agree chaos newest newest-update pictures bench bench-quick
+.PHONY: help test check nightly flakes suite processes web rivals redis compiler curl proxies prometheus chromium axe faketime format vet staticcheck vulnerabilities race race-all extensions servers long cross fuzz agree chaos newest newest-update pictures bench bench-quick
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -34,7 +37,7 @@ test: redis format suite ## run what guards the promises: the checks and tests b
 
 check: vet staticcheck extensions processes race ## run the other checks and tests that a change must pass
 
-nightly: web cross newest race-all agree chaos ## run what takes longer: a browser, other systems, the newest dependencies, the race detector everywhere, an older version, faults at length
+nightly: web rivals cross newest race-all agree chaos ## run what takes longer: a browser, the bench, other systems, the newest dependencies, the race detector everywhere, an older version, faults at length
 
 redis: ## install redis-server and redis-cli unless they are there (the tests start their own servers)
 	@sh .ci/install redis-server
@@ -65,12 +68,12 @@ format: ## fail if a file is not as gofmt would write it
 	@files=$$("$$(go env GOROOT)/bin/gofmt" -l .) || exit 1; \
 	[ -z "$$files" ] || { echo "run gofmt -w on:"; echo "$$files"; exit 1; }
 
-vet: ## run go vet in every module
-	@$(FLAGS) for module in $(MODULES); do (cd "$$module" && go vet ./...) || exit 1; done
+vet: ## run go vet in every module but those of "make web" and "make rivals"
+	@$(FLAGS) go vet ./... && sh .ci/each 2 'go vet ./...' $(NESTED)
 
-staticcheck: ## run staticcheck in every module
+staticcheck: ## run staticcheck in the same modules
 	@bin=$$(mktemp -d) && trap 'rm -rf "$$bin"' EXIT && GOBIN="$$bin" go install $(STATICCHECK) && $(FLAGS) \
-	for module in $(MODULES); do (cd "$$module" && "$$bin/staticcheck" ./...) || exit 1; done
+	PATH="$$bin:$$PATH" && staticcheck ./... && sh .ci/each 2 'staticcheck ./...' $(NESTED)
 
 # govulncheck exits with 3 if it has found something, and with 1 if it could not look.
 vulnerabilities: ## look for known vulnerabilities in the packages that are used, unless their database cannot be reached
@@ -84,7 +87,7 @@ vulnerabilities: ## look for known vulnerabilities in the packages that are used
 ROUGH       = -tags=nomsgpack -gcflags='all=-N -l' -gcflags=runtime=
 
 cross: redis ## compile every module that is published, tests included, for a processor of 32 bits, and run what counts there; compile the core for systems that are not Unix
-	@for module in ./ cmd/accesslimit/ $(filter-out bench/ examples/%,$(EXTENSIONS)); do (cd "$$module" && \
+	@for module in ./ cmd/accesslimit/ $(filter-out examples/%,$(EXTENSIONS)); do (cd "$$module" && \
 	CGO_ENABLED=0 GOARCH=386 go list -export -deps -test $(ROUGH) ./... >/dev/null) || exit 1; done
 	@for system in plan9/amd64 js/wasm; do echo "$$system" && \
 	CGO_ENABLED=0 GOOS=$${system%/*} GOARCH=$${system#*/} go build $(ROUGH) ./core/rulefile ./core/operate ./nethttplimit || exit 1; done
@@ -96,21 +99,29 @@ cross: redis ## compile every module that is published, tests included, for a pr
 	$(TEST) $(ROUGH) -run 'Cost|AboveAnInt|Refused$$|Wrong|InvalidPlans|FuzzRule' ./core && \
 	$(TEST) $(ROUGH) -run '/^(memory|redis)$$' ./internal/promise;; esac
 
+# The longest first: they wait, and the others are compiled and run meanwhile.
+LONGEST     = ./core/internal/redisstore ./core/operate ./internal/promise ./core ./core/adaptertest ./core/outgoing
+
 suite: ## run the library's tests with the oldest dependencies allowed
-	@$(FLAGS) set -x; $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
+	@$(FLAGS) set -x; $(TEST) -vet=off $(LONGEST) $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')
 
 extensions: redis ## do the same with the modules that extend the library: adapters for further frameworks, metrics, traces, redisrate
-	@$(FLAGS) for module in $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off ./...) || exit 1; done
+	@$(FLAGS) sh .ci/each 3 '$(TEST) -vet=off ./...' $(EXTENSIONS)
 
-processes: redis curl proxies prometheus faketime ## do the same with the command, the examples, the drills, the bench, and the faults done to real processes
-	@$(FLAGS) for folder in $(PROCESSES); do (set -x; cd "$$folder" && $(TEST) -vet=off ./...) || exit 1; done
+processes: redis curl proxies prometheus faketime ## do the same with the command, the examples, the drills, and the faults done to real processes
+	@$(FLAGS) sh .ci/each 3 '$(TEST) -vet=off ./...' $(PROCESSES)
 
 web: redis chromium axe ## try the operator's page in a browser, and make its screenshots anew
-	@$(FLAGS) cd $(BROWSERTEST) && $(TEST) -vet=off ./...
+	@$(FLAGS) cd $(BROWSERTEST) && $(ALL_CHECKS)
 
-# What shares memory is here, without its longest tests, and without what only passes calls on: "make race-all" has those.
-race: redis compiler ## run the engine, the store in the process, marks and what is beside them under the race detector
-	@$(RACE) set -x; $(TEST) -vet=off $$(go list ./core/internal/... | grep -Ev '/(algorithm|redisstore|toplist|traces)$$')
+rivals: redis ## check and test the bench, which compares this library with others
+	@$(FLAGS) cd bench && $(ALL_CHECKS)
+
+# What shares memory is here, without its longest tests, and without what only passes calls on: "make race-all" has those, and the packages without
+# goroutines. Under the detector, a program sleeps for a second before it exits.
+race: redis compiler ## run the store in the process, marks, leases and what else shares memory there under the race detector
+	@$(RACE) export GORACE=atexit_sleep_ms=0; set -x; $(TEST) -vet=off ./core/internal/memstore ./core/internal/marks $$(grep -lrE --include='*.go' \
+	'"sync|[[:space:]]go [a-z.]+\(' core/internal | xargs -n 1 dirname | sort -u | grep -Ev '/(algorithm|redisstore|toplist|traces)$$' | sed 's|^|./|')
 
 race-all: redis compiler ## run all tests but those of real processes under the race detector
 	@$(RACE) for module in ./ $(EXTENSIONS); do (set -x; cd "$$module" && $(TEST) -vet=off $$(go list ./... | grep -Ev '/(examples|internal/setups)$$')) || exit 1; done

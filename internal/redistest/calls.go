@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Calls returns how often a command was called so far, by clients and by scripts.
-func (r *Server) Calls(command string) (calls int) {
+// Calls returns how often commands were called so far, by clients and by scripts.
+func (r *Server) Calls(commands ...string) (calls int) {
 	r.t.Helper()
 	client := r.probe()
 	defer func() { _ = client.Close() }()
@@ -15,8 +15,12 @@ func (r *Server) Calls(command string) (calls int) {
 	if err != nil {
 		r.t.Fatalf("INFO commandstats: %v", err)
 	}
-	if _, stat, found := strings.Cut(stats, "cmdstat_"+command+":"); found {
-		_, _ = fmt.Sscanf(stat, "calls=%d", &calls)
+	for _, command := range commands {
+		var n int
+		if _, stat, found := strings.Cut(stats, "cmdstat_"+command+":"); found {
+			_, _ = fmt.Sscanf(stat, "calls=%d", &n)
+		}
+		calls += n
 	}
 	return calls
 }

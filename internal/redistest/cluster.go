@@ -42,6 +42,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		"--cluster-require-full-coverage", "no",
 		"--cluster-node-timeout", "60000",
 		"--repl-diskless-sync-delay", "0", // otherwise a replica waits five seconds
+		"--repl-ping-replica-period", "1", // and a cluster lists it with its first ping, after ten
 	}, args...)}
 	for range masters {
 		c.nodes = append(c.nodes, Start(t, c.args...))

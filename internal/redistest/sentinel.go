@@ -40,6 +40,9 @@ func StartSentinel(t testing.TB, args ...string) *Sentinel {
 			t.Fatalf("redistest: the Sentinel on %s does not know the replica and the other Sentinels", watcher.Addr())
 		}
 	}
+	for _, watcher := range s.watchers {
+		watcher.pace(10_000, 2000) // as usual: Sentinels undo the failover of another if they hear of it later than four announcements
+	}
 	return s
 }
 
@@ -62,7 +65,16 @@ func startWatcher(t testing.TB, master *Server) *Server {
 	w := newServer(t, []string{"--sentinel"})
 	w.config = config
 	w.start(func() int { return freePort(t) })
+	w.pace(100, 100) // to find the others soon
 	return w
+}
+
+// pace sets after how many milliseconds each a Sentinel asks for replicas, and announces itself. Redis
+// 6.2 does not know the command.
+func (r *Server) pace(info, publish int) {
+	client := r.probe()
+	defer func() { _ = client.Close() }()
+	_ = client.Do(context.Background(), "sentinel", "debug", "info-period", info, "publish-period", publish).Err()
 }
 
 // awaitWatch waits until a Sentinel knows the replica and the two other Sentinels, and reports
