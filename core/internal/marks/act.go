@@ -45,6 +45,9 @@ func (s *Set) Act(ctx context.Context, m Mark, span int64) (before *Mark, err er
 	}
 	results, err := s.write(ctx, s.MostBans, []act{{&m, span}})
 	if err != nil {
+		if m.Until > 0 {
+			span = m.Until - s.Redis.Time()
+		}
 		s.putUnconfirmed(&m, span)
 		return nil, err
 	}
@@ -78,10 +81,11 @@ func (s *Set) compile(m *Mark) error {
 	return nil
 }
 
-// putUnconfirmed puts a mark into the table that Redis did not confirm. A ban by a rule needs room there.
+// putUnconfirmed puts an unconfirmed mark into the table, a ban by a rule only if there is room. It lasts
+// for span microseconds, or without an end if span is 0, but at most a minute here.
 func (s *Set) putUnconfirmed(m *Mark, span int64) {
 	u, now, lasts := *m, s.Now(), unconfirmed.Microseconds()
-	if span > 0 {
+	if span != 0 {
 		lasts = min(lasts, span)
 	}
 	u.unconfirmed, u.ends = true, now+lasts

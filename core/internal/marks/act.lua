@@ -43,6 +43,10 @@ if not last then
   last = 0
   redis.call('DEL', ends, spare, changes) -- they belong to a hash that was lost
 end
+-- A full Redis lets a script go on that has written: operators act nevertheless.
+for i = 4, #ARGV - 6, 7 do
+  if ARGV[i + 2] == '0' and ARGV[i + 5] ~= 'ban' then redis.call('HDEL', marks, '') end
+end
 -- A mark of an operator that has ended is kept as a removal is, so that none that it has replaced is
 -- written back. There is no change in the stream, because each process knows the ends.
 for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 20)) do
@@ -73,8 +77,6 @@ for i = 4, #ARGV - 6, 7 do
   if since == 0 then
     number, since = math.max(last + 1, now, number + 1), now
     if span > 0 then ending = now + span end
-    -- A full Redis lets a script go on that has written: operators act nevertheless.
-    if not byrule then redis.call('HDEL', marks, '') end
   end
   if byrule and (redis.call('ZSCORE', ends, field) or 0) + 0 > now then
     -- An operator's ban holds.

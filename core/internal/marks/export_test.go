@@ -24,6 +24,7 @@ func (s *Set) Round() { s.follow.round() }
 // Impose imposes a ban of a rule that begins at its Since, and reports whether it need not wait.
 func (s *Set) Impose(m Mark) bool {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since
+	m.ends = s.Now() + m.Until - m.Since
 	s.strikes.addDue(act{&m, 0})
 	s.imposeNow(context.Background())
 	s.strikes.mu.Lock()

@@ -206,3 +206,21 @@ func TestUnconfirmedBans(t *testing.T) {
 		t.Errorf("%d bans are written after the server came back, want 9", len(another.All()))
 	}
 }
+
+// What Redis does not confirm does not outlast its own end.
+func TestShortUnconfirmedMarks(t *testing.T) {
+	f := newFleet(t, 10)
+	p, now := f.process(), f.now.Load()
+	p.read()
+	f.server.Kill()
+	p.impose("banned", now, now+second)
+	if _, err := p.Act(background, marks.Mark{Rule: "r", Subject: "blocked", Kind: marks.Blocked, Until: now + second}, 0); err == nil {
+		t.Fatal("there is no server")
+	}
+	p.want("banned", marks.Banned)
+	p.want("blocked", marks.Blocked)
+	f.pass(2 * second)
+	p.impose("another", now, now+hour) // tries the others again
+	p.want("banned", "")
+	p.want("blocked", "")
+}

@@ -364,6 +364,8 @@ func TestActsInAFullRedis(t *testing.T) {
 	f := newFleet(t, 100)
 	one, other := f.process(), f.process()
 	one.act("a", marks.Blocked, 0)
+	one.act("has ended", marks.Blocked, second)
+	f.pass(2 * second)
 	other.read()
 	client := f.client()
 	if err := client.ConfigSet(background, "maxmemory", "1").Err(); err != nil {

@@ -119,6 +119,7 @@ func (s *Set) sendStrikes() {
 				continue
 			}
 			if ban, ok := some[i].ban(&state, now); ok {
+				ban.setEnd(s.Now(), now)
 				s.strikes.addDue(act{ban, 0})
 			}
 		}
@@ -165,15 +166,17 @@ func (s *strikes) addDue(ban act) {
 	}
 }
 
-// takeDue returns some of the bans that are not written yet, in no order.
-func (s *strikes) takeDue() (some []act) {
+// takeDue returns some of the bans that are not written yet and have not ended, in no order.
+func (s *strikes) takeDue(now int64) (some []act) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for field, ban := range s.due {
 		if s.full || len(some) == inATrip {
 			break
 		}
-		some = append(some, ban)
+		if ban.ends > now {
+			some = append(some, ban)
+		}
 		delete(s.due, field)
 	}
 	return some
@@ -192,15 +195,15 @@ func (s *Set) imposeNow(ctx context.Context) {
 	s.impose(ctx)
 }
 
-// impose writes the bans that are due. Those for which there is no room now are tried again after the
-// next reading, and so are those that Redis does not confirm, which hold here meanwhile.
+// impose writes the bans that are due. Those without room are tried again after the next reading, and so
+// are unconfirmed ones, which hold here meanwhile.
 func (s *Set) impose(ctx context.Context) {
-	for bans := s.strikes.takeDue(); len(bans) > 0; bans = s.strikes.takeDue() {
+	for bans := s.strikes.takeDue(s.Now()); len(bans) > 0; bans = s.strikes.takeDue(s.Now()) {
 		results, err := s.write(ctx, s.MostBans, bans)
 		for i, ban := range bans {
 			switch {
 			case err != nil:
-				s.putUnconfirmed(ban.Mark, ban.Until-ban.Since)
+				s.putUnconfirmed(ban.Mark, ban.ends-s.Now())
 				s.strikes.addDue(ban)
 			case results[i].err == ErrFull:
 				s.strikes.setFull(true)

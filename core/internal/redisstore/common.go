@@ -42,8 +42,8 @@ func newCommon(timeout time.Duration) *common {
 // right that the scripts reply without one.
 func (c *common) SawTime(now int64) { c.clockAhead.Store(now - nowMicros()) }
 
-// storeTime returns the time of Redis, as far as known.
-func (c *common) storeTime() int64 { return nowMicros() + c.clockAhead.Load() }
+// Time returns the time of Redis, as far as known.
+func (c *common) Time() int64 { return nowMicros() + c.clockAhead.Load() }
 
 func (c *common) hashKey(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 

@@ -60,7 +60,7 @@ func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm
 	for i := range counters {
 		found[i].Nth(&counters[i], ahead+max(0, passed-1), all, &verdicts[i])
 		if found[i].Now == 0 { // the reply has no time, because the answer does not depend on it
-			verdicts[i].At = of.storeTime()
+			verdicts[i].At = of.Time()
 		}
 	}
 	return passed, nil
