@@ -91,8 +91,10 @@ func (s *Set) putUnconfirmed(m *Mark, span int64) {
 	u.unconfirmed, u.ends = true, now+lasts
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u.before = s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load().confirmed()
-	if m.isByRule() && (m.yieldsTo(u.before, now) || s.count >= s.Most) {
+	there := s.rule(m.Rule).subjects.add(m.Subject).of(m.isBan()).Load()
+	u.before = there.confirmed()
+	byOperator := there != nil && there.unconfirmed && !there.ByRule && there.ends > now
+	if m.isByRule() && (byOperator || m.yieldsTo(u.before, now) || s.count >= s.Most) {
 		return
 	}
 	s.putLocked(&u)

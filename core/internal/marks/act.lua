@@ -1,10 +1,11 @@
 -- Writes marks: see package marks. Of two marks of one subject, the one with the newer number stays.
 --
--- KEYS[1]   a hash of the marks, by their fields. Three more fields are #, the latest number; @, the ID
---           of the latest change; and rate, a second and how many bans by rules were new in it
+-- KEYS[1]   a hash of the marks, by their fields. Four more fields are epoch, when the hash was made;
+--           #, the latest number; @, the ID of the latest change; and rate, a second and how many bans by
+--           rules were new in it
 -- KEYS[2]   a sorted set of the fields of operators' marks, by their ends
--- KEYS[3]   a sorted set of the fields of what makes room for them, by when it goes: bans by rules,
---           removals, and operators' marks that have ended in the last day
+-- KEYS[3]   a sorted set of the fields of what makes room for them, by their ends: bans by rules, and
+--           removals
 -- KEYS[4]   a stream of the latest changes: m, a mark that was written, or gone, one that made room
 -- ARGV      the largest number of marks; how many bans by rules may be new in a second, or 0 if the
 --           marks are written back; about how many changes to keep; and for each mark seven arguments:
@@ -22,7 +23,6 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local marks, ends, spare, changes = unpack(KEYS)
 local most, atonce, kept = ARGV[1] + 0, ARGV[2] + 0, ARGV[3]
-local day = 86400000000
 
 -- numberof returns the number of a stored mark, or 0 if it is not one of ours.
 local function numberof(mark)
@@ -38,28 +38,25 @@ local function drop(set, field)
   redis.call('ZREM', set, field)
 end
 
-local last = tonumber(redis.call('HGET', marks, '#') or nil)
+local last, first = tonumber(redis.call('HGET', marks, '#') or nil), nil
 if not last then
-  last = 0
+  last, first = 0, now
   redis.call('DEL', ends, spare, changes) -- they belong to a hash that was lost
 end
 -- A full Redis lets a script go on that has written: operators act nevertheless.
 for i = 4, #ARGV - 6, 7 do
   if ARGV[i + 2] == '0' and ARGV[i + 5] ~= 'ban' then redis.call('HDEL', marks, '') end
 end
--- A mark of an operator that has ended is kept as a removal is, so that none that it has replaced is
--- written back. There is no change in the stream, because each process knows the ends.
-for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', now, 'LIMIT', 0, 20)) do
-  redis.call('ZADD', spare, redis.call('ZSCORE', ends, field) + day, field)
-  redis.call('ZREM', ends, field)
+-- Marks that have ended go without a change in the stream, because each process knows the ends.
+for _, set in ipairs({ends, spare}) do
+  for _, field in ipairs(redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 20)) do drop(set, field) end
 end
-for _, field in ipairs(redis.call('ZRANGEBYSCORE', spare, '-inf', now, 'LIMIT', 0, 20)) do drop(spare, field) end
 local second, new = string.match(redis.call('HGET', marks, 'rate') or '', '^(%d+) (%d+)$')
 if tonumber(second) ~= math.floor(now / 1000000) then second, new = math.floor(now / 1000000), 0 end
 
 -- room reports whether there is room for another mark. A ban by a rule makes room if it ends first.
 local function room(byrule, ending)
-  if redis.call('HLEN', marks) - 3 < most then return true end
+  if redis.call('HLEN', marks) - 4 < most then return true end
   local first = redis.call('ZRANGE', spare, 0, 0, 'WITHSCORES')
   if not first[1] or byrule and first[2] + 0 >= ending then return false end
   change('gone', redis.call('HGET', marks, first[1]))
@@ -102,15 +99,17 @@ for i = 4, #ARGV - 6, 7 do
 end
 if not written then return reply end
 redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new))
+if first then redis.call('HSET', marks, 'epoch', int(first)) end
 
--- The keys live as long as the last mark is kept, and for ever if one has no end.
-local lasting = redis.call('HLEN', marks) - 3 > redis.call('ZCARD', ends) + redis.call('ZCARD', spare)
+-- The keys live for a day longer than the last mark, so that no process takes its end for a loss, and for
+-- ever if one has no end.
+local lasting = redis.call('HLEN', marks) - 4 > redis.call('ZCARD', ends) + redis.call('ZCARD', spare)
 local dies = now
 for _, set in ipairs({ends, spare}) do
   local latest = redis.call('ZREVRANGE', set, 0, 0, 'WITHSCORES')
-  if latest[1] then dies = math.max(dies, latest[2] + (set == ends and day or 0)) end
+  if latest[1] then dies = math.max(dies, latest[2] + 0) end
 end
 for _, key in ipairs(KEYS) do
-  if lasting then redis.call('PERSIST', key) else redis.call('PEXPIREAT', key, math.floor(dies / 1000) + 60000) end
+  if lasting then redis.call('PERSIST', key) else redis.call('PEXPIREAT', key, math.floor(dies / 1000) + 86400000) end
 end
 return reply

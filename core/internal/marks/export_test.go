@@ -25,8 +25,9 @@ func (s *Set) Round() { s.follow.round() }
 func (s *Set) Impose(m Mark) bool {
 	m.Kind, m.ByRule, m.number = Banned, true, m.Since
 	m.ends = s.Now() + m.Until - m.Since
-	s.strikes.addDue(act{&m, 0})
-	s.imposeNow(context.Background())
+	s.strikes.addDue(dueBan{&m, s.Now()})
+	s.strikes.setFull(false)
+	s.impose(context.Background())
 	s.strikes.mu.Lock()
 	defer s.strikes.mu.Unlock()
 	_, waits := s.strikes.due[m.field()]

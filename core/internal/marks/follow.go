@@ -34,7 +34,7 @@ const (
 	restAfter, restEvery = 10 * time.Second, 5 * time.Minute
 	// fresh is how old the last reading may be for the table to be written back. It is longer than a
 	// process rests. An act of meanwhile is newer than a mark that is written back, so it holds; and
-	// removals and operators' marks that have ended are kept for a day.
+	// removals are kept for a day.
 	fresh = 2 * restEvery
 	// suspension is how long the set's clock may stand still, because the machine is suspended, until
 	// the ends of the marks are read again.
@@ -55,6 +55,7 @@ type follower struct {
 	busy    time.Time  // when calls were last decided
 	reading sync.Mutex // held during a reading
 	latest  string     // the ID of the last change that was read
+	epoch   string     // of the hash, then
 	read    time.Time  // when the last reading began that succeeded
 	ahead   int64      // by how much the clock of Redis was ahead of the set's when all marks were read
 	// mayRestore reports whether the table may be written back if Redis has lost marks: the last reading
@@ -104,7 +105,7 @@ func (f *follower) next() time.Duration {
 	if calls := f.set.Calls(); calls != f.calls || f.busy.IsZero() {
 		f.calls, f.busy = calls, time.Now()
 	}
-	if !f.resting && time.Since(f.busy) > restAfter {
+	if !f.resting && time.Since(f.busy) > restAfter && !f.set.strikes.hasDue() {
 		f.resting = true
 		f.set.rest()
 	}
@@ -129,8 +130,9 @@ func (f *follower) round() {
 	defer func() { f.plan(f.next(), true) }() // also after a panic
 	if f.set.Read(f.closing) == nil {
 		f.set.feature.TurnOn()
-		f.set.imposeNow(f.closing)
 	}
+	f.set.strikes.setFull(false)
+	f.set.impose(f.closing)
 }
 
 // Read reads what has changed. If the store does not answer, nothing is logged, because calls log that.
@@ -174,21 +176,23 @@ func (f *follower) age() time.Duration {
 // machine was suspended, it reads all marks. age is how old the last reading is.
 func (f *follower) tryToRead(ctx context.Context, age time.Duration) error {
 	for {
-		now, latest, changes, err := f.changes(ctx)
-		ahead := now - f.set.Now()
+		news, err := f.news(ctx)
+		ahead := news.now - f.set.Now()
 		switch suspended := ahead > f.ahead+suspension.Microseconds(); {
 		case err != nil:
 			return err
-		case latest == f.latest && !f.read.IsZero() && !suspended:
+		case news.latest == f.latest && !f.read.IsZero() && !suspended:
 			return f.restore(ctx)
-		case latest == "" || len(changes) < 2 || changes[0].id != f.latest || suspended:
-			f.mayRestore = age < fresh || f.failing && f.mayRestore && age < keepRemoved
-			if err := f.readAll(ctx, now); err != nil {
+		case news.latest == "" || len(news.changes) < 2 || news.changes[0].id != f.latest || suspended:
+			// Redis has lost something, unless the process fell behind and the stream is too short.
+			lost := news.epoch != f.epoch || news.before
+			f.mayRestore = lost && (age < fresh || f.failing && f.mayRestore && age < keepRemoved)
+			if err := f.readAll(ctx, news.now); err != nil {
 				return err
 			}
-			f.latest, f.read, f.ahead = latest, time.Now(), ahead
+			f.latest, f.epoch, f.read, f.ahead = news.latest, news.epoch, time.Now(), ahead
 		default:
-			f.apply(changes[1:], now)
+			f.apply(news.changes[1:], news.now)
 		}
 	}
 }
@@ -200,8 +204,16 @@ type change struct {
 	stored string
 }
 
-// changes asks Redis for changes.
-func (f *follower) changes(ctx context.Context) (now int64, latest string, changes []change, err error) {
+// news is what Redis says of the changes: see follow.lua.
+type news struct {
+	now           int64
+	latest, epoch string
+	before        bool
+	changes       []change
+}
+
+// news asks Redis for changes.
+func (f *follower) news(ctx context.Context) (n news, err error) {
 	s := f.set
 	err = s.redis.Operate(ctx, func(ctx context.Context) error {
 		reply, err := s.redis.Script(ctx, followScript, []string{s.keys[0], s.keys[3]}, f.latest, atOnce)
@@ -209,26 +221,29 @@ func (f *follower) changes(ctx context.Context) (now int64, latest string, chang
 			return err
 		}
 		var ok bool
-		if now, latest, changes, ok = readChanges(reply); !ok {
+		if n, ok = readNews(reply); !ok {
 			return unexpected(reply)
 		}
-		s.Redis.SawTime(now)
+		s.Redis.SawTime(n.now)
 		return nil
 	})
-	return now, latest, changes, err
+	return n, err
 }
 
-func readChanges(reply []any) (now int64, latest string, changes []change, ok bool) {
-	if len(reply) != 3 {
-		return 0, "", nil, false
+func readNews(reply []any) (n news, ok bool) {
+	if len(reply) != 5 {
+		return n, false
 	}
 	now, isTime := reply[0].(int64)
 	latest, isID := reply[1].(string)
-	entries, isList := reply[2].([]any)
+	epoch, isText := reply[2].(string)
+	before, isNumber := reply[3].(int64)
+	entries, isList := reply[4].([]any)
+	n = news{now: now, latest: latest, epoch: epoch, before: before > 0}
 	for _, item := range entries {
 		pair, _ := item.([]any)
 		if len(pair) != 2 {
-			return 0, "", nil, false
+			return n, false
 		}
 		var c change
 		c.id, _ = pair[0].(string)
@@ -236,9 +251,9 @@ func readChanges(reply []any) (now int64, latest string, changes []change, ok bo
 			c.gone = fields[0] == "gone"
 			c.stored, _ = fields[1].(string)
 		}
-		changes = append(changes, c)
+		n.changes = append(n.changes, c)
 	}
-	return now, latest, changes, isTime && isID && isList
+	return n, isTime && isID && isText && isNumber && isList
 }
 
 // apply puts changes into the table.

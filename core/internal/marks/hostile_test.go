@@ -224,3 +224,39 @@ func TestShortUnconfirmedMarks(t *testing.T) {
 	p.want("banned", "")
 	p.want("blocked", "")
 }
+
+// An operator's unban that Redis does not confirm holds against a ban that waits to be written.
+func TestAnUnconfirmedUnban(t *testing.T) {
+	f := newFleet(t, 10)
+	p, now := f.process(), f.now.Load()
+	f.server.Kill()
+	p.impose("a", now, now+hour)
+	if err := p.tryToAct("a", marks.Unbanned, 0); err == nil {
+		t.Fatal("there is no server")
+	}
+	p.impose("b", now, now+hour) // tries both
+	p.want("a", "")
+	p.want("b", marks.Banned)
+}
+
+// A ban that could not be written for long is not written after an operator's unban was forgotten.
+func TestAnOldWaitingBan(t *testing.T) {
+	f := newFleet(t, 10)
+	p, operator, now := f.process(), f.process(), f.now.Load()
+	f.server.Kill()
+	p.impose("a", now, now+30*24*hour)
+	f.server.Restart()
+	unbanned := func() bool { return operator.tryToAct("a", marks.Unbanned, 0) == nil }
+	if !redistest.WaitUntil(unbanned, patient) {
+		t.Fatal("the server does not come back")
+	}
+	f.pass(25 * hour)
+	operator.act("another", marks.Blocked, 0)
+	p.Sleep(25 * time.Hour)
+	for range 3 {
+		p.Round()
+	}
+	operator.read()
+	p.want("a", "")
+	operator.want("a", "")
+}

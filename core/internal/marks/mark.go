@@ -7,11 +7,11 @@
 // of rules with the removals), and the latest changes in a stream. One script writes them all: act.lua.
 // Each mark has a number, which grows with the time of the act. Wherever two marks of one subject meet,
 // the newer number wins, but a rule's ban leaves an operator's; a removal is a mark, too, and is kept
-// for a day, as an operator's mark is that has ended. So changes may arrive twice, late or in any order.
+// for a day. So changes may arrive twice, late or in any order.
 //
 // Every half second, a process reads the stream behind the last entry that it has read (follow.go). If
-// that entry is not there any more, Redis has lost something, or the process fell behind. Then it
-// reads the whole hash, and writes back what the hash lacks (restore.go).
+// that entry is not there any more, it reads the whole hash. If Redis has lost something, and the process
+// did not just fall behind, it writes back what the hash lacks (restore.go).
 package marks
 
 import (

@@ -42,8 +42,8 @@ type strikes struct {
 	mu      sync.Mutex
 	waiting []Strike
 	running bool
-	due     map[string]act     // bans that are not written yet, by their fields
-	full    bool               // there was no room for one of them in this second
+	due     map[string]dueBan  // bans that are not written yet, by their fields
+	full    bool               // none can be written until the next reading
 	here    map[string]*struck // without Redis
 }
 
@@ -120,7 +120,7 @@ func (s *Set) sendStrikes() {
 			}
 			if ban, ok := some[i].ban(&state, now); ok {
 				ban.setEnd(s.Now(), now)
-				s.strikes.addDue(act{ban, 0})
+				s.strikes.addDue(dueBan{ban, s.Now()})
 			}
 		}
 		s.impose(ctx)
@@ -154,27 +154,35 @@ func (st *Strike) ban(state *struck, now int64) (*Mark, bool) {
 	return m, st.Imposes && state.ends > now
 }
 
+// dueBan is a ban that is not written yet.
+type dueBan struct {
+	*Mark
+	learned int64 // when the process learned of it, by Options.Now
+}
+
 // addDue adds a ban to those that are not written yet.
-func (s *strikes) addDue(ban act) {
+func (s *strikes) addDue(ban dueBan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.due == nil {
-		s.due = make(map[string]act)
+		s.due = make(map[string]dueBan)
 	}
-	if len(s.due) < maxWaiting {
+	other, known := s.due[ban.field()]
+	if known && other.number < ban.number || !known && len(s.due) < maxWaiting {
 		s.due[ban.field()] = ban
 	}
 }
 
-// takeDue returns some of the bans that are not written yet and have not ended, in no order.
-func (s *strikes) takeDue(now int64) (some []act) {
+// takeDue returns some of the bans that are not written yet, in no order. It drops those that have ended,
+// and those so old that an operator may have lifted them, and Redis forgotten that.
+func (s *strikes) takeDue(now int64) (some []dueBan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for field, ban := range s.due {
 		if s.full || len(some) == inATrip {
 			break
 		}
-		if ban.ends > now {
+		if ban.ends > now && now-ban.learned < fresh.Microseconds() {
 			some = append(some, ban)
 		}
 		delete(s.due, field)
@@ -182,36 +190,38 @@ func (s *strikes) takeDue(now int64) (some []act) {
 	return some
 }
 
-// setFull says whether there was no room for a ban in this second.
+// hasDue reports whether bans are not written yet.
+func (s *strikes) hasDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.due) > 0
+}
+
+// setFull sets whether no bans can be written until the next reading.
 func (s *strikes) setFull(full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.full = full
 }
 
-// imposeNow is impose if there may be room again.
-func (s *Set) imposeNow(ctx context.Context) {
-	s.strikes.setFull(false)
-	s.impose(ctx)
-}
-
 // impose writes the bans that are due. Those without room are tried again after the next reading, and so
-// are unconfirmed ones, which hold here meanwhile.
+// are unconfirmed ones, which hold here for a minute.
 func (s *Set) impose(ctx context.Context) {
 	for bans := s.strikes.takeDue(s.Now()); len(bans) > 0; bans = s.strikes.takeDue(s.Now()) {
-		results, err := s.write(ctx, s.MostBans, bans)
+		acts := make([]act, len(bans))
+		for i, ban := range bans {
+			acts[i].Mark = ban.Mark
+		}
+		results, err := s.write(ctx, s.MostBans, acts)
 		for i, ban := range bans {
 			switch {
 			case err != nil:
 				s.putUnconfirmed(ban.Mark, ban.ends-s.Now())
-				s.strikes.addDue(ban)
-			case results[i].err == ErrFull:
-				s.strikes.setFull(true)
-				s.strikes.addDue(ban)
+			case results[i].err != ErrFull:
+				continue
 			}
-		}
-		if err != nil {
-			return
+			s.strikes.setFull(true)
+			s.strikes.addDue(ban)
 		}
 	}
 }
