@@ -7,8 +7,8 @@ MODULES     = $(dir $(wildcard go.mod */go.mod cmd/*/go.mod examples/*/go.mod co
 BROWSERTEST = core/console/browsertest
 
 # "make test" runs the root module, which is the library. "make check" runs the rest: EXTENSIONS are the modules that extend it, and the tests in
-# PROCESSES run programs, the longest first. They wait most of the time, so that several modules at once take less. BROWSERTEST and bench belong to
-# "make nightly", vet and staticcheck too: the bench has the newest versions of what it compares, and compiles 392 packages that nothing else needs.
+# PROCESSES run programs, the longest first. They mostly wait, so several modules run at once. "make nightly" has the tests, vet and staticcheck of
+# BROWSERTEST and bench: the bench has the newest versions of what it compares, and compiles 392 packages that nothing else needs.
 PROCESSES   = internal/faults examples internal/setups cmd/accesslimit internal/linearizable examples/metrics internal/migrating internal/apiclients
 NESTED      = $(filter-out ./ bench/ $(BROWSERTEST)/,$(MODULES))
 EXTENSIONS  = $(filter-out $(addsuffix /,$(PROCESSES)),$(NESTED))
@@ -33,7 +33,7 @@ RACE        = export CGO_ENABLED=1 GOFLAGS="$$(go env GOFLAGS) -race -tags=nomsg
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-test: redis format suite ## run what guards the promises: the checks and tests below, in this order (5 minutes on two processors with an empty build cache)
+test: redis format suite ## run what guards the promises: the checks and tests below, in this order (7 minutes on two processors with an empty build cache)
 
 check: vet staticcheck extensions processes race ## run the other checks and tests that a change must pass
 

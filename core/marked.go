@@ -26,7 +26,7 @@ func (c *decider) obey(ctx context.Context, a *appliedRule, addr netip.Addr) {
 	if m == nil {
 		return
 	}
-	if c.now == 0 { // one time for all rules, so that the mark that ends last binds the call most
+	if c.now == 0 { // one time for all rules, so that of two bans the longer one decides
 		c.now = c.parts.marks.Now()
 	}
 	in.Mark, in.Lasts = m, m.Lasts(c.now)

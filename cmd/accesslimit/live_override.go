@@ -15,7 +15,7 @@ func overrideCommand() *cli.Command {
 		Name: "override", Category: aboutRedis, Usage: "set, remove or list limits of single subjects", ArgsUsage: "RULE [SUBJECT [LIMITS]]",
 		Description: "accesslimit override api user:alice '500/m, 10000/24h' -note 'ticket 17'",
 		Flags: actFlags(
-			&cli.BoolFlag{Name: "unlimited", Usage: "let all calls pass"},
+			&cli.BoolFlag{Name: "unlimited", Usage: "lift all limits"},
 			&cli.BoolFlag{Name: "blocked", Usage: "refuse all calls"},
 			&cli.BoolFlag{Name: "remove", Usage: "go back to the limits of the rule"},
 			&cli.StringFlag{Name: "for", OnlyOnce: true, Usage: "how long: a `TIME` such as 24h or 30d; by default for ever"},

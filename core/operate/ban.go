@@ -80,7 +80,7 @@ func (o *Operator) pause(ctx context.Context, began time.Time, name, key string,
 // longestBan is the longest span of a ban.
 const longestBan = algorithm.MaxWindow * time.Microsecond
 
-// Unban ends the ban of a subject, forgets its earlier ones, and reports whether there were any.
+// Unban ends the ban of a subject, forgets its refusals, and reports whether there were any.
 // Errors are those of [Operator.Ban].
 func (o *Operator) Unban(ctx context.Context, name, subject string) (changed bool, err error) {
 	began := time.Now()

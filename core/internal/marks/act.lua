@@ -1,4 +1,4 @@
--- Writes marks: see package marks. Of two marks of one subject, the one with the newer number stays.
+-- Writes marks: see package marks. Of two marks of one subject, the one with the higher number stays.
 --
 -- KEYS[1]   a hash of the marks, by their fields. Four more fields are epoch, when the hash was made;
 --           #, the latest number; @, the ID of the latest change; and rate, a second and how many bans by
@@ -18,7 +18,7 @@
 --           there is no room, and '' if a newer mark is there, or an operator's ban that a rule's would
 --           replace. A removal is written even if there is nothing to remove, because Redis may
 --           have lost a mark that others will write back.
--- keeps     the sorted sets and the stream tell of marks in the hash only
+-- keeps     the sorted sets have fields of the hash only
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local marks, ends, spare, changes = unpack(KEYS)

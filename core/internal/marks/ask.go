@@ -17,8 +17,8 @@ var (
 // shortestFour and shortestSix are the shortest networks that can be marked.
 const shortestFour, shortestSix = 8, 16
 
-// Ask reads the marks of a subject, and of the networks of an address if it is valid, as long as the
-// set has not read all marks, but may.
+// Ask reads the marks of a subject, and of the networks of an address if it is valid, unless all marks
+// were read, or a right is missing.
 func (r *Rule) Ask(ctx context.Context, subject []byte, addr netip.Addr) error {
 	if r.set.ready.Load() {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
-// ban imposes a ban by the rule r, which began at a time, and wants it not to wait.
+// ban imposes a ban by the rule r, which began at a time, and fails if it has to wait.
 func (p *process) ban(subject string, since, until int64) {
 	p.Helper()
 	if !p.impose(subject, since, until) {

@@ -33,8 +33,8 @@ const (
 	// afterwards ask for the marks of their own subjects.
 	restAfter, restEvery = 10 * time.Second, 5 * time.Minute
 	// fresh is how old the last reading may be for the table to be written back. It is longer than a
-	// process rests. An act of meanwhile is newer than a mark that is written back, so it holds; and
-	// removals are kept for a day.
+	// process rests. A later act is newer than a mark that is written back, so it holds; and removals are
+	// kept for a day.
 	fresh = 2 * restEvery
 	// suspension is how long the set's clock may stand still, because the machine is suspended, until
 	// the ends of the marks are read again.
@@ -58,11 +58,12 @@ type follower struct {
 	epoch   string     // of the hash, then
 	read    time.Time  // when the last reading began that succeeded
 	ahead   int64      // by how much the clock of Redis was ahead of the set's when all marks were read
-	// mayRestore reports whether the table may be written back if Redis has lost marks: the last reading
-	// is fresh or, if the server stopped answering, it was then and is not older than the removals.
-	failing, mayRestore bool
-	lost                []*Mark // marks that Redis has lost
-	restored            int     // how many of them this process has written back
+	failing bool       // readings fail
+	// mayRestore is set if marks that Redis has lost may be written back: the table was fresh then, or
+	// when readings began to fail, at most a day ago.
+	mayRestore bool
+	lost       []*Mark // marks that Redis has lost
+	restored   int     // how many of them this process has written back
 }
 
 // Start begins to follow the changes of all processes, unless that has begun. Without Redis, there are

@@ -57,8 +57,8 @@ func (s *Set) roomHere(m *Mark, now int64) bool {
 	return false
 }
 
-// makeRoom drops a hundredth of the marks that make room, those that end first, and reports whether
-// there are any. One for a ban by a rule must end before it. The set must be locked.
+// makeRoom drops the marks that end first of those that may go, up to a hundredth of Most, and reports
+// whether there were any. For a rule's ban, only those that end before it may go. The set must be locked.
 func (s *Set) makeRoom(m *Mark) bool {
 	type held struct {
 		*Rule

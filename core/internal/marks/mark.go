@@ -1,15 +1,15 @@
 // Package marks keeps what was decided about single subjects: that an operator blocks one, bans it
 // for a while, lifts its limits or gives it others, and that a rule has banned one. Each process keeps
-// all marks of its prefix in a table, and looks there before it counts a call. So a marked caller
-// costs the store nothing, and an outage changes nothing.
+// all marks of its prefix in a table, and looks there before it counts a call. So
+// looking for marks costs no trip, and they hold in an outage.
 //
 // In Redis, the marks are in one hash, their ends in two sorted sets (those of operators, and the bans
 // of rules with the removals), and the latest changes in a stream. One script writes them all: act.lua.
-// Each mark has a number, which grows with the time of the act. Wherever two marks of one subject meet,
-// the newer number wins, but a rule's ban leaves an operator's; a removal is a mark, too, and is kept
+// Each mark has a number, which grows with the time of the act. Of two marks of one subject, the
+// higher number wins, but a rule's ban never replaces an operator's. A removal is a mark, too, and is kept
 // for a day. So changes may arrive twice, late or in any order.
 //
-// Every half second, a process reads the stream behind the last entry that it has read (follow.go). If
+// Every half second, a process reads the stream after the last entry that it has read (follow.go). If
 // that entry is not there any more, it reads the whole hash. If Redis has lost something, and the process
 // did not just fall behind, it writes back what the hash lacks (restore.go).
 package marks
@@ -111,7 +111,7 @@ func (m *Mark) isByRule() bool { return m.Kind == Banned && m.ByRule }
 // isRemoval reports whether the mark says that there is none.
 func (m *Mark) isRemoval() bool { return m.Kind == Removed || m.Kind == Unbanned }
 
-// makesRoom reports whether the mark is dropped if an operator's needs its place.
+// makesRoom reports whether the mark may be dropped to make room for another.
 func (m *Mark) makesRoom() bool { return m.isByRule() || m.isRemoval() }
 
 const (
@@ -131,8 +131,7 @@ func nameOf[T string | []byte](subject T) string {
 	return string(subject[:keptOfLong]) + "#" + hex.EncodeToString(sum[:16])
 }
 
-// nameByOperator is nameOf for a subject that an operator gives, perhaps by its name, which lists and
-// files have.
+// nameByOperator is nameOf, but keeps a subject that is a name already, as lists and files show it.
 func nameByOperator(subject string) string {
 	if len(subject) == keptOfLong+1+32 && subject[keptOfLong] == '#' {
 		return strings.Clone(subject)
@@ -154,7 +153,7 @@ var escapeRule = strings.NewReplacer("%", "%25", " ", "%20")
 
 func (m *Mark) field() string { return fieldOf(m.isBan(), m.Rule, m.Subject) }
 
-// text returns the mark as JSON, without Since and Until, which only Redis knows.
+// text returns the mark as JSON, without Since and Until, which are stored before it.
 func (m *Mark) text() string {
 	bare := *m
 	bare.Since, bare.Until = 0, 0

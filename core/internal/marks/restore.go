@@ -16,7 +16,7 @@ const (
 )
 
 // restore writes back a part of the marks that Redis has lost, unless another process has done it or
-// is doing it. Marks of meanwhile have newer numbers, so they stay.
+// is doing it. Later marks have higher numbers, so they stay.
 func (f *follower) restore(ctx context.Context) error {
 	s := f.set
 	f.lost = slices.DeleteFunc(f.lost, func(m *Mark) bool { return !s.isMissing(m) })

@@ -38,9 +38,9 @@ type Options struct {
 	Prefix string
 	// Now is a clock of this process in microseconds, which never steps back.
 	Now func() int64
-	// SinceEpoch is the clock that takes the place of that of Redis, without it.
+	// SinceEpoch is the clock if Redis is nil, in microseconds since the epoch.
 	SinceEpoch func() int64
-	// Compile makes something of the Limits of a mark, for its readers. It is nil if they need nothing.
+	// Compile prepares the Limits of a mark for readers. It is nil if they need nothing.
 	Compile func(limits string) (any, error)
 	Log     Log
 	// Calls returns how many calls Redis has decided so far.

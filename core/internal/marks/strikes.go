@@ -23,8 +23,8 @@ var (
 )
 
 const (
-	// maxWaiting is how many strikes wait at most, and how many bans. Others are lost; a refusal in
-	// another window strikes again.
+	// maxWaiting bounds the strikes that wait, and the bans. Others are lost until a refusal in another
+	// window.
 	maxWaiting = 10_000
 	// gathering is how long strikes wait for others, to be sent together: in an attack that costs Redis a
 	// quarter of what single ones cost.
