@@ -9,8 +9,7 @@
 --           none if the ID is '' or the latest
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local latest, epoch = unpack(redis.call('HMGET', KEYS[1], '@', 'epoch'))
-latest, epoch = latest or '', epoch or ''
+local latest, epoch = redis.call('HGET', KEYS[1], '@') or '', redis.call('HGET', KEYS[1], 'epoch') or ''
 if latest == ARGV[1] or ARGV[1] == '' then return {now, latest, epoch, 0, {}} end
 local before = #redis.call('XRANGE', KEYS[2], '-', '(' .. ARGV[1], 'COUNT', 1)
 return {now, latest, epoch, before, redis.call('XRANGE', KEYS[2], ARGV[1], '+', 'COUNT', ARGV[2])}
