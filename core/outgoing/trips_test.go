@@ -13,17 +13,17 @@ func TestAFreeTurnIsOneRoundTrip(t *testing.T) {
 	server := redistest.Start(t)
 	limiter := newLimiter(t, core.Options{Redis: server.Client(t)})
 	turns := newTurns(t, limiter, outgoing.Rule{InFlight: 10})
-	take(t, turns, alice).Release() // Redis gets to know the scripts
-	before, calls := limiter.Stats().Trips, server.Calls("evalsha")
-	turn := take(t, turns, alice)
-	if trips := limiter.Stats().Trips - before; trips != 1 || server.Calls("evalsha") != calls+1 {
-		t.Errorf("a free turn took %d trips, and %d scripts", trips, server.Calls("evalsha")-calls)
-	}
-	turn.Answered(outgoing.Answer{})
-	if server.Calls("evalsha") != calls+1 {
-		t.Error("an answer without a hint was sent to Redis")
-	}
-	turn.Release()
+	take(t, turns, alice).Release()                                                                             // Redis gets to know the scripts
+	eventually(t, "a free turn takes one trip and one script, and an answer without a hint none", func() bool { // but for readings of marks
+		before, calls := limiter.Stats().Trips, server.Calls("evalsha")
+		turn := take(t, turns, alice)
+		defer turn.Release()
+		if limiter.Stats().Trips-before != 1 || server.Calls("evalsha") != calls+1 {
+			return false
+		}
+		turn.Answered(outgoing.Answer{})
+		return server.Calls("evalsha") == calls+1
+	})
 }
 
 // Turns with slots share round trips with other calls. Each needs a script of its own, as any slot does: it
