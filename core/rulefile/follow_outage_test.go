@@ -77,7 +77,10 @@ func TestFallback(t *testing.T) {
 	later := start(t, d, both...)
 	for _, p := range []*process{p, later} {
 		p.await(1, `rule "other": is in the fallback, and missing in version 1 of the document`)
-		if !p.stats().Fallback || p.log.Count("level=ERROR", "new rules cannot be used, so the fallback is in force") != 1 {
+		logged := func() bool {
+			return p.log.Count("level=ERROR", "new rules cannot be used, so the fallback is in force") == 1
+		}
+		if !redistest.WaitUntil(logged, patient) || !p.stats().Fallback { // the Stats show it before the log does
 			t.Errorf("%+v: %s", p.stats(), p.log.String())
 		}
 	}
