@@ -148,9 +148,9 @@ type callParts struct {
 	dryRuns    *dryRuns
 }
 
-// fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first.
-// key is the subject, or "" if it has to be copied. It fills d where the caller reads it: a Decision has 250 bytes, and each return would cost
-// 10 ns of the 50 that a handle adds to the store in this process.
+// fillDecision fills d, the zero Decision, with the decision on the call, the binding limit first. key is
+// the subject, or "" if it has to be copied. It fills d where the caller reads it: a Decision has 250
+// bytes, and each return would cost 10 ns of the 50 that a handle adds to the store in this process.
 func (c *decider) fillDecision(d *Decision, at int, key string) {
 	c.fillLimit(d, at, key)
 	if c.Len() == 1 {

@@ -4,8 +4,8 @@
 // its callers, so they cannot disagree.
 //
 // The engine knows neither frameworks nor the functions of rules. It alone knows that a
-// block or a ban goes before the limits, and hard rules before soft ones. Package
-// marks knows which mark of a subject holds.
+// block or a ban goes before the limits, and hard rules before soft ones. Package marks knows which
+// mark of a subject holds.
 //
 // From top to bottom, in the order in which the code runs:
 //

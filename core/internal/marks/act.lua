@@ -38,9 +38,9 @@ local function drop(set, field)
   redis.call('ZREM', set, field)
 end
 
-local last, first = tonumber(redis.call('HGET', marks, '#') or nil), nil
+local last, epoch = tonumber(redis.call('HGET', marks, '#') or nil), nil
 if not last then
-  last, first = 0, now
+  last, epoch = 0, now
   redis.call('DEL', ends, spare, changes) -- they belong to a hash that was lost
 end
 -- A full Redis lets a script go on that has written: operators act nevertheless.
@@ -99,7 +99,7 @@ for i = 4, #ARGV - 6, 7 do
 end
 if not written then return reply end
 redis.call('HSET', marks, '#', int(last), 'rate', int(second) .. ' ' .. int(new))
-if first then redis.call('HSET', marks, 'epoch', int(first)) end
+if epoch then redis.call('HSET', marks, 'epoch', int(epoch)) end
 
 -- The keys live for a day longer than the last mark, so that no process takes its end for a loss, and for
 -- ever if one has no end.

@@ -1,7 +1,7 @@
 // Package marks keeps what was decided about single subjects: that an operator blocks one, bans it
 // for a while, lifts its limits or gives it others, and that a rule has banned one. Each process keeps
-// all marks of its prefix in a table, and looks there before it counts a call. So
-// looking for marks costs no trip, and they hold in an outage.
+// all marks of its prefix in a table, and looks there before it counts a call. So looking for
+// marks costs no trip, and they hold in an outage.
 //
 // In Redis, the marks are in one hash, their ends in two sorted sets (those of operators, and the bans
 // of rules with the removals), and the latest changes in a stream. One script writes them all: act.lua.

@@ -83,12 +83,13 @@ type Set struct {
 
 	mu        sync.Mutex
 	rules     map[string]*Rule
-	count     int                         // of marks in the rules
-	nextSweep int                         // the count at which marks that have ended are removed
-	number    int64                       // of the latest act, without Redis
-	noRoom    struct{ until, ends int64 } // until then, bans by rules that end no later find none, without Redis
-	reading   int                         // the number of the last reading of all marks
-	takes     bool                        // marks that are read take the place of newer ones, because the table is out of date
+	count     int   // of marks in the rules
+	nextSweep int   // the count at which marks that have ended are removed
+	number    int64 // of the latest act, without Redis
+	// noRoom says until when rules' bans that end no later than its ends need not look for room, without Redis.
+	noRoom  struct{ until, ends int64 }
+	reading int  // the number of the last reading of all marks
+	takes   bool // marks that are read take the place of newer ones, because the table is out of date
 }
 
 // NewSet returns a set that has not read anything yet.
