@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -81,11 +82,13 @@ type outage struct {
 	timeout time.Duration
 	stop    chan struct{}
 	all     sync.WaitGroup
+	end     func() // stops the callers
 	begun   time.Time
 	marked  time.Duration
 	repair  time.Duration // 0: not known
 
 	without atomic.Int64                // start, since begun, of the last call without Redis
+	decided atomic.Int64                // how many calls Redis has decided since that one ended, or since the mark
 	answers [len(policies)]atomic.Int64 // how often each policy answered
 	local   atomic.Int64                // how many calls passed by the count in this process
 }
@@ -94,6 +97,11 @@ type outage struct {
 // subject's.
 func beginOutage(t *testing.T, limiter *core.Limiter, subject string, timeout time.Duration) *outage {
 	o := &outage{t: t, timeout: timeout, stop: make(chan struct{}), begun: time.Now()}
+	o.end = sync.OnceFunc(func() {
+		close(o.stop)
+		o.all.Wait()
+	})
+	bounded.Cleanup(t, o.end)
 	for i, policy := range policies {
 		rule := ruleFor(fmt.Sprintf("outage %v %d", policy, o.begun.UnixNano()), core.PerDay(atHomeOf), policy)
 		d := newEndpoint(limiter, rule)
@@ -116,8 +124,10 @@ func (o *outage) call(d endpoint, subject string, policy int) {
 		k := d.call(subject)
 		k.wantPolicy(o.t, policies[policy], o.timeout)
 		if k.byRedis() {
+			o.decided.Add(1)
 			continue
 		}
+		o.decided.Store(0)
 		o.answers[policy].Add(1)
 		if k.Source == core.FromLocal && k.Allowed {
 			o.local.Add(1)
@@ -128,7 +138,10 @@ func (o *outage) call(d endpoint, subject string, policy int) {
 }
 
 // mark records the moment from which over measures.
-func (o *outage) mark() { o.marked = time.Since(o.begun) }
+func (o *outage) mark() {
+	o.marked = time.Since(o.begun)
+	o.decided.Store(0)
+}
 
 // wantPolicies waits until each policy has answered in place of Redis more than once, and checks
 // that the count in this process let exactly its share pass.
@@ -171,10 +184,9 @@ func (o *outage) reaches(server *redistest.Server) {
 func (o *outage) over() time.Duration {
 	o.t.Helper()
 	soon(o.t, "Redis decides again", func() bool {
-		return time.Since(o.begun)-max(o.marked, time.Duration(o.without.Load())) > o.timeout+300*time.Millisecond
+		return time.Since(o.begun)-max(o.marked, time.Duration(o.without.Load())) > o.timeout+300*time.Millisecond && o.decided.Load() > 50
 	})
-	close(o.stop)
-	o.all.Wait()
+	o.end()
 	last := time.Duration(o.without.Load())
 	if after := last - o.repair; o.repair > 0 && after > recovery+mayBeLate {
 		o.t.Errorf("calls were still decided without Redis %v after a master was there again", after)

@@ -40,7 +40,6 @@ func TestRingServerKilled(t *testing.T) {
 		o.mark()
 		crowd.health.Store(isFailing)
 		failing.Kill()
-		o.wantPolicies()
 		down.add(o.over())
 		fill()
 		o = beginOutage(t, limiter, subject, timeout)

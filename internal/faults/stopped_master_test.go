@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
+	"github.com/accesslimit/accesslimit/internal/bounded"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
@@ -52,6 +53,7 @@ type crowd struct {
 	callers  []*crowdCaller
 	stop     chan struct{}
 	all      sync.WaitGroup
+	disperse func() // stops the callers
 
 	health         atomic.Int32 // of the failing shard
 	before, during waits        // of calls on the other shards: while all work, and while one fails
@@ -81,6 +83,11 @@ type crowdCaller struct {
 
 func newCrowd(t *testing.T, s shards, d endpoint, n int) *crowd {
 	c := &crowd{t: t, endpoint: d, stop: make(chan struct{})}
+	c.disperse = sync.OnceFunc(func() {
+		close(c.stop)
+		c.all.Wait()
+	})
+	bounded.Cleanup(t, c.disperse) // also after a failure, so that no call fails because its limiter is closed
 	for shard := range s.nodes {
 		for _, subject := range s.subjects(t, shard, (n+len(s.nodes)-1)/len(s.nodes)) {
 			c.callers = append(c.callers, &crowdCaller{subject: subject, shard: shard})
@@ -110,12 +117,6 @@ func (c *crowd) gather() {
 		})
 	}
 	first.Wait()
-}
-
-// disperse stops the callers.
-func (c *crowd) disperse() {
-	close(c.stop)
-	c.all.Wait()
 }
 
 // call makes one call. It counts as during the outage if that began or ended during the call.
