@@ -10,17 +10,13 @@ import (
 
 // Refund gives back n permits that a decision charged, as far as they still count: permits that
 // have come back by themselves, or whose window is over, are not given back again. If there are
-// several limits, each gets n back. A reservation whose turn has not come gives back only the
-// permits that nobody has reserved after it, because those waits were already announced. The rest
-// comes back once all those turns have come back too, within seconds of that if another process
-// refunds them.
+// several limits, each gets n back.
 //
-// A TokenBucket keeps the places of 256 gaps: of charges that were given back while charges before
-// them still count, and of runs of calls at another, faster rate. Refunds behind more gaps than
-// that, or of charges that were made before a third rate was used, may give back less, and never
-// more. So do refunds of what a bucket was charged before it came into debt by [Counter.Charge] or a
-// bill. When the store's clock steps back, the permits in use in a window count as used at that
-// time, and can no longer be given back. Stats.RefundsLost counts the difference.
+// A TokenBucket gives back the oldest permits in use, so less may come back if charges that were made
+// later were given back before. While callers wait for turns, only the last turn comes back, and only
+// whole; the others follow when all those behind them have come back. When the store's clock steps back,
+// the permits in use in a window count as used at that time, and can no longer be given back.
+// Stats.RefundsLost counts the difference.
 //
 // It is no error if nothing of the charge counts any more, because its window is over, or after a
 // Reset.

@@ -63,23 +63,9 @@ type Rule struct {
 	// a name that Plans does not have, the rule's own limit holds, and the problem is logged.
 	//
 	// A change of plan keeps what was used as long as Window and Algorithm stay the same, because
-	// then the plans share one counter. With every algorithm but TokenBucket, all plans of a caller
-	// share one count, and each compares it with its own Max.
-	//
-	// A TokenBucket counts each rate separately:
-	//
-	//   - A plan that is new to the bucket begins with as much used as the plan that has used most.
-	//   - A call counts at the rate of its plan and at all faster ones, and must fit at each: at its
-	//     own within its plan's Burst, and at a faster one within the larger of that Burst and the
-	//     Burst of the latest call at that faster rate.
-	//   - So the calls of a plan and of all slower ones together never exceed the largest Burst among
-	//     them and what the rate of that plan brings back.
-	//   - A faster plan never gives a slower one more, but it can use up what both share.
-	//   - Up to four rates are counted separately until all are full again. Beyond that, less may
-	//     pass, and never more.
-	//
-	// With plans of 1/s burst 10 and 5/s burst 50, 10 calls of the first leave 40 of the second, and
-	// 50 calls of the second leave none of the first.
+	// then all plans of a caller share one counter, and each call compares it with its own plan. A
+	// TokenBucket refills the time since the last call at the rate of the call, so calls of several
+	// plans together never exceed the largest Burst and what the fastest rate brings back.
 	//
 	// Danger: another Window or Algorithm is another counter, so a caller whose new plan has one
 	// starts afresh.

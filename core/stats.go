@@ -32,8 +32,8 @@ type Stats struct {
 	// there were more than Options.MaxKeys. Their callers started afresh.
 	Evictions uint64
 	// RefundsLost is the number of permits that may have counted still when they were refunded, but
-	// were not given back: of TokenBuckets because too many refunds overlapped, and of windows because
-	// the store's clock had stepped back. See [Limiter.Refund].
+	// were not given back: of TokenBuckets because later charges were given back before, and of windows
+	// because the store's clock had stepped back. See [Limiter.Refund] and COSTS.md.
 	RefundsLost uint64
 	// DebtExceeded is the number of permits that were not charged because they exceed the bound of a
 	// limit's debt. See [Counter.Charge] and [Bill]. Permits that neither Bill.Add nor Bill.Settle could

@@ -52,7 +52,6 @@ type state struct {
 	used  int
 	peak  int    // the largest used so far
 	slots uint64 // a bit for each hold that has not been released
-	lost  bool   // refunds have left one permit too few
 	bills [64]bill
 }
 
@@ -138,22 +137,13 @@ func (c call) step(s state, o outcome, limit core.Limit) (after []any) {
 	case o.answer == want:
 		after = []any{next}
 	}
-	if gives := c.do == refund || c.do == settle; len(after) > 0 && gives && limit.Algorithm == core.TokenBucket {
-		after = append(after, next.rounded())
+	if len(after) > 0 && limit.Algorithm == core.TokenBucket {
+		for given := s.used - next.used; given > 0; given-- { // a bucket may lose what is given back
+			next.used++
+			after = append(after, next)
+		}
 	}
 	return after
-}
-
-// rounded returns the state of a bucket that a refund has rounded in the other way. The part of a
-// permit that has come back by itself is not given back again, so the refunds of a bucket may leave
-// one permit too few.
-func (s state) rounded() state {
-	if s.lost = !s.lost; s.lost {
-		s.used++
-	} else {
-		s.used--
-	}
-	return s
 }
 
 // model returns the model of one counter.

@@ -3,89 +3,76 @@ package promise
 import (
 	"math"
 	"math/big"
-	"slices"
 
 	"github.com/accesslimit/accesslimit/core"
 )
 
-// bucketModel is a token bucket in fractions, without rounding. It counts the use at each rate
-// separately.
+// bucketModel is a token bucket in fractions, without rounding. It has one rate, that of the call.
 type bucketModel struct {
-	at      int64 // when it was last charged, in ticks
-	parts   []bucketPart
-	charges int
+	at       int64    // when it was last charged, in ticks
+	used     *big.Rat // permits, then; nil: none
+	perTick  *big.Rat // the rate of the last charge
+	position int      // how many permits were charged in all
+	charges  []bucketCharge
+	first    int // the first charge since the bucket was fresh
 }
 
-// bucketPart holds what was charged at one rate and at slower rates since that rate was first used.
-type bucketPart struct {
-	perTick *big.Rat
-	used    *big.Rat      // permits, at the time of the bucket
-	burst   int           // the burst of the last charged call at exactly this rate
-	held    []heldPermits // the charges that hold permits, oldest first; the oldest permits come back first
-	first   bool          // it has the rate that was used first
-	own     int           // permits charged at exactly this rate and not given back
-}
-
-// heldPermits is how many permits of a charge a part holds.
-type heldPermits struct{ charge, permits int }
-
-// nobody marks permits that no refund can give back.
-const nobody = -1
+// bucketCharge is what a call was charged, and the position of its last permit. The permits in use have
+// the last positions.
+type bucketCharge struct{ permits, position int }
 
 func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
-// since returns how much of the part is still used this many ticks later.
-func (p *bucketPart) since(ticks int64) *big.Rat {
-	used := new(big.Rat).Mul(p.perTick, new(big.Rat).SetInt64(-ticks))
-	if used.Add(used, p.used).Sign() < 0 {
-		used.SetInt64(0)
+// seenBy returns what is used at a time, as a limit sees it, and after how many ticks everything is back
+// because the rate of the last charge says so.
+func (m *bucketModel) seenBy(l core.Limit, at int64) (used *big.Rat, rest int64) {
+	rate := perTick(l)
+	never := math.MaxInt64 / tick(l).Microseconds() / 2
+	if m.used == nil {
+		return new(big.Rat), never
 	}
-	return used
+	used, rest = m.used, never
+	if m.perTick.Cmp(rate) != 0 {
+		if rest = m.at + ceil(new(big.Rat).Quo(m.used, m.perTick)) - at; rest <= 0 {
+			return new(big.Rat), never
+		}
+		used = inParts(used, rate)
+	}
+	return unrefilled(used, rate, at-m.at), rest
 }
 
-// ticks returns after how many ticks these permits of the part have come back.
-func (p *bucketPart) ticks(permits *big.Rat) int64 {
-	return max(0, ceil(new(big.Rat).Quo(permits, p.perTick)))
+// unrefilled returns what remains used after a number of ticks.
+func unrefilled(used, perTick *big.Rat, ticks int64) *big.Rat {
+	left := new(big.Rat).Mul(perTick, new(big.Rat).SetInt64(-ticks))
+	if left.Add(left, used).Sign() < 0 {
+		left.SetInt64(0)
+	}
+	return left
 }
 
 func (m *bucketModel) ask(now int64, l core.Limit, cost int, charge bool) (p prediction) {
 	tick := tick(l).Microseconds()
-	at := now / tick
-	seen, own, rest := m.seenBy(l, at)
-	if p.retry = seen.wait(own, l, cost, rest, now); cost == 0 {
+	at, rate := now/tick, perTick(l)
+	used, rest := m.seenBy(l, at)
+	after := func(permits *big.Rat) int64 {
+		if permits.Sign() <= 0 {
+			return 0
+		}
+		return (at+min(rest, ceil(new(big.Rat).Quo(permits, rate))))*tick - now
+	}
+	if p.retry = after(new(big.Rat).Add(used, whole(cost-atOnce(l)))); cost == 0 {
 		p.retry = 0
 	} else if charge && p.retry == 0 {
-		for i := own; i < len(seen.parts); i++ {
-			of := &seen.parts[i]
-			of.used = new(big.Rat).Add(of.used, whole(cost))
-			of.held = append(slices.Clone(of.held), heldPermits{m.charges, cost})
+		if used.Sign() == 0 {
+			m.first = len(m.charges)
 		}
-		seen.parts[own].own += cost
-		seen.charges++
-		*m, rest = seen, math.MaxInt64/tick/2
+		used, rest = new(big.Rat).Add(used, whole(cost)), math.MaxInt64/tick/2
+		m.at, m.used, m.perTick, m.position = at, used, rate, m.position+cost
+		m.charges = append(m.charges, bucketCharge{cost, m.position})
 	}
-	p.left = math.MaxInt64
-	for _, of := range seen.parts[own:] {
-		p.left = min(p.left, floor(new(big.Rat).Sub(whole(of.size(l)), of.used)))
-	}
-	p.resetAfter = seen.wait(own, l, atOnce(l), rest, now)
+	p.left = floor(new(big.Rat).Sub(whole(atOnce(l)), used))
+	p.resetAfter = after(used)
 	return p
-}
-
-// size returns how many permits of a part may be in use after a call of a limit.
-func (p *bucketPart) size(l core.Limit) int { return max(atOnce(l), p.burst) }
-
-// wait returns how long it takes until a cost fits into a part and all faster ones. It is at most
-// rest ticks, after which everything is back.
-func (m *bucketModel) wait(own int, l core.Limit, cost int, rest, now int64) int64 {
-	ticks := int64(0)
-	for _, p := range m.parts[own:] {
-		ticks = max(ticks, p.ticks(new(big.Rat).Add(p.used, whole(cost-p.size(l)))))
-	}
-	if ticks = min(ticks, rest); ticks == 0 {
-		return 0
-	}
-	return (m.at+ticks)*tick(l).Microseconds() - now
 }
 
 // perTick returns how many permits of a limit come back in a tick.
@@ -93,99 +80,25 @@ func perTick(l core.Limit) *big.Rat {
 	return big.NewRat(int64(l.Max)*tick(l).Microseconds(), l.Window.Microseconds())
 }
 
-// seenBy returns the bucket at a time as seen by a limit, the index of the part with its rate, and
-// after how many ticks everything is back. If the rate is new, a copy of the fullest part is added
-// as if the bucket had had it when it was last charged.
-func (m *bucketModel) seenBy(l core.Limit, at int64) (seen bucketModel, own int, rest int64) {
-	rate := perTick(l)
-	for i := range m.parts {
-		rest = max(rest, m.parts[i].ticks(m.parts[i].since(at-m.at)))
-	}
-	seen = bucketModel{at: m.at, charges: m.charges, parts: slices.Clone(m.parts)}
-	isOwn := func(p bucketPart) bool { return p.perTick.Cmp(rate) == 0 }
-	if rest == 0 {
-		seen.parts, rest = []bucketPart{{perTick: rate, used: new(big.Rat), first: true}}, math.MaxInt64/tick(l).Microseconds()/2
-	} else if !slices.ContainsFunc(seen.parts, isOwn) {
-		seen.parts = append(seen.parts, m.copyOf(rate))
-		slices.SortFunc(seen.parts, func(a, b bucketPart) int { return a.perTick.Cmp(b.perTick) })
-	}
-	seen.advance(at)
-	own = slices.IndexFunc(seen.parts, isOwn)
-	seen.parts[own].burst = atOnce(l)
-	return seen, own, rest
-}
-
-// copyOf returns a part with this rate that is a copy of the fullest part.
-func (m *bucketModel) copyOf(rate *big.Rat) bucketPart {
-	c := bucketPart{perTick: rate, used: new(big.Rat)}
-	for _, p := range m.parts {
-		if rounded := inParts(p.used, rate); rounded.Cmp(c.used) > 0 {
-			c.used, c.held = rounded, slices.Clone(p.held)
-		}
-	}
-	return c
-}
-
-// advance counts what has come back.
-func (m *bucketModel) advance(at int64) {
-	for i := range m.parts {
-		m.parts[i].used = m.parts[i].since(at - m.at)
-	}
-	m.at = at
-}
-
+// refund gives back permits of a charge: the oldest in use, and not more than are in use up to the charge.
+// If more than the burst is in use, somebody may wait behind others: then only the last charge comes back,
+// and only whole.
 func (m *bucketModel) refund(now int64, l core.Limit, charge, permits int) {
-	at, rate := now/tick(l).Microseconds(), perTick(l)
-	back := make([]*big.Rat, len(m.parts))
-	any, burst := false, 0
-	for i := range m.parts {
-		p := &m.parts[i]
-		burst = max(burst, p.burst)
-		given := 0
-		back[i], given = p.refund(p.since(at-m.at), burst, charge, permits)
-		if any = any || given > 0; p.perTick.Cmp(rate) == 0 {
-			p.own -= given
-		}
-	}
-	if !any {
+	at, of := now/tick(l).Microseconds(), m.charges[charge]
+	if m.used == nil || charge < m.first {
 		return
 	}
-	m.advance(at)
-	for i := range m.parts {
-		p := &m.parts[i]
-		p.used = new(big.Rat).Sub(p.used, back[i])
-	}
-	m.parts = slices.DeleteFunc(m.parts, func(p bucketPart) bool { return !p.first && p.own == 0 })
-}
-
-// refund removes the newest permits of a charge from those held. It returns how many used permits
-// come back, and how many are no longer held. Permits that have come back by themselves do not
-// count. If the part is overdrawn, as many permits as were charged later do not count either,
-// because other callers wait for these.
-func (p *bucketPart) refund(used *big.Rat, burst, charge, permits int) (back *big.Rat, given int) {
-	back = new(big.Rat)
-	at := slices.IndexFunc(p.held, func(h heldPermits) bool { return h.charge == charge })
-	if at < 0 {
-		return back, 0
-	}
-	behind := 0
-	for _, h := range p.held[at+1:] {
-		behind += h.permits
-	}
-	given = permits
-	if used.Cmp(whole(burst)) > 0 {
-		given -= behind
-	}
-	back.Sub(used, whole(behind))
-	if most := whole(given); back.Cmp(most) > 0 {
+	used, behind := unrefilled(m.used, m.perTick, at-m.at), m.position-of.position
+	back := new(big.Rat).Sub(used, whole(behind))
+	if most := whole(permits); back.Cmp(most) > 0 {
 		back = most
 	}
-	if back.Sign() <= 0 {
-		back, given = new(big.Rat), 0
+	if overdrawn := used.Cmp(whole(atOnce(l))) > 0; overdrawn && (behind > 0 || permits < of.permits) || back.Sign() <= 0 {
+		return
+	} else if overdrawn {
+		m.position -= permits
 	}
-	p.held[at].permits -= permits
-	p.held = slices.Insert(p.held, at+1, heldPermits{nobody, permits - given})
-	return back, given
+	m.at, m.used = at, used.Sub(used, back)
 }
 
 // inParts rounds up to the fractions of a permit of which a whole number comes back each tick. Use

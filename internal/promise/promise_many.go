@@ -37,6 +37,8 @@ type mixture struct {
 	limiter *core.Limiter
 	round   string // distinguishes the counters of a round from those of others
 	counts  []*count
+
+	lostBefore uint64 // Stats.RefundsLost before the mixture
 }
 
 // count is a counter, with the sums of the calls on it. Some calls also count under another limit.
@@ -92,7 +94,7 @@ func (e Engine) joined() (n int) {
 }
 
 func (e Engine) newMixture(t *testing.T, options core.Options, limiter *core.Limiter, round int) *mixture {
-	m := &mixture{Engine: e, t: t, options: options, limiter: limiter, round: fmt.Sprint("round", round)}
+	m := &mixture{Engine: e, t: t, options: options, limiter: limiter, round: fmt.Sprint("round", round), lostBefore: limiter.Stats().RefundsLost}
 	for _, f := range algorithms {
 		limit, also := f.lasting(mixtureMax), f.lasting(mixtureMax/2)
 		if also.Window *= 2; f.Algorithm == core.TokenBucket {
@@ -159,19 +161,28 @@ func (m *mixture) wantExact() {
 		if c.unknown.Load() > 0 {
 			m.t.Errorf("%q of %v: %d permits without an answer", c.subject, c.limit, c.unknown.Load())
 		}
-		m.wantUsed(c, c.limit, c.permits.Load())
-		m.wantUsed(c, c.also, c.alsoHeld.Load())
 	}
+	m.wantUsed(m.limiter)
 	m.refusedChangesNothing()
 }
 
-// wantUsed checks how much is left under one of the limits of a counter.
-func (m *mixture) wantUsed(c *count, limit core.Limit, used int64) {
+// wantUsed checks how much is left under the limits of each counter. Buckets may have lost as many permits
+// by refunds as Stats says.
+func (m *mixture) wantUsed(look *core.Limiter) {
 	m.t.Helper()
-	d, err := m.limiter.MustCounter(m.round, limit).Peek(context.Background(), c.subject)
-	want := atOnce(limit) - int(used)
-	if err != nil || want < 0 || d.Remaining > want || d.Remaining < want-c.rounding-int(c.unknown.Load()) {
-		m.t.Errorf("%q of %v: %d left, want %d; %v", c.subject, limit, d.Remaining, want, err)
+	lost := int(m.limiter.Stats().RefundsLost - m.lostBefore)
+	for _, c := range m.counts {
+		for limit, used := range map[core.Limit]int64{c.limit: c.permits.Load(), c.also: c.alsoHeld.Load()} {
+			d, err := look.MustCounter(m.round, limit).Peek(context.Background(), c.subject)
+			want := atOnce(limit) - int(used)
+			missing := max(0, want-c.rounding-int(c.unknown.Load())-d.Remaining)
+			if c.Algorithm == core.TokenBucket {
+				missing, lost = max(0, missing-lost), lost-missing
+			}
+			if err != nil || want < 0 || d.Remaining > want || missing > 0 {
+				m.t.Errorf("%q of %v: %d left, want %d; %v", c.subject, limit, d.Remaining, want, err)
+			}
+		}
 	}
 }
 
@@ -237,10 +248,6 @@ func (e Engine) lostAmongMany(t *testing.T) {
 		net.losesReplies.Store(true)
 		together(mixtureCrowd, func(goroutine int) { m.counts[goroutine%len(m.counts)].call(m, goroutine%2 == 0, 1) })
 		net.losesReplies.Store(false)
-		m.limiter = look
-		for _, c := range m.counts {
-			m.wantUsed(c, c.limit, c.permits.Load())
-			m.wantUsed(c, c.also, c.alsoHeld.Load())
-		}
+		m.wantUsed(look)
 	})
 }

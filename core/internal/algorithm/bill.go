@@ -130,18 +130,26 @@ func (b *Bill) settleAt(i int, r *billRecord, used int64, counters BillCounters,
 		a.Above = max(a.Above, more-v.Taken)
 		return
 	}
+	charge := b.Charges[i]
 	back := r.charged[i] - used
-	giveBack := func(charge Charge, most int64) {
-		if charge.Cost = min(back, most); charge.Cost > 0 {
-			back -= charge.Cost
-			a.Lost += counters.GiveBack(i, &charge)
-		}
+	charge.Cost = min(back, b.Estimate())
+	if charge.Cost > 0 {
+		a.Lost += counters.GiveBack(i, &charge)
 	}
-	giveBack(b.Charges[i], b.Estimate())
-	for n := len(r.additions) - 1; n >= 0; n-- {
-		charge, of := b.Charges[i], &r.additions[n]
-		charge.At, charge.Position = of.at, of.position[i]
-		giveBack(charge, of.permits[i])
+	r.giveBack(i, back-charge.Cost, r.additions, charge, counters, a)
+}
+
+// giveBack gives back permits of the newest additions to the counter at i, in the order in which they were
+// charged: so a bucket loses nothing that was charged in between.
+func (r *billRecord) giveBack(i int, permits int64, of []addition, charge Charge, counters BillCounters, a *BillAnswer) {
+	if permits == 0 || len(of) == 0 {
+		return
+	}
+	newest := &of[len(of)-1]
+	charge.At, charge.Position, charge.Cost = newest.at, newest.position[i], min(permits, newest.permits[i])
+	r.giveBack(i, permits-charge.Cost, of[:len(of)-1], charge, counters, a)
+	if charge.Cost > 0 {
+		a.Lost += counters.GiveBack(i, &charge)
 	}
 }
 

@@ -61,9 +61,9 @@ local function charge(i, cost)
   local taken = answer.charged and answer.cost or 0
   above = math.max(above, cost - taken)
   if taken > 0 then
-    write(i, answer.charged, answer.charged_lives or answer.charged_reset)
+    write(i, answer.charged, answer.charged_reset)
   elseif answer.anchored then
-    write(i, answer.anchored, answer.lives or answer.reset)
+    write(i, answer.anchored, answer.reset)
   end
   return taken, taken > 0 and answer.position or 0
 end
@@ -71,23 +71,27 @@ end
 -- Gives back a part of a charge to a counter.
 local function give_back(i, cost, at, position)
   if cost == 0 then return end
-  local answer = ask(givers, i, {cost = cost, at = at, position = position, given = 0, in_debt = true})
+  local answer = ask(givers, i, {cost = cost, at = at, position = position, in_debt = true})
   lost = lost + (answer and answer.lost or 0)
   if answer and answer.change then write(i, answer.change, answer.lives) end
 end
 
--- Gives back permits of what the bill charged to a counter: first of what it was opened with, then of
--- the newest additions.
+-- Gives back permits of the additions to a counter up to one, the newest ones, in the order in which they
+-- were charged: so a bucket loses nothing that was charged in between.
+local function give_back_additions(i, permits, from)
+  if permits == 0 or from < 1 then return end
+  local at = struct.unpack('<I7', additions, from)
+  local taken, position = struct.unpack('<I7I7', additions, from + 14 * i - 7)
+  local part = math.min(permits, taken)
+  give_back_additions(i, permits - part, from - size)
+  give_back(i, part, at, position)
+end
+
+-- Gives back permits of what the bill charged to a counter: first of what it was opened with.
 local function give_back_of_bill(i, permits)
   local part = math.min(permits, estimate)
   give_back(i, part, opened, ARGV[6 * i + 1] + 0)
-  for from = #additions - size + 1, 1, -size do
-    permits = permits - part
-    local at = struct.unpack('<I7', additions, from)
-    local taken, position = struct.unpack('<I7I7', additions, from + 14 * i - 7)
-    part = math.min(permits, taken)
-    give_back(i, part, at, position)
-  end
+  give_back_additions(i, permits - part, #additions - size + 1)
 end
 
 if settles then

@@ -110,47 +110,40 @@ type billed struct {
 	costs []int64 // what it was opened with, and the additions, as far as they were charged
 }
 
-// On both engines, a bucket of one rate or several with bills holds what the list of all charges
-// says, to the microsecond: bills give back what still counts, also in debt, the first charge first
-// and then the newest additions.
+// On both engines, a bucket with bills holds what the queue does, to the microsecond: bills give back
+// what still counts, also in debt, of the first charge and of the newest additions.
 func TestBillsOfBucketsAreExact(t *testing.T) {
-	s, limits := startServer(t), sharing(t)
-	for name, several := range map[string]int{"one rate": 1, "several": len(limits)} {
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			c := &billCaller{T: t, engines: newEngines(early), tub: &tub{}, limits: limits[:several]}
-			for range rapid.IntRange(10, 50).Draw(t, "steps") {
-				c.now += upTo(t, 2*second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
-				c.step()
-				for _, l := range c.limits {
-					want := c.answer(l, c.now, 1)
-					if got := c.decide(false, c.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: l, Cost: 1}})[0]; got != want {
-						t.Fatalf("%s\nwant %+v", c.story(len(c.steps)-1), want)
-					}
-				}
+	s, limit := startServer(t), sharing(t)[0]
+	rapid.Check(t, func(t *rapid.T) {
+		c := &billCaller{T: t, engines: newEngines(early), queue: &queue{limit: limit}}
+		for range rapid.IntRange(10, 50).Draw(t, "steps") {
+			c.now += upTo(t, 2*second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
+			c.step()
+			want := c.answer(c.now, 1)
+			if got := c.decide(false, c.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: limit, Cost: 1}})[0]; got != want {
+				t.Fatalf("%s\nwant %+v", c.story(len(c.steps)-1), want)
 			}
-			c.run(t, s, timed, nil)
-		}))
-	}
+		}
+		c.run(t, s, timed, nil)
+	})
 }
 
 // billCaller opens and changes bills on a bucket, on both engines and the model.
 type billCaller struct {
 	*rapid.T
 	*engines
-	*tub
-	limits []*algorithm.Limit
-	bills  []*billed
-	ids    int64
+	*queue
+	bills []*billed
+	ids   int64
 }
 
 func (c *billCaller) step() {
-	l := c.limits[rapid.IntRange(0, len(c.limits)-1).Draw(c.T, "limit")]
 	if len(c.bills) == 0 || rapid.Bool().Draw(c.T, "open") {
-		cost := 1 + upTo(c.T, l.Max-1, "estimate")
-		b, _ := c.open(c.now, fmt.Sprint("bill", c.ids), hour, []algorithm.Counter{{Key: []byte("bucket"), Limit: l, Cost: cost}})
+		cost := 1 + upTo(c.T, c.limit.Max-1, "estimate")
+		b, _ := c.open(c.now, fmt.Sprint("bill", c.ids), hour, []algorithm.Counter{{Key: []byte("bucket"), Limit: c.limit, Cost: cost}})
 		if b != nil {
 			c.ids += 100
-			c.tub.charge(l, c.now, cost, c.ids)
+			c.queue.charge(c.now, cost, c.ids)
 			c.bills = append(c.bills, &billed{b, c.ids, []int64{cost}})
 		}
 		return
@@ -170,7 +163,7 @@ func (c *billCaller) step() {
 // charge charges permits of a bill to the model.
 func (c *billCaller) charge(b *billed, permits int64) {
 	if permits > 0 {
-		c.tub.charge(b.Charges[0].Limit, c.now, permits, b.id+int64(len(b.costs)))
+		c.queue.charge(c.now, permits, b.id+int64(len(b.costs)))
 	}
 	b.costs = append(b.costs, max(0, permits))
 }
@@ -186,14 +179,16 @@ func (c *billCaller) settled(b *billed, used, above int64) {
 		return
 	}
 	back := charged - used
-	order := []int{0}
+	parts := make([]int64, len(b.costs))
+	parts[0] = min(back, b.costs[0])
+	rest := back - parts[0]
 	for n := len(b.costs) - 1; n > 0; n-- {
-		order = append(order, n)
+		parts[n] = min(rest, b.costs[n])
+		rest -= parts[n]
 	}
-	for _, n := range order {
-		if part := min(back, b.costs[n]); part > 0 {
-			c.tub.refundInDebt(b.Charges[0].Limit, c.now, part, b.id+int64(n))
-			back -= part
+	for n, part := range parts {
+		if part > 0 {
+			c.queue.refund(c.now, part, b.id+int64(n))
 		}
 	}
 }

@@ -23,12 +23,12 @@ end
 for i = 1, #KEYS do
   local answer, at = answers[i], 4 * i - 2
   if answer.charged and answer.cost > 0 then
-    redis.call('SET', KEYS[i], answer.charged, 'PXAT', math.floor((now + (answer.charged_lives or answer.charged_reset)) / 1000) + 1)
+    redis.call('SET', KEYS[i], answer.charged, 'PXAT', math.floor((now + answer.charged_reset) / 1000) + 1)
     reply[at], reply[at + 1] = answer.cost, math.max(0, answer.left - answer.cost)
     reply[at + 2], reply[at + 3] = answer.charged_reset, answer.position or 0
   else
     if answer.anchored then
-      redis.call('SET', KEYS[i], answer.anchored, 'PXAT', math.floor((now + (answer.lives or answer.reset)) / 1000) + 1)
+      redis.call('SET', KEYS[i], answer.anchored, 'PXAT', math.floor((now + answer.reset) / 1000) + 1)
     end
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] = 0, math.max(0, answer.left), answer.reset, 0
   end

@@ -98,13 +98,13 @@ type Charge struct {
 	// microsecond: it increases with every charge. In a window, it distinguishes only the charges
 	// before the clock stepped back from those after. It is 0 for algorithms that do not need it.
 	Position int64
-	Given    int64  // permits that were given back before
+	Whole    bool   // these are all permits that were charged
 	Mark     string // Counter.Mark
 	// LocalShare is the counter's LocalShare if this process charged it alone; 0: the store charged
 	// it.
 	LocalShare float64
-	// InDebt reports whether permits come back even if the bucket is overdrawn. That is right for the
-	// charges of bills, because nobody waits for a turn there.
+	// InDebt reports whether permits come back even if the bucket is overdrawn, whatever was charged
+	// behind them. That is right for the charges of bills, because nobody waits for a turn there.
 	InDebt bool
 	// Record is the key of a record by which the charge is given back only once, however often the
 	// store is asked within RecordLife. All charges that are given back together have the same Record.
@@ -123,7 +123,7 @@ func (c *Counter) Refuses(v *Verdict) bool {
 
 // Charged returns what the call was charged on this counter. If its Cost is 0, nothing was charged.
 func (c *Counter) Charged(v *Verdict) Charge {
-	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: v.Taken, At: v.At, Position: v.Position, Mark: c.Mark}
+	charge := Charge{Key: c.Key, Limit: c.Limit, Cost: v.Taken, At: v.At, Position: v.Position, Whole: true, Mark: c.Mark}
 	if v.From == FromLocal {
 		charge.LocalShare = c.LocalShare
 	}

@@ -66,7 +66,7 @@ func (l *Limit) Charge(s *State, now, cost int64, mark string, v *Verdict) (live
 func (v *Verdict) charge(e effect, cost int64) (lives int64) {
 	v.ResetAfter, v.Position, v.Taken = e.resetAfter, e.position, cost
 	v.Remaining -= cost
-	return max(e.lives, e.resetAfter)
+	return e.resetAfter
 }
 
 // Decide calls Look and charges the cost if it fits. It returns for how long the state counts
@@ -80,17 +80,6 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 		return 0
 	}
 	return v.charge(d.charge(s, t, l, cost, mark), cost)
-}
-
-// Lives returns for how long a state counts after it was moved back because the clock stepped back.
-// It returns 0 if that is no longer than the ResetAfter.
-func (l *Limit) Lives(s *State, now int64) int64 {
-	d := &registry[l.Kind]
-	t := moment{now, d.place(now, l)}
-	if s.More == nil || s.At > t.place {
-		return 0
-	}
-	return d.lives(s, t, l)
 }
 
 // GiveBack gives back a charge, as far as it still counts. It reports whether the state is empty

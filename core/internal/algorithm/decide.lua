@@ -22,10 +22,8 @@
 -- retry, left, reset         as replied, but for a position; left may be negative
 -- cost                       how much is charged, if it can be charged in debt
 -- anchored                   the state to write if the call is not charged: the clock stepped back
--- lives                      for how long that counts, if not until reset
 -- charged, charged_reset,    if the cost fits: the state to write if the call is charged, and what
 -- position                   is replied then
--- charged_lives              for how long that counts, if not until charged_reset
 -- no_permits                 of a pause: true. It has no cost, and is never charged
 --
 -- A state to write is a string, or a function that changes a key of another type. Its expiry is
@@ -70,10 +68,10 @@ end
 for i = 1, #KEYS do
   local answer, cost = answers[i], answers[i].cost
   if cost > 0 and fits and answer.charged and not full[answer.group or ''] then
-    write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
+    write(KEYS[i], answer.charged, answer.charged_reset)
     reply[4 * i - 1], reply[4 * i], reply[4 * i + 1] = reply[4 * i - 1] - cost, answer.charged_reset, answer.position or 0
   elseif answer.anchored and (cost > 0 or answer.no_permits) then
-    write(KEYS[i], answer.anchored, answer.lives or answer.reset)
+    write(KEYS[i], answer.anchored, answer.reset)
   end
 end
 return reply

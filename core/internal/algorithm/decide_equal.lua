@@ -38,9 +38,9 @@ for i = 1, #KEYS do
   local answer = answers[i]
   if fit > 0 and not answer.no_permits then
     if fit < calls then answer = look(i, fit) end
-    write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
+    write(KEYS[i], answer.charged, answer.charged_reset)
   elseif answer.anchored then
-    write(KEYS[i], answer.anchored, answer.lives or answer.reset)
+    write(KEYS[i], answer.anchored, answer.reset)
   end
 end
 return reply

@@ -40,10 +40,10 @@ for i = 1, #KEYS do
   local answer, at = answers[i], 4 * i - 1
   reply[at], reply[at + 1], reply[at + 2], reply[at + 3] = answer.retry, math.max(0, answer.left), answer.reset, 0
   if granted > 0 then
-    write(KEYS[i], answer.charged, answer.charged_lives or answer.charged_reset)
+    write(KEYS[i], answer.charged, answer.charged_reset)
     reply[at + 1], reply[at + 2], reply[at + 3] = reply[at + 1] - granted, answer.charged_reset, answer.position or 0
   elseif answer.anchored then
-    write(KEYS[i], answer.anchored, answer.lives or answer.reset)
+    write(KEYS[i], answer.anchored, answer.reset)
   end
 end
 return reply

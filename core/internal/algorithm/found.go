@@ -35,7 +35,7 @@ type Found struct {
 
 	more   More // room for the state's
 	window subWindowed
-	bucket bucketParts
+	rate   Rate
 }
 
 // ReadFast reads the reply of a fast script to this number of calls of a cost.

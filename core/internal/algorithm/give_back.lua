@@ -4,12 +4,12 @@
 -- KEYS[i]   the counters, all in one cluster slot, each once
 -- ARGV      ten for each counter: algorithm, permits to give back, when they were charged
 --           (microseconds: the first number of that reply), the position of the charge (of that
---           reply), how many of its permits were given back before, 1 if they come back even if a
---           bucket is overdrawn, otherwise 0, and the algorithm's args, padded to four
+--           reply), 1 if these are all of its permits, otherwise 0, 1 if they come back even if a bucket
+--           is overdrawn, otherwise 0, and the algorithm's args, padded to four
 -- reply     how many counters were changed, and how many permits may still have counted,
 --           but were not given back
 --
--- An algorithm's function takes key, now, the charge (cost, at, position, given and in_debt: see
+-- An algorithm's function takes key, now, the charge (cost, at, position, whole and in_debt: see
 -- Charge in Go) and the args, and changes nothing. It returns nil if there is nothing to change,
 -- otherwise a table:
 --
@@ -26,8 +26,8 @@ local now = clock[1] * 1000000 + clock[2]
 local changes, lost = {}, 0
 for i = 1, #KEYS do
   local a = 10 * i - 9
-  local charge = {cost = ARGV[a + 1] + 0, at = ARGV[a + 2] + 0, position = ARGV[a + 3] + 0, given = ARGV[a + 4] + 0}
-  charge.in_debt = ARGV[a + 5] == '1'
+  local charge = {cost = ARGV[a + 1] + 0, at = ARGV[a + 2] + 0, position = ARGV[a + 3] + 0}
+  charge.whole, charge.in_debt = ARGV[a + 4] == '1', ARGV[a + 5] == '1'
   local give_back = algorithms[ARGV[a]]
   local answer = give_back and give_back(KEYS[i], now, charge, ARGV[a + 6], ARGV[a + 7], ARGV[a + 8], ARGV[a + 9])
   lost = lost + (answer and answer.lost or 0)

@@ -116,42 +116,6 @@ func TestKeysOverAnyTrace(t *testing.T) {
 	})
 }
 
-// The key of a bucket lives as long as the part that takes longest to refill, whichever script
-// writes it: when it charges at a faster rate, and when it only notes that the clock stepped back.
-func TestKeyOfABucketLivesAsLongAsItsParts(t *testing.T) {
-	s := startServer(t)
-	slow, fast := bucket(t, 1, second, 10), bucket(t, 1000, second, 1000)
-	counters := func(l *algorithm.Limit, cost int64) []algorithm.Counter {
-		return []algorithm.Counter{{Key: []byte("bucket"), Limit: l, Cost: cost}}
-	}
-	for name, write := range map[string]func(e *engines, cost int64){
-		"decide":       func(e *engines, cost int64) { e.decide(true, e.now, counters(&fast, cost)) },
-		"decide up to": func(e *engines, cost int64) { e.upTo(e.now, counters(&fast, cost)) },
-		"reserve":      func(e *engines, cost int64) { e.reserve(counters(&fast, cost)[0], 0) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := newEngines(early)
-			e.decide(true, e.now, counters(&slow, 10))
-			write(e, 990)
-			e.now -= millisecond
-			write(e, 1)
-			for range 4 {
-				e.now += 3 * second
-				e.decide(false, e.now, counters(&slow, 1))
-			}
-			e.run(t, s, expiring, nil)
-
-			e = newEngines(early)
-			e.decide(true, e.now, counters(&slow, 10))
-			e.decide(true, e.now, counters(&fast, 989))
-			write(e, 1)
-			e.now += 3 * second
-			e.decide(false, e.now, counters(&slow, 1))
-			e.run(t, s, expiring, nil)
-		})
-	}
-}
-
 // A sliding window whose sum is more than its parts is no state of ours, and is not deleted.
 func TestRefundOfAWrongSum(t *testing.T) {
 	s, ctx, limit := startServer(t), t.Context(), algorithm.Windowed(algorithm.SlidingWindow, 10, second)

@@ -156,23 +156,6 @@ func TestNextPermitIsNotKnown(t *testing.T) {
 	}
 }
 
-// With three rates, the use at the slowest says nothing about when a bucket gets its next permit back,
-// if the units of its burst would be too many for the fastest part.
-func TestNextPermitOfThreeRates(t *testing.T) {
-	slow, limit, fast := bucket(t, 1, algorithm.MaxWindow, 71), bucket(t, 10_000, algorithm.MaxWindow, 200_000), bucket(t, 10_001, algorithm.MaxWindow, 42_000)
-	var c counter
-	for _, l := range []*algorithm.Limit{&slow, &fast, &limit} {
-		c.limit = *l
-		if v := c.decide(early, min(l.Max, 71)); v.RetryAfter > 0 {
-			t.Fatalf("%+v", v)
-		}
-	}
-	v := c.look(early, 1)
-	if next, more := limit.NextPermit(&v), c.look(early+hour, 1).Remaining; next > hour && more > v.Remaining {
-		t.Errorf("no permit for %d s, and after an hour %d more", next/second, more-v.Remaining)
-	}
-}
-
 func must(l algorithm.Limit, err error) algorithm.Limit {
 	if err != nil {
 		panic(err)

@@ -10,14 +10,22 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// nobody is the holder of permits that a refund could not give back.
-const nobody = -1
-
 // receipt is a charge of which some permits can still be given back.
 type receipt struct {
 	algorithm.Charge
 	id, left int64
-	limit    *algorithm.Limit
+}
+
+// refundable makes a receipt.
+func refundable(c *algorithm.Counter, v *algorithm.Verdict, id int64) *receipt {
+	return &receipt{c.Charged(v), id, c.Cost}
+}
+
+// draw draws how much of the receipt is given back now.
+func (r *receipt) draw(t *rapid.T) {
+	r.Cost = 1 + upTo(t, r.left-1, "so much")
+	r.Whole = r.Whole && r.Cost == r.left
+	r.left -= r.Cost
 }
 
 // sharing returns limits of one window, which all use one bucket.
@@ -28,98 +36,130 @@ func sharing(t testing.TB) (all []*algorithm.Limit) {
 	return all
 }
 
-// On both engines, a bucket answers as the list does, to the microsecond, for any sequence of
-// charges, refunds in one step or several, outcomes, reservations, changes of the limit and
-// refills.
+// On both engines, a bucket of one rate answers as the queue does, to the microsecond, for any sequence
+// of charges, refunds in one step or several, outcomes, turns that are taken and left, and refills.
 func TestBucketRefundsAreExact(t *testing.T) {
-	s, limits := startServer(t), sharing(t)
-	for name, several := range map[string]int{"one rate": 1, "several": len(limits)} {
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			e, b := newEngines(early), &tub{}
-			key := []byte("bucket")
-			var receipts []*receipt
-			for id := range int64(rapid.IntRange(10, 60).Draw(t, "steps")) {
-				e.now += upTo(t, 2*second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
-				l := limits[rapid.IntRange(0, several-1).Draw(t, "limit")]
-				counter := algorithm.Counter{Key: key, Limit: l, Cost: 1 + upTo(t, l.Max-1, "cost")}
-				var v algorithm.Verdict
-				switch do := rapid.IntRange(0, 9).Draw(t, "do"); {
-				case do < 5:
-					want := b.answer(l, e.now, counter.Cost)
-					v = e.decide(true, e.now, []algorithm.Counter{counter})[0]
-					if v.RetryAfter != want.RetryAfter {
-						t.Fatalf("%s\nwant %+v", e.story(len(e.steps)-1), want)
-					}
-				case do == 5:
-					v = e.reserve(counter, second)
-				case len(receipts) > 0:
-					at := rapid.IntRange(0, len(receipts)-1).Draw(t, "which")
-					r := receipts[at]
-					r.Cost = 1 + upTo(t, r.left-1, "so much")
-					e.giveBack(r.Charge)
-					b.refund(r.limit, e.now, r.Cost, r.id)
-					r.Given, r.left = r.Given+r.Cost, r.left-r.Cost
-					if r.left == 0 {
-						receipts = slices.Delete(receipts, at, at+1)
-					}
+	s, limit := startServer(t), sharing(t)[0]
+	rapid.Check(t, func(t *rapid.T) {
+		e, q := newEngines(early), &queue{limit: limit}
+		counter := algorithm.Counter{Key: []byte("bucket"), Limit: limit}
+		var receipts []*receipt
+		for id := range int64(rapid.IntRange(10, 60).Draw(t, "steps")) {
+			e.now += upTo(t, 2*second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
+			counter.Cost = 1 + upTo(t, limit.Max-1, "cost")
+			var v algorithm.Verdict
+			switch do := rapid.IntRange(0, 9).Draw(t, "do"); {
+			case do < 5:
+				want := q.answer(e.now, counter.Cost)
+				v = e.decide(true, e.now, []algorithm.Counter{counter})[0]
+				if v.RetryAfter != want.RetryAfter {
+					t.Fatalf("%s\nwant %+v", e.story(len(e.steps)-1), want)
 				}
-				if v.At > 0 && v.RetryAfter == 0 {
-					b.charge(l, e.now, counter.Cost, id)
-					receipts = append(receipts, &receipt{counter.Charged(&v), id, counter.Cost, l})
+			case do == 5:
+				v = e.reserve(counter, second)
+			case len(receipts) > 0:
+				at := rapid.IntRange(0, len(receipts)-1).Draw(t, "which")
+				r := receipts[at]
+				if r.draw(t); r.left == 0 {
+					receipts = slices.Delete(receipts, at, at+1)
 				}
-				for _, l := range limits[:several] {
-					want := b.answer(l, e.now, 1)
-					if got := e.decide(false, e.now, []algorithm.Counter{{Key: key, Limit: l, Cost: 1}})[0]; got != want {
-						t.Fatalf("%s\nwant %+v", e.story(len(e.steps)-1), want)
-					}
+				e.giveBack(r.Charge)
+				if overdrawn := q.leave(e.now, mark(r.Whole, r.id)); !overdrawn {
+					q.refund(e.now, r.Cost, r.id)
 				}
 			}
-			e.run(t, s, timed, nil)
-		}))
-	}
+			if v.At > 0 && v.RetryAfter == 0 {
+				q.charge(e.now, counter.Cost, id)
+				receipts = append(receipts, refundable(&counter, &v, id))
+			}
+			want := q.answer(e.now, 1)
+			counter.Cost = 1
+			if got := e.decide(false, e.now, []algorithm.Counter{counter})[0]; got != want {
+				t.Fatalf("%s\nwant %+v", e.story(len(e.steps)-1), want)
+			}
+		}
+		e.run(t, s, timed, nil)
+	})
 }
 
-// Up to 256 gaps, all that was charged can be given back, in any order. If there are more, the oldest
-// are merged. Calls at the rate of the bucket can be given back there, too, but only as many as are
-// known to count. Permits that may have counted still, and were not given back, are reported.
-func TestBucketOfManyGaps(t *testing.T) {
-	s := startServer(t)
-	for _, tc := range []struct {
-		name        string
-		calls, rate int64
-		lost        bool
-	}{
-		{"256 gaps", 512, 1, false},
-		{"1000 gaps", 2000, 1, false},
-		{"1000 gaps, while permits come back", 2000, 3600 * 500, true},
-	} {
-		e, limit := newEngines(early), bucket(t, tc.rate, hour, tc.calls)
-		var charges []algorithm.Charge
-		call := func() {
-			counter := algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: 1}
-			charges = append(charges, counter.Charged(&e.decide(true, e.now, []algorithm.Counter{counter})[0]))
-		}
-		left := func() int64 {
-			return e.decide(false, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &limit, Cost: 1}})[0].Remaining
-		}
-		for range tc.calls {
-			call()
-		}
-		for i := int64(0); i < tc.calls; i += 2 { // the oldest first, of which each leaves a gap
-			e.giveBack(charges[i])
-			if got := left(); got != i/2+1 {
-				t.Fatalf("%s: %d left after %d were given back", tc.name, got, i/2+1)
+// mark returns the ID of a charge that is given back whole, or one that no charge has.
+func mark(whole bool, id int64) int64 {
+	if whole {
+		return id
+	}
+	return -1
+}
+
+// kept is a charge less what was asked to be given back of it.
+type keptCharge struct{ at, permits int64 }
+
+// Refunds never create permits: after calls at several rates, refunds in any order and of any part, and
+// turns that are left, what is in use is at least what was charged since any moment and kept, less what
+// the fastest rate brings back since.
+func TestRefundsNeverCreatePermits(t *testing.T) {
+	s, limits := startServer(t), sharing(t)
+	rapid.Check(t, func(t *rapid.T) {
+		e, fastest := newEngines(early), int64(1000)
+		var receipts []*receipt
+		var kept []keptCharge // by the IDs of receipts
+		for range rapid.IntRange(10, 60).Draw(t, "steps") {
+			e.now += upTo(t, second, "passes") / rapid.SampledFrom([]int64{1, 100, 10_000}).Draw(t, "by")
+			l := rapid.SampledFrom(limits).Draw(t, "limit")
+			counter := algorithm.Counter{Key: []byte("bucket"), Limit: l, Cost: 1 + upTo(t, l.Max-1, "cost")}
+			var v algorithm.Verdict
+			switch do := rapid.IntRange(0, 9).Draw(t, "do"); {
+			case do < 4:
+				v = e.decide(true, e.now, []algorithm.Counter{counter})[0]
+			case do == 4:
+				v = e.reserve(counter, second)
+			case len(receipts) > 0:
+				at := rapid.IntRange(0, len(receipts)-1).Draw(t, "which")
+				r := receipts[at]
+				if r.draw(t); r.left == 0 {
+					receipts = slices.Delete(receipts, at, at+1)
+				}
+				r.InDebt = rapid.Bool().Draw(t, "in debt")
+				kept[r.id].permits -= r.Cost
+				e.giveBack(r.Charge)
+			}
+			if v.At > 0 && v.RetryAfter == 0 {
+				receipts = append(receipts, refundable(&counter, &v, int64(len(kept))))
+				kept = append(kept, keptCharge{e.now, counter.Cost})
+			}
+			look := []algorithm.Counter{{Key: counter.Key, Limit: l, ShowsDebt: true}}
+			verdicts := make([]algorithm.Verdict, 1)
+			e.process.Decide(context.Background(), look, false, verdicts)
+			used, sum := l.Max-verdicts[0].Remaining, int64(0)
+			for i := len(kept) - 1; i >= 0; i-- {
+				sum += kept[i].permits
+				if back := (e.now - kept[i].at) * fastest; used*second < sum*second-back {
+					t.Fatalf("%s\n%d in use, of %d kept since %d", e.story(len(e.steps)-1), used, sum, kept[i].at-early)
+				}
 			}
 		}
-		if tc.rate > 1 {
-			e.now += 1000 * millisecond // 500 of the 1000 come back
+		e.run(t, s, timed, nil)
+	})
+}
+
+// Given back from the oldest to the newest, all comes back. From the newest to the oldest, the oldest do
+// not: they may have come back by themselves. What may have counted is reported as lost.
+func TestOrderOfRefunds(t *testing.T) {
+	s, limit := startServer(t), bucket(t, 1, hour, 10)
+	for name, tc := range map[string]struct{ order, lost []int64 }{
+		"oldest first": {[]int64{0, 1, 2, 3, 4}, []int64{0, 0, 0, 0, 0}},
+		"newest first": {[]int64{4, 3, 2, 1, 0}, []int64{0, 0, 0, 2, 2}},
+	} {
+		e, counter := newEngines(early), algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: 2}
+		var charges []algorithm.Charge
+		for range 5 {
+			charges = append(charges, counter.Charged(&e.decide(true, e.now, []algorithm.Counter{counter})[0]))
 		}
-		for i := int64(1); i < tc.calls; i += 2 {
-			e.giveBack(charges[i])
-		}
-		lost := int64(e.process.RefundsLost())
-		if got := left(); got > tc.calls || got < tc.calls-lost || lost > 0 != tc.lost {
-			t.Errorf("%s: %d left of %d after all were given back, %d lost", tc.name, got, tc.calls, lost)
+		for i, at := range tc.order {
+			before := e.process.RefundsLost()
+			e.giveBack(charges[at])
+			if lost := int64(e.process.RefundsLost() - before); lost != tc.lost[i] {
+				t.Errorf("%s: refund %d lost %d, want %d", name, i, lost, tc.lost[i])
+			}
 		}
 		e.run(t, s, timed, nil)
 	}
@@ -133,7 +173,7 @@ func TestBucketOfManyPositions(t *testing.T) {
 	taken := s.decide(timed, one("bucket", &c.limit, early, 2))[0]
 	c.decide(early, 2)
 	c.state.Charged, taken.Position = last, last
-	if err := s.SetRange(context.Background(), "bucket", 30, "\xff\xff\xff\xff\xff\xff\x0f").Err(); err != nil {
+	if err := s.SetRange(context.Background(), "bucket", 25, "\xff\xff\xff\xff\xff\xff\x0f").Err(); err != nil {
 		t.Fatal(err)
 	}
 	now := int64(early + 1)

@@ -6,7 +6,7 @@ import "slices"
 // It is small, because a table holds one for each key.
 type State struct {
 	At   int64 // when it was written, in the algorithm's own units; see definition.place
-	Used int64 // permits; of a TokenBucket units
+	Used int64 // permits; of a TokenBucket the units in which it was written
 	More *More // nil if there is nothing more
 
 	Charged int64 // TokenBucket: the position of the last charge
@@ -15,12 +15,12 @@ type State struct {
 	Born int64
 }
 
-// More holds what only few states need: data of the state's algorithm. All buckets of one limit
-// that have one rate and no gaps share one More, which is never written to.
+// More holds what only few states need: data of the state's algorithm. The buckets of one limit share
+// one More, which is never written to.
 type More struct {
 	window *subWindowed
 	log    *entryLog
-	bucket *bucketParts
+	rate   *Rate // TokenBucket: that of the last call that was charged
 	other  *other
 }
 
@@ -63,5 +63,5 @@ func (s *State) clone() *State {
 	if more.other != nil && more.other.pause != nil {
 		more.other = &other{pause: new(*more.other.pause)}
 	}
-	return &c // a bucket's parts and a notice are replaced, never written to
+	return &c // a notice is replaced, never written to
 }

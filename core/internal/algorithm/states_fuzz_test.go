@@ -39,15 +39,6 @@ func FuzzStates(f *testing.F) {
 			f.Add(byte(i), []byte(state), int64(0))
 		}
 	}
-	for _, state := range s.bucketStates(f, limits) {
-		for i := range limits {
-			if limits[i].Kind == algorithm.TokenBucket {
-				for _, later := range []int64{0, second / 32, second, -hour} {
-					f.Add(byte(i), state, later)
-				}
-			}
-		}
-	}
 	f.Fuzz(func(t *testing.T, kind byte, state []byte, later int64) {
 		s.t = t
 		l := &limits[int(kind)%len(limits)]

@@ -86,28 +86,3 @@ func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
 		}
 	}
 }
-
-// bucketStates returns states of buckets with gaps and with several rates.
-func (s *server) bucketStates(f *testing.F, limits []algorithm.Limit) (states [][]byte) {
-	f.Helper()
-	slower := bucket(f, 1, second, 9)
-	for i := range limits {
-		l := &limits[i]
-		if l.Kind != algorithm.TokenBucket || l.Window != second {
-			continue
-		}
-		for _, others := range [][]*algorithm.Limit{{l}, {&slower, l}} {
-			s.FlushDB(context.Background())
-			taken := s.decide(timed, one("counter", l, early, 1))[0]
-			for _, other := range others {
-				s.decide(timed, one("counter", other, early, 2))
-			}
-			s.giveBack(taken, one("counter", l, early, 1))
-			states = append(states, []byte(s.Get(context.Background(), "counter").Val()))
-		}
-	}
-	if len(states) == 0 {
-		f.Fatal("no bucket is among the limits")
-	}
-	return states
-}

@@ -21,7 +21,7 @@ func (p *planted) sound() bool {
 	case algorithm.CalendarWindow:
 		return size == 20 && at(0, 7) < moment && at(13, 7) < moment
 	case algorithm.TokenBucket:
-		return p.bucket() > 0
+		return size == 39 && at(0, 7) < moment && at(7, 7) <= 1<<52 && at(14, 6) > 0 && at(20, 5) > 0 && at(25, 7) <= 1<<52 && at(32, 7) < moment
 	case algorithm.Pausing:
 		by := p.state[min(size, 22):]
 		return size >= 22 && at(7, 7) < moment && at(0, 7) <= at(15, 7) && at(15, 7) < moment && len(by) <= 511 && (len(by) == 0 || int(by[0]) < len(by))
@@ -60,62 +60,7 @@ func (p *planted) whole() bool {
 		}
 		return held == used
 	}
-	return p.sound() && (p.limit.Kind != algorithm.TokenBucket || p.bucket() > 1)
-}
-
-// bucket returns 2 if the bytes could be a bucket's state, 1 if only their gaps, which few scripts
-// read, could not be, and otherwise 0.
-func (p *planted) bucket() (sound int) {
-	const most = 1 << 52
-	at, size := p.at, len(p.state)
-	if size < 44 || at(0, 7) >= 1<<53 || at(30, 7) > most || at(37, 7) >= 1<<53 {
-		return 0
-	}
-	sound = 2
-	slowest, from := 0., 7
-	for parts := 1; ; parts++ {
-		rest := from + 23 // where own stands
-		if parts == 1 {
-			rest = 44
-		}
-		if size < rest {
-			return 0
-		}
-		used, permit, refill := at(from, 7), at(from+7, 6), at(from+13, 5)
-		if used > most || permit == 0 || refill == 0 || float64(refill)/float64(permit) <= slowest || parts > 4 {
-			return 0
-		}
-		if size == 44 {
-			return sound
-		}
-		if size < rest+16 || int(at(rest+14, 2)) > 256 || size < rest+16+14*int(at(rest+14, 2)) {
-			return 0
-		}
-		slowest = float64(refill) / float64(permit)
-		var ok bool
-		if from, ok = p.gaps(rest); !ok {
-			sound = 1
-		}
-		if from == size {
-			return sound
-		}
-	}
-}
-
-// gaps returns where the gaps of a part end whose own stands here, and whether they and what
-// precedes them are sound.
-func (p *planted) gaps(from int) (end int, sound bool) {
-	own, kept, n := p.at(from, 7), p.at(from+7, 7), int(p.at(from+14, 2))
-	sound = own <= 1<<52
-	before, oldest := uint64(0), uint64(0)
-	for i := range n {
-		after, upto := p.at(from+16+14*i, 7), p.at(from+23+14*i, 7)
-		sound = sound && after >= before && upto > after && upto <= p.at(30, 7)
-		if before = upto; i == 0 {
-			oldest = upto - after
-		}
-	}
-	return from + 16 + 14*n, sound && kept <= oldest
+	return p.sound()
 }
 
 // at returns the little-endian number in these bytes.

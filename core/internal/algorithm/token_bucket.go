@@ -40,7 +40,7 @@ type Rate struct {
 
 func (*tokenBucket) properties() Properties {
 	return Properties{
-		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb3", MaxPermits: MaxPermits, Burst: true, Debts: true, Reserves: true,
+		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb4", MaxPermits: MaxPermits, Burst: true, Debts: true, Reserves: true,
 		Remembers: true, Merges: true,
 	}
 }
@@ -56,10 +56,7 @@ func (*tokenBucket) limit(t *Terms) (Limit, error) {
 	if t.Burst+debt*t.Max > maxUnits/r.Permit || ceilDiv(t.Burst*r.Permit, r.Refill) > maxRefill/tick {
 		return Limit{}, ErrTooLarge
 	}
-	l := Limit{
-		Kind: TokenBucket, Max: t.Burst, Window: t.Window, Rate: r,
-		shared: &More{bucket: &bucketParts{permit: r.Permit, refill: r.Refill, burst: t.Burst}},
-	}
+	l := Limit{Kind: TokenBucket, Max: t.Burst, Window: t.Window, Rate: r, shared: &More{rate: &r}}
 	return newLimit(l, l.Max, r.Permit, r.Refill, r.Tick), nil
 }
 
@@ -84,24 +81,39 @@ func (*tokenBucket) anchor(s *State, t moment, l *Limit) {
 	s.At, s.Born = t.place, min(s.Born, t.place*l.Tick)
 }
 
-// mostUnits returns how many units of a bucket can be used, including debts. The number must be
+// bound returns how many units of a bucket that holds full permits can be used. The number must be
 // countable exactly, and they must come back within a wait that fits in a time.Duration.
-func (l *Limit) mostUnits() int64 { return l.mostAt(l.Refill) }
+func (l *Limit) bound(full int64) int64 {
+	most := min(maxUnits, saturated(maxRefill/l.Tick, l.Refill))
+	if full > most/l.Permit {
+		return most
+	}
+	return full * l.Permit
+}
 
-// mostAt is mostUnits for another rate of the same window.
-func (l *Limit) mostAt(refill int64) int64 {
-	longest := maxRefill / l.Tick
-	if longest > maxUnits/refill {
+// saturated returns a product, or a larger number than any state holds.
+func saturated(a, b int64) int64 {
+	if a > maxUnits/b {
 		return maxUnits
 	}
-	return longest * refill
+	return a * b
 }
 
-// simple reports whether the use is a single number at the rate of this limit, as it nearly always
-// is.
-func (s *State) simple(l *Limit) bool {
-	return s.More == l.shared || s.More == nil || s.More.bucket.isOnly(l)
+// inUse returns what is used at a time, in units of a limit, and after how many ticks everything is back
+// because the rate of the last call says so, or a very large number.
+func (s *State) inUse(t moment, l *Limit) (used, whole int64) {
+	if s.More == l.shared || s.More == nil || s.More.rate.is(l) {
+		return unrefilled(s.Used, t.place-s.At, l.Refill), math.MaxInt64
+	}
+	of := s.More.rate
+	if whole = s.At + ceilDiv(s.Used, of.Refill) - t.place; whole <= 0 {
+		return 0, math.MaxInt64
+	}
+	return unrefilled(rescale(s.Used, of.Permit, l.Permit), t.place-s.At, l.Refill), whole
 }
+
+// is reports whether the rate is that of a limit of the same window.
+func (r *Rate) is(l *Limit) bool { return r.Permit == l.Permit && r.Refill == l.Refill }
 
 // unrefilled returns what remains used after a number of ticks. The product has 128 bits, because a
 // bucket may have been idle for long.
@@ -124,36 +136,17 @@ func rescale(used, from, to int64) int64 {
 }
 
 func (*tokenBucket) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
-	used := int64(0)
-	if s.simple(l) {
-		used = unrefilled(s.Used, t.place-s.At, l.Refill)
-	} else if u := s.usage(t, l, new([maxParts + 1]part)[:0]); u.whole > 0 {
-		return u.left(l, l.Max), l.afterTicks(min(u.whole, u.wait(l, cost, l.Max)), t)
-	}
-	if missing := used + (cost-l.Max)*l.Permit; missing > 0 {
-		retryAfter = l.refilledAfter(missing, t)
-	}
-	return l.left(used), retryAfter
+	used, whole := s.inUse(t, l)
+	return l.left(used), l.refilledAfter(used+(cost-l.Max)*l.Permit, whole, t)
 }
 
 func (*tokenBucket) resetAfter(s *State, t moment, l *Limit) int64 {
-	if !s.simple(l) {
-		u := s.usage(t, l, new([maxParts + 1]part)[:0])
-		return l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)
-	}
-	if used := unrefilled(s.Used, t.place-s.At, l.Refill); used > 0 {
-		return l.refilledAfter(used, t)
-	}
-	return 0
+	used, whole := s.inUse(t, l)
+	return l.refilledAfter(used, whole, t)
 }
 
-func (b *tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
-	used := int64(0)
-	if s.simple(l) {
-		used = unrefilled(s.Used, t.place-s.At, l.Refill)
-	} else if s.chargeParts(t, l, cost) {
-		return effect{resetAfter: b.resetAfter(s, t, l), lives: b.lives(s, t, l), position: s.Charged}
-	}
+func (*tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string) effect {
+	used, _ := s.inUse(t, l)
 	if used == 0 || s.Charged+cost > maxUnits {
 		s.renew(t.now)
 	}
@@ -161,23 +154,19 @@ func (b *tokenBucket) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	if s.More != l.shared { // not writing an unchanged pointer saves work for the garbage collector
 		s.More = l.shared
 	}
-	return effect{resetAfter: l.refilledAfter(s.Used, t), position: s.Charged}
+	return effect{resetAfter: l.refilledAfter(s.Used, math.MaxInt64, t), position: s.Charged}
 }
 
 // renew restarts the positions. Charges made before can no longer be given back.
 func (s *State) renew(now int64) { s.Charged, s.Born = now%firstPositions, now }
 
-// refilledAfter returns how long it takes until a number of units have come back, in whole ticks.
-func (l *Limit) refilledAfter(units int64, t moment) int64 {
-	return l.afterTicks(ceilDiv(units, l.Refill), t)
-}
-
-// afterTicks returns how long it takes until a number of ticks have passed.
-func (l *Limit) afterTicks(ticks int64, t moment) int64 {
-	if ticks <= 0 {
+// refilledAfter returns how long it takes until a number of units have come back, or everything after a
+// number of ticks.
+func (l *Limit) refilledAfter(units, whole int64, t moment) int64 {
+	if units <= 0 {
 		return 0
 	}
-	return (t.place+ticks)*l.Tick - t.now
+	return (t.place+min(whole, ceilDiv(units, l.Refill)))*l.Tick - t.now
 }
 
 func (*tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
@@ -189,33 +178,56 @@ func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v 
 	if s.At > t.place {
 		s = l.anchored(s, t, cost > 0)
 	}
-	u := s.usage(t, l, new([maxParts + 1]part)[:0])
-	v = Verdict{At: now, Remaining: u.left(l, l.Max), ResetAfter: l.afterTicks(min(u.whole, u.wait(l, l.Max, l.Max)), t)}
-	if cost > 0 {
-		v.Wait = l.afterTicks(u.wait(l, 1, l.Max), t)
+	used, whole := s.inUse(t, l)
+	v = Verdict{At: now, Remaining: max(0, l.left(used)), ResetAfter: l.refilledAfter(used, whole, t)}
+	if cost == 0 {
+		return v, 0
 	}
-	v.RetryAfter = max(0, v.Wait-patience, l.afterTicks(u.wait(l, cost, math.MaxInt64), t))
-	if u.whole > 0 {
-		v.RetryAfter = min(v.RetryAfter, l.afterTicks(u.whole, t))
-	}
-	if cost > 0 && v.RetryAfter == 0 {
+	v.Wait = l.refilledAfter(used+(1-l.Max)*l.Permit, whole, t)
+	v.RetryAfter = max(0, v.Wait-patience, l.refilledAfter(used+cost*l.Permit-l.bound(math.MaxInt64), whole, t))
+	if v.RetryAfter == 0 {
 		lives = v.charge(b.charge(s, t, l, cost, ""), cost)
+		v.Remaining = max(0, l.left(s.Used))
 	}
-	v.Remaining = max(0, v.Remaining)
 	return v, lives
 }
 
 func (*tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
-	if !s.simple(l) {
-		u := s.usage(t, l, new([maxParts + 1]part)[:0])
-		return u.left(l, l.Max+debt)
-	}
-	most := l.mostUnits()
-	if full := l.Max + debt; full <= most/l.Permit {
-		most = full * l.Permit
-	}
-	return floorDiv(most-unrefilled(s.Used, t.place-s.At, l.Refill), l.Permit)
+	used, _ := s.inUse(t, l)
+	return floorDiv(l.bound(l.Max+debt)-used, l.Permit)
 }
+
+// giveBack is token_bucket_giveback.lua in Go.
+func (b *tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
+	if s.More == nil {
+		return 0
+	}
+	l, r := c.Limit, s.More.rate
+	at, born := b.place(now, l), s.Born
+	if s.At > at {
+		born = min(born, at*l.Tick)
+	}
+	used, behind := unrefilled(s.Used, max(0, at-s.At), r.Refill), s.Charged-c.Position
+	if used == 0 || c.At < born || behind < 0 {
+		return 0
+	}
+	asked, full := saturated(c.Cost, r.Permit), saturated(l.Max, r.Permit)
+	back := max(0, min(asked, used-saturated(behind, r.Permit)))
+	most := min(asked, used, full-saturated(max(0, at-b.place(c.At, l)), r.Refill))
+	charged := s.Charged
+	if used > full && !c.InDebt {
+		if behind > 0 || !c.Whole {
+			return ceilDiv(back, r.Permit)
+		}
+		charged -= c.Cost
+	}
+	if back > 0 {
+		s.At, s.Used, s.Charged, s.Born = at, used-back, charged, born
+	}
+	return max(0, most-back) / r.Permit
+}
+
+func (*tokenBucket) empty(s *State) bool { return s.Used == 0 }
 
 // left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return floorDiv(l.Max*l.Permit-used, l.Permit) }
@@ -231,11 +243,6 @@ func (*tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
 
 // nextPermit subtracts from ResetAfter the time in which the other missing permits come back. The
 // number of units that come back in the last tick is not known, so that may be a tick more or less.
-//
-// With several rates, ResetAfter is the longest wait in the parts of this rate and of faster ones.
-// In each of them, permits come back at least as fast as at this rate. So the next one may come back
-// later than computed here, but not earlier. That does not hold if a faster part cannot hold as many
-// units as the burst has, because ResetAfter is then the time until no rate is in use.
 func (*tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
 	if l.Max > maxUnits/ticks(l.Window, l.Tick) {
 		return 0
@@ -243,11 +250,11 @@ func (*tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
 	others := (l.Max - 1 - v.Remaining) * l.Permit
 	switch {
 	case v.ResetAfter == 0:
-		return l.refilledAfter(l.Permit, moment{v.At, ticks(v.At, l.Tick)})
+		return l.refilledAfter(l.Permit, math.MaxInt64, moment{v.At, ticks(v.At, l.Tick)})
 	case v.Remaining > 0:
 		return max(0, v.ResetAfter-ceilDiv(others, l.Refill)*l.Tick)
-	default:
-		return v.ResetAfter - others/l.Refill*l.Tick
+	default: // everything may come back earlier at the rate of the call before
+		return max(0, v.ResetAfter-others/l.Refill*l.Tick)
 	}
 }
 

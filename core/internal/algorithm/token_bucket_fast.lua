@@ -6,25 +6,19 @@
 --           save the packing (5 to 8 % of the script) if ticks are of 1: the state as written,
 --           whose tick is now, if all calls are charged; the units used, as an integer, if none
 --           fits
--- uncommon  another rate or several, the clock stepped back, or the value is no state of ours
--- state     as in token_bucket_state.lua; the gaps stay as they are
-fast.tb3 = function(state, now, asked, cost, permit, refill, tick, full)
+-- uncommon  another rate, the clock stepped back, or the value is no state of ours
+fast.tb4 = function(state, now, asked, cost, permit, refill, tick, full)
   local at = now
   if tick ~= 1 then at = (now - now % tick) / tick end
 
-  local used, charged, born, tail = 0, nil, now, ''
+  local used, charged, born = 0, nil, now
   if state then
-    if #state < 44 then return -1 end
-    local last, unit, rate, _
-    last, used, unit, rate, _, charged, born = struct.unpack('<I7I7I6I5I5I7I7', state)
+    if #state ~= 39 then return -1 end
+    local last, unit, rate
+    last, used, unit, rate, charged, born = struct.unpack('<I7I7I6I5I7I7', state)
     if unit ~= permit or rate ~= refill or last > at or used > 2 ^ 52 or charged > 2 ^ 52 or born >= 2 ^ 53 then return -1 end
-    if #state > 44 then
-      tail = string.sub(state, 45)
-      local gaps = #tail >= 16 and struct.unpack('<I2', tail, 15) or 257
-      if gaps > 256 or #tail ~= 16 + 14 * gaps then return -1 end
-    end
     used = used - (at - last) * refill
-    if used <= 0 then used, charged, born, tail = 0, nil, now, '' end
+    if used <= 0 then used, charged, born = 0, nil, now end
   end
 
   charged = charged or now % 2 ^ 51
@@ -36,8 +30,7 @@ fast.tb3 = function(state, now, asked, cost, permit, refill, tick, full)
   end
   local position = charged + (needed - used) / permit
   if position > 2 ^ 52 then return -1 end
-  local written = struct.pack('<I7I7I6I5I5I7I7', at, needed, permit, refill, full / permit, position, born)
-  if tail ~= '' then written = written .. tail end
+  local written = struct.pack('<I7I7I6I5I7I7', at, needed, permit, refill, position, born)
   local reply = all and tick == 1 and written or struct.pack('<I7I7I7', now, used, charged)
   return reply, (needed - used) / cost, written, string.format('%d', (at + needed / refill) * tick / 1000 + 1)
 end

@@ -12,7 +12,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local cost = ARGV[2] + 0
-local answer = algorithms.tb3(KEYS[1], now, cost, ARGV[3], ARGV[4], ARGV[5], ARGV[6], nil, ARGV[1] + 0)
+local answer = algorithms.tb4(KEYS[1], now, cost, ARGV[3], ARGV[4], ARGV[5], ARGV[6], nil, ARGV[1] + 0)
 local left, reset, position = answer.left, answer.reset, 0
 
 local function write(state, lives)
@@ -20,9 +20,9 @@ local function write(state, lives)
 end
 
 if answer.charged then
-  write(answer.charged, answer.charged_lives or answer.charged_reset)
+  write(answer.charged, answer.charged_reset)
   left, reset, position = left - cost, answer.charged_reset, answer.position
 elseif cost > 0 and answer.anchored then
-  write(answer.anchored, answer.lives or reset)
+  write(answer.anchored, reset)
 end
 return {now, answer.retry, math.max(0, left), reset, answer.wait, position}

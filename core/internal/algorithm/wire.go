@@ -67,7 +67,7 @@ func AppendGiveBack(argv []any, charges []Charge) []any {
 	}
 	for i := range charges {
 		c := &charges[i]
-		argv = append(argv, c.Limit.tag, c.Cost, c.At, c.Position, c.Given, boxed(c.InDebt))
+		argv = append(argv, c.Limit.tag, c.Cost, c.At, c.Position, boxed(c.Whole), boxed(c.InDebt))
 		argv = c.Limit.appendArgs(argv, c.Mark, c.At)
 	}
 	return argv

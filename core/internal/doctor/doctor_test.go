@@ -91,7 +91,7 @@ func TestSaving(t *testing.T) {
 func TestOwnKeys(t *testing.T) {
 	own := ownKeys("shop")
 	for _, key := range []string{
-		"shop:{user:alice}:reply:sw2:60000000", "shop:{ip:203.0.113.7}:api%dry:tb3:1000", "shop:{user:alice}:login:st1", "shop:{%rules}:rd1", "shop:{%rules}:rh1",
+		"shop:{user:alice}:reply:sw2:60000000", "shop:{ip:203.0.113.7}:api%dry:tb4:1000", "shop:{user:alice}:login:st1", "shop:{%rules}:rd1", "shop:{%rules}:rh1",
 		"shop:{%audit}:as1", "shop:{%marks}:mh1", "shop:{%pauses}:api:pl1", "shop:{%top}:%all:tr2:29000", "shop:{%top}:ti1", "shop:{%mark3}:mk1",
 		"shop:{user:alice}:api%n2-0.8:sw2:60000000", "shop:{x}:month:cw2:mEurope/Berlin",
 	} {

@@ -176,7 +176,6 @@ func (r *estimate) givenBack() {
 	for i := range r.charges {
 		if more := r.charges[i].above(r.used); more > 0 {
 			r.charges[i].Cost -= more
-			r.charges[i].Given += more
 		}
 	}
 }

@@ -124,7 +124,7 @@ type keys struct {
 func newKeys(n int) (k keys) {
 	k.n = n
 	for i := range n {
-		k.text = fmt.Appendf(k.text, "user:%09d}:reply:tb3:1000000", i)
+		k.text = fmt.Appendf(k.text, "user:%09d}:reply:tb4:1000000", i)
 	}
 	return k
 }

@@ -27,7 +27,7 @@ func (s *Store) chargeInDebt(c *algorithm.Counter, hash uint64, t instant, share
 	lives := c.Limit.ChargeInDebt(state, t.of(c.Limit), c.Cost, share, v)
 	switch {
 	case lives == 0 && e != nil:
-		e.keep(c.Limit, t, v.ResetAfter)
+		e.keep(t, v.ResetAfter)
 	case lives > 0 && e == nil:
 		e = s.create(shard, c.Key, hash, t, own)
 		e.state = *state

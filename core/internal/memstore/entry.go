@@ -33,9 +33,9 @@ func (e *entry) setCalled() {
 }
 
 // keep keeps the entry at least until a limit's counter is fresh. If the clock stepped back, a call
-// that charged nothing may have counted all use, even at slower rates, as made now.
-func (e *entry) keep(l *algorithm.Limit, t instant, resetAfter int64) {
-	e.freshAt = max(e.freshAt, t.awake+max(resetAfter, l.Lives(&e.state, t.of(l))))
+// that charged nothing may have counted all use as made now.
+func (e *entry) keep(t instant, resetAfter int64) {
+	e.freshAt = max(e.freshAt, t.awake+resetAfter)
 }
 
 // name is the key of an entry. The keys of all counters of a limit have the same end,

@@ -41,7 +41,7 @@ func wantMemory(t *testing.T, name string, limit *algorithm.Limit, subject strin
 	s, c := newStore(250_000)
 	for range times {
 		for i := range keys {
-			key = fmt.Appendf(key[:0], subject+"}:reply:tb3:600000000", i)
+			key = fmt.Appendf(key[:0], subject+"}:reply:tb4:600000000", i)
 			s.Decide(context.Background(), []algorithm.Counter{{Key: key, Limit: limit, Cost: 1}}, true, verdicts)
 		}
 		c.now += second / 32

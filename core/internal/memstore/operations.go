@@ -14,7 +14,7 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 		var lives int64
 		if v, lives = c.Limit.Reserve(state, t.now, c.Cost, patience); lives == 0 {
 			if e != nil {
-				e.keep(c.Limit, t, v.ResetAfter)
+				e.keep(t, v.ResetAfter)
 			}
 			return // neither a refused call nor one without a cost creates an entry
 		}
@@ -58,7 +58,7 @@ func (e *entry) giveBack(c *algorithm.Charge, t instant) (lost int64) {
 	if empty {
 		e.freshAt = min(e.freshAt, t.awake)
 	} else {
-		e.keep(c.Limit, t, 0)
+		e.keep(t, 0)
 	}
 	return lost
 }

@@ -150,7 +150,7 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 	lives := c.Limit.Decide(state, t.of(c.Limit), c.Cost, c.Mark, v)
 	if lives == 0 {
 		if e != nil {
-			e.keep(c.Limit, t, v.ResetAfter)
+			e.keep(t, v.ResetAfter)
 		}
 		return
 	}
@@ -173,7 +173,7 @@ func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, char
 		e, state := s.shard(hashes[i]).lookUp(c.Key, tag(hashes[i]))
 		c.Look(state, t.of(c.Limit), charge, &verdicts[i])
 		if charge && e != nil {
-			e.keep(c.Limit, t, verdicts[i].ResetAfter)
+			e.keep(t, verdicts[i].ResetAfter)
 		}
 	}
 	if groups != 0 {

@@ -115,7 +115,7 @@ func TestNamesAreExact(t *testing.T) {
 		strings.Repeat("s", maxHead), strings.Repeat("s", maxHead+1), strings.Repeat("s", maxHead) + "::/64",
 		strings.Repeat("s", maxHead+maxRest), strings.Repeat("s", maxHead+maxRest+1), strings.Repeat("s", 180), strings.Repeat("s", 180) + "::/64",
 	} {
-		for _, end := range []string{"", "}", "}:n:tb3:1", "}:n:tb3:2", "}:m:tb3:1", "}}:n:tb3:1"} {
+		for _, end := range []string{"", "}", "}:n:tb4:1", "}:n:tb4:2", "}:m:tb4:1", "}}:n:tb4:1"} {
 			keys = append(keys, []byte(subject+end))
 		}
 	}
@@ -137,7 +137,7 @@ func TestTailsAreBounded(t *testing.T) {
 	var tails tails
 	for range 2 {
 		for i := range maxShared + 10 {
-			key := fmt.Appendf(nil, "s}:n%d:tb3:1", i)
+			key := fmt.Appendf(nil, "s}:n%d:tb4:1", i)
 			if name := tails.name(key); !name.is(key) {
 				t.Fatalf("%s has another name", key)
 			}
@@ -147,7 +147,7 @@ func TestTailsAreBounded(t *testing.T) {
 		t.Errorf("%d tails are shared, want %d", n, maxShared)
 	}
 	tails.renew()
-	first, second := tails.name([]byte("s}:new:tb3:1")), tails.name([]byte("t}:new:tb3:1"))
+	first, second := tails.name([]byte("s}:new:tb4:1")), tails.name([]byte("t}:new:tb4:1"))
 	if first.tail != second.tail {
 		t.Error("the tails of a new limit are not shared after the table was renewed")
 	}

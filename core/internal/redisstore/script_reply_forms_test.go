@@ -14,13 +14,13 @@ import (
 func fastForm(l *algorithm.Limit, text string, cost int64) bool {
 	switch l.Kind {
 	case algorithm.TokenBucket:
-		written := len(text) == 44 || len(text) >= 60 && (len(text)-60)%14 == 0
+		written := len(text) == 39
 		if _, now := cutMoment(text); (len(text) == 21 || written) && !now {
 			return false
 		}
 		used, err := strconv.ParseInt(text, 10, 64)
 		if written { // with all calls
-			charged := units(text[30:37]) - cost
+			charged := units(text[25:32]) - cost
 			return units(text[7:14]) >= cost*l.Permit && units(text[7:14]) <= l.Max*l.Permit && charged >= 0 && charged <= 1<<52
 		}
 		if len(text) == 21 {
@@ -79,27 +79,10 @@ func cutMoment(text string) (rest string, ok bool) {
 	return text[7:], text[6] < 1<<5 // of 53 bits, the last five stand there
 }
 
-// bucketForm reports whether a text has the form of a bucket's state, whatever its gaps are.
+// bucketForm reports whether a text has the form of a bucket's state.
 func bucketForm(state string) bool {
-	if len(state) < 44 || units(state[30:37]) > 1<<52 || units(state[37:44]) >= 1<<53 {
-		return false
-	}
-	rest := state[7:30] + state[44:]
-	for range 4 {
-		if len(rest) < 23 || units(rest[:7]) > 1<<52 || units(rest[7:13]) == 0 || units(rest[13:18]) == 0 {
-			return false
-		}
-		if len(state) == 44 {
-			return true
-		}
-		if len(rest) < 39 || len(rest) < 39+14*int(units(rest[37:39])) {
-			return false
-		}
-		if rest = rest[39+14*int(units(rest[37:39])):]; rest == "" {
-			return true
-		}
-	}
-	return false
+	return len(state) == 39 && units(state[7:14]) <= 1<<52 && units(state[14:20]) > 0 && units(state[20:25]) > 0 &&
+		units(state[25:32]) <= 1<<52 && units(state[32:]) < 1<<53
 }
 
 func stateForm(l *algorithm.Limit, state string) bool {

@@ -25,12 +25,11 @@ type Part struct {
 	Key     []byte // of the counter that was charged
 }
 
-// charge returns the charge of n permits of the part, for the store to give back. given is how many
-// were given back before.
-func (p *Part) charge(n, given int64) algorithm.Charge {
+// charge returns the charge of n permits of the part, for the store to give back.
+func (p *Part) charge(n int64) algorithm.Charge {
 	r := &p.Receipt
 	return algorithm.Charge{
-		Key: p.Key, Limit: r.Limit, Cost: n, At: r.at, Position: r.position, Given: given, Mark: r.mark, LocalShare: r.local,
+		Key: p.Key, Limit: r.Limit, Cost: n, At: r.at, Position: r.position, Whole: n == r.Cost, Mark: r.mark, LocalShare: r.local,
 	}
 }
 
@@ -49,7 +48,8 @@ func (l *Ledger) Take(parts []Part, n int64) (charges []algorithm.Charge, why st
 		}
 	}
 	for i := range parts {
-		charges = append(charges, parts[i].charge(n, l.note(parts[i].Receipt.id, n)))
+		l.note(parts[i].Receipt.id, n)
+		charges = append(charges, parts[i].charge(n))
 	}
 	l.forget()
 	return charges, ""
@@ -61,8 +61,8 @@ func (l *Ledger) Take(parts []Part, n int64) (charges []algorithm.Charge, why st
 func (l *Ledger) TakeRest(charge algorithm.Charge, id uint64) algorithm.Charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	charge.Given = l.given(id)
-	charge.Cost -= charge.Given
+	given := l.given(id)
+	charge.Cost, charge.Whole = charge.Cost-given, charge.Whole && given == 0
 	if charge.Cost > 0 {
 		l.note(id, charge.Cost)
 		l.forget()
@@ -70,15 +70,14 @@ func (l *Ledger) TakeRest(charge algorithm.Charge, id uint64) algorithm.Charge {
 	return charge
 }
 
-// note adds n to what was given back of a charge, and returns the previous amount. The ledger must
-// be locked, and forget must be called afterwards.
-func (l *Ledger) note(id uint64, n int64) (before int64) {
-	before = l.given(id)
+// note adds n to what was given back of a charge. The ledger must be locked, and forget must be called
+// afterwards.
+func (l *Ledger) note(id uint64, n int64) {
+	before := l.given(id)
 	if l.newer == nil {
 		l.newer = make(map[uint64]int64)
 	}
 	l.newer[id] = before + n
-	return before
 }
 
 // forget drops the older generation if the newer one is full. It must be called after all parts of

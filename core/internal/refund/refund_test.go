@@ -59,7 +59,7 @@ func TestNoPartIsForgottenWhileOthersAreNoted(t *testing.T) {
 		take(&ledger, 1, charged(&ledger, 100+id, 1))
 	}
 	charges, _ := ledger.Take([]refund.Part{charged(&ledger, 2, 1), old}, 1)
-	if len(charges) != 2 || charges[0].Given != 0 || charges[1].Given != 1 {
+	if len(charges) != 2 || !charges[0].Whole || charges[1].Whole {
 		t.Errorf("given back are %+v", charges)
 	}
 	want(t, take(&ledger, 1, old), false, "more than was charged")
@@ -96,11 +96,11 @@ func TestARefundAtTheEndOfACall(t *testing.T) {
 		for taken.Load() < 100 {
 			runtime.Gosched()
 		}
-		rest := ledger.TakeRest(algorithm.Charge{Cost: cost}, 1)
+		rest := ledger.TakeRest(algorithm.Charge{Cost: cost, Whole: true}, 1)
 		ended.Store(true)
 		handler.Wait()
-		if sum := rest.Cost + taken.Load(); sum != cost || rest.Given != taken.Load() {
-			t.Fatalf("%d of %d permits are given back, %d of them before", sum, int64(cost), rest.Given)
+		if sum := rest.Cost + taken.Load(); sum != cost || rest.Whole {
+			t.Fatalf("%d of %d permits are given back", sum, int64(cost))
 		}
 	}
 }
@@ -141,5 +141,5 @@ func TestReceipts(t *testing.T) {
 
 func same(a, b *algorithm.Charge) bool {
 	return string(a.Key) == string(b.Key) && a.Limit == b.Limit && a.Cost == b.Cost && a.At == b.At && a.Position == b.Position &&
-		a.Given == b.Given && a.Mark == b.Mark && a.LocalShare == b.LocalShare
+		a.Whole == b.Whole && a.Mark == b.Mark && a.LocalShare == b.LocalShare
 }
