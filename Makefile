@@ -147,7 +147,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 faketime: ## install faketime unless it is there (tests set a server's clock)
 	@sh .ci/install faketime
 
-REV         = 4e13638
+REV         = f0b09576
 OPS         = 1000000
 SEED        = 1
 
