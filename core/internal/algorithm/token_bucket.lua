@@ -25,7 +25,7 @@ algorithms.tb4 = function(key, now, cost, burst, permit, refill, tick, debt, pat
   }
   if patience then
     answer.wait = cost > 0 and after(used + (1 - burst) * permit) or 0
-    answer.retry = math.max(0, answer.wait - patience, after(used + cost * permit - bound(math.huge)))
+    answer.retry = cost > 0 and math.max(0, answer.wait - patience, after(used + cost * permit - bound(math.huge))) or 0
   elseif debt then
     cost, answer.retry = math.max(0, math.min(cost, math.floor((bound(burst + debt) - used) / permit))), 0
   end

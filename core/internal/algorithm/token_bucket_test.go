@@ -132,3 +132,14 @@ func TestReservationOfNothingWritesNothing(t *testing.T) {
 		t.Error("the state was changed")
 	}
 }
+
+// A reservation of no permits is never refused, also if more is in use than the limit can count.
+func TestReservationOfNothingBehindALargerLimit(t *testing.T) {
+	s, e := startServer(t), newEngines(early)
+	large, small := bucket(t, 4, second, 1<<33), bucket(t, 1, second, 1)
+	e.decide(true, e.now, []algorithm.Counter{{Key: []byte("bucket"), Limit: &large, Cost: 1 << 33}})
+	if v := e.reserve(algorithm.Counter{Key: []byte("bucket"), Limit: &small}, second); v.RetryAfter != 0 {
+		t.Errorf("%+v", v)
+	}
+	e.run(t, s, timed, nil)
+}
