@@ -5,12 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/core/internal/failure"
 	"github.com/accesslimit/accesslimit/internal/logtest"
 	"github.com/accesslimit/accesslimit/internal/redistest"
 )
@@ -161,40 +159,6 @@ func TestRefundWithoutRedis(t *testing.T) {
 		t.Errorf("%v, want ErrStore", err)
 	}
 	wantNoRefund(t, limiter, d, 1, "1")
-}
-
-// Giving back an entry from the middle of a log takes LREM. If the user may not call it, nothing is
-// given back: neither that entry nor what other counters were charged with it. The log says why.
-func TestARefundWithoutLREMChangesNothing(t *testing.T) {
-	server := redistest.Start(t)
-	admin := server.Client(t)
-	var log logtest.Log
-	limiter := newLimiter(t, core.Options{Timeout: patient, Logger: log.Logger(), Redis: server.UserWith(t, "~*", "+@all", "-lrem")})
-	entries := core.Limit{Max: 50, Window: time.Hour, Algorithm: core.SlidingLog}
-	guard := newGuard(t, limiter, core.Rule{
-		Name:  "n",
-		Limit: core.PerHour(100),
-		Also:  []core.Limit{entries},
-		Count: func(status int) bool { return status == 200 },
-	})
-	call := func(handle func() int) { guard.Check(newView("GET", "/")).Run(handle) }
-	ok := func() int { return 200 }
-	call(ok)
-	var before []string
-	key := core.CounterKey("accesslimit", "ip:192.0.2.1", "n", entries)
-	call(func() int {
-		call(ok)
-		before = admin.LRange(background, key, 0, -1).Val()
-		return 401
-	})
-	wantLeft(t, limiter, "n", "ip:192.0.2.1", core.PerHour(100), 97)
-	wantLeft(t, limiter, "n", "ip:192.0.2.1", entries, 47)
-	if after := admin.LRange(background, key, 0, -1).Val(); !slices.Equal(after, before) {
-		t.Errorf("the log was %q, and is %q", before, after)
-	}
-	if log.Count("could not be given back", "level=ERROR", "LREM", failure.RightsPage) != 1 {
-		t.Error(log.String())
-	}
 }
 
 // If the caller's context has ended, the refund can be repeated with another context, because the

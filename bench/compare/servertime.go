@@ -39,9 +39,8 @@ const (
 	refusedCall = "refused"
 )
 
-// serverFloors are the cheapest commands, as lower bounds for a decision, and one expensive refund:
-// of a call in the middle of a full SlidingLog of 10,000 calls with the longest notes. The middle
-// takes longest, because Redis walks to it from one end.
+// serverFloors are the cheapest commands, as lower bounds for a decision, and the largest refund: of a
+// call in the middle of a full SlidingLog of 10,000 calls with the longest notes.
 const (
 	emptyScript = "EVALSHA of nothing"
 	plainSet    = "SET with PX"

@@ -13,7 +13,7 @@ import (
 // countedCommands returns how many of the commands that Explain and Inspect use a server has carried
 // out.
 func countedCommands(server *redistest.Server) int {
-	return server.Calls("get", "evalsha", "eval", "time", "llen", "lindex", "lrange")
+	return server.Calls("get", "evalsha", "eval", "time")
 }
 
 // newCrowded attaches rules of several kinds, of which the first refuses the address 192.0.2.7. The

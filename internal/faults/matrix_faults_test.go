@@ -236,7 +236,7 @@ var matrixFaults = []matrixFault{
 	{name: "wrong password", inject: changePassword, end: commands("acl setuser service resetpass >old")},
 	{name: "no right for scripts", inject: commands("acl setuser service -evalsha -eval"), end: commands("acl setuser service +@all")},
 	{name: "no right for keys", inject: commands("acl setuser service resetkeys ~others:*"), end: commands("acl setuser service allkeys")},
-	{name: "no right to write", inject: commands("acl setuser service -set -zadd -xadd -rpush"), end: commands("acl setuser service +@all")},
+	{name: "no right to write", inject: commands("acl setuser service -set -zadd -xadd"), end: commands("acl setuser service +@all")},
 
 	{name: "read-only", on: notClustered, inject: commands("replicaof 127.0.0.1 1"), end: commands("replicaof no one")},
 	{name: "replica without its master", on: notClustered, inject: commands("config set replica-serve-stale-data no", "replicaof 127.0.0.1 1"), end: commands("replicaof no one")},

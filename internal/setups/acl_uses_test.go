@@ -25,7 +25,7 @@ type states struct {
 
 // The ends of the keys of a log and of slots for an hour.
 const (
-	futureLog   = "sl2:3600000000"
+	futureLog   = "sl3:3600000000"
 	futureSlots = "cc1:3600000000"
 )
 
@@ -46,12 +46,8 @@ func (s states) logged(t *testing.T, subject, name string, times ...int64) {
 	t.Helper()
 	of := s.at("{" + subject + "}")
 	for i, at := range times {
-		entry := make([]byte, 24)
-		// Seven bytes each: the next entry overwrites the eighth.
-		binary.LittleEndian.PutUint64(entry, uint64(at))
-		binary.LittleEndian.PutUint64(entry[7:], uint64(i+1))
-		binary.LittleEndian.PutUint64(entry[14:], 1)
-		if err := of.RPush(background, "accesslimit:{"+subject+"}:"+name+":"+futureLog, entry[:16]).Err(); err != nil {
+		number := binary.BigEndian.AppendUint64(nil, uint64(at)+2*uint64(i))
+		if err := of.ZAdd(background, "accesslimit:{"+subject+"}:"+name+":"+futureLog, redis.Z{Score: float64(at), Member: number[1:]}).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,14 @@ func (*concurrency) place(now int64, _ *Limit) int64 { return now }
 
 // anchor keeps the slots that were held when a slot was last taken or renewed. All of them count as
 // renewed now.
-func (*concurrency) anchor(s *State, t moment, l *Limit) { s.anchorEntries(t.place, l.Window) }
+func (*concurrency) anchor(s *State, t moment, l *Limit) {
+	held := s.liveAt(s.At, l.Window)
+	for i := range held {
+		held[i].At = t.place
+	}
+	s.keep(held)
+	s.At = t.place
+}
 
 func (*concurrency) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
 	held := s.liveAt(t.now, l.Window)

@@ -13,10 +13,8 @@
 -- Charge in Go) and the args, and changes nothing. It returns nil if there is nothing to change,
 -- otherwise a table:
 --
--- change    the state to write, or a function that changes the key; it may return an error, if it
---           has changed nothing. nil: there is nothing to change
+-- change    the state to write, or a function that changes the key. nil: there is nothing to change
 -- lives     for how long the state counts, at most
--- first     the change may fail, so that it has to come before the others
 -- lost      how many permits may have counted still, but are not given back
 --
 -- An algorithm without a function gives nothing back.
@@ -33,7 +31,7 @@ for i = 1, #KEYS do
   lost = lost + (answer and answer.lost or 0)
   if answer and answer.change then
     answer.key = KEYS[i]
-    table.insert(changes, answer.first and 1 or #changes + 1, answer)
+    changes[#changes + 1] = answer
   end
 end
 for _, answer in ipairs(changes) do
@@ -42,8 +40,7 @@ for _, answer in ipairs(changes) do
     -- This comes first because it needs no memory. If its memory is full, Redis refuses the first
     -- write of a script that may need memory, but not later writes.
     redis.call('PEXPIREAT', answer.key, expires)
-    local failed = answer.change()
-    if failed then return failed end
+    answer.change()
   else
     redis.call('SET', answer.key, answer.change, 'PXAT', expires)
   end

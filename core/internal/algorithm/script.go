@@ -55,7 +55,7 @@ func readSource(files fs.FS, name, tag string) (s source) {
 var (
 	Reserve    = assemble("algorithms", registry[TokenBucket].lua.decide, "token_bucket_reserve.lua")
 	Renew      = assemble("algorithms", "", "concurrency_renew.lua")
-	Records    = assemble("algorithms", "", "sliding_log_records.lua")
+	Records    = assemble("algorithms", textOf("sliding_log_state.lua"), "sliding_log_records.lua")
 	BeginPause = assemble("algorithms", textOf("pause_state.lua"), "pause_begin.lua")
 	PauseOver  = assemble("algorithms", textOf("pause_state.lua"), "pause_over.lua")
 )

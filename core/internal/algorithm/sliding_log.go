@@ -9,7 +9,7 @@ type slidingLog struct{ defaults }
 
 func (*slidingLog) properties() Properties {
 	return Properties{
-		Name: "SlidingLog", Text: "log", File: "sliding_log", Tag: "sl2", MaxPermits: MaxEntries, Exact: true, Notes: true, Remembers: true,
+		Name: "SlidingLog", Text: "log", File: "sliding_log", Tag: "sl3", MaxPermits: MaxEntries, Exact: true, Notes: true, Remembers: true,
 	}
 }
 
@@ -23,45 +23,26 @@ func (*slidingLog) args(l *Limit, note string, _ int64) [4]any {
 
 func (*slidingLog) place(now int64, _ *Limit) int64 { return now }
 
-func (*slidingLog) anchor(s *State, t moment, l *Limit) { s.anchorEntries(t.place, l.Window) }
+// The entries of a log have the times of its own clock: see sliding_log_state.lua. State.At is by the other
+// one: when the newest entry was made.
 
-// anchorEntries keeps the entries that counted when the newest one was made, and moves them all to
-// the time place.
-func (s *State) anchorEntries(place, window int64) {
-	entries := s.liveAt(s.At, window)
-	for i := range entries {
-		entries[i].At = place
-	}
-	s.keep(entries)
-	s.At = place
+// anchor lets the log's clock stand still.
+func (*slidingLog) anchor(s *State, t moment, _ *Limit) {
+	s.More.log.shift += s.At - t.place
+	s.At = t.place
 }
 
-// entries returns all entries, oldest first.
-func (s *State) entries() []Entry {
+// ownTime returns the time by the log's clock.
+func (s *State) ownTime(now int64) int64 {
 	if s.More == nil {
-		return nil
+		return now
 	}
-	return s.More.log.entries
-}
-
-// keep replaces the entries.
-func (s *State) keep(entries []Entry) {
-	switch {
-	case s.More != nil:
-		s.More.log.entries = entries
-	case len(entries) > 0:
-		s.More = &More{log: &entryLog{entries}}
-	}
-}
-
-// liveAt returns the entries that still count. Each entry counts for a whole window.
-func (s *State) liveAt(now, window int64) []Entry {
-	entries := s.entries()
-	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
+	return max(now, s.At) + s.More.log.shift
 }
 
 func (*slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
-	live := s.liveAt(t.now, l.Window)
+	now := s.ownTime(t.now)
+	live := s.liveAt(now, l.Window)
 	var used, before int64
 	if len(live) > 0 {
 		before = live[0].Sum - live[0].Cost
@@ -69,52 +50,41 @@ func (*slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, re
 	}
 	missing := used + cost - l.Max
 	freeing := sort.Search(len(live), func(i int) bool { return live[i].Sum-before >= missing })
-	return l.Max - used, waitFor(missing, live, freeing, t.now, l.Window)
-}
-
-// waitFor returns how long it takes until the missing permits are back. That is when the entry at
-// freeing ends, or after a whole window if all entries together free too few.
-func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 {
-	switch {
-	case missing <= 0:
-		return 0
-	case freeing < len(live):
-		return live[freeing].At + window - now
-	}
-	return window
+	return l.Max - used, waitFor(missing, live, freeing, now, l.Window)
 }
 
 func (*slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
-	return s.entriesLast(t.now, l.Window)
-}
-
-// entriesLast returns how long it takes until no entry counts.
-func (s *State) entriesLast(now, window int64) int64 {
-	live := s.liveAt(now, window)
-	if len(live) == 0 {
-		return 0
-	}
-	return live[len(live)-1].At + window - now
+	return s.entriesLast(s.ownTime(t.now), l.Window)
 }
 
 func (*slidingLog) charge(s *State, t moment, l *Limit, cost int64, note string) effect {
-	live, sum, position := s.liveAt(t.now, l.Window), cost, t.now+cost
+	now := s.ownTime(t.now)
+	live := s.liveAt(now, l.Window)
+	e := Entry{At: now, Cost: cost, Sum: cost, Position: now + cost, Mark: note}
 	if len(live) > 0 {
 		newest := &live[len(live)-1]
-		sum, position = newest.Sum+cost, newest.Position+cost
+		e.Sum, e.Position = newest.Sum+cost, max(newest.Position+1, now)+cost
+	} else if s.More != nil {
+		s.More.log.shift, e.At, e.Position = 0, t.now, t.now+cost
 	}
-	s.keep(append(live, Entry{At: t.now, Admitted: t.now, Cost: cost, Sum: sum, Position: position, Mark: note}))
+	s.keep(append(live, e))
 	s.At = t.now
-	return effect{resetAfter: l.Window, position: position}
+	return effect{resetAfter: l.Window, position: e.Position}
 }
 
 // giveBack removes the permits from the entry with the charge's position and time, as far as it
 // still holds them. Adding up 10,000 later entries again takes 10 µs.
-func (*slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
-	entries := s.entries()
+func (d *slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
+	entries, t := s.entries(), s.ownTime(now)
 	i := sort.Search(len(entries), func(i int) bool { return entries[i].Position >= c.Position })
-	if i == len(entries) || entries[i].Position != c.Position || entries[i].Admitted != c.At || entries[i].At <= max(s.At, now)-c.Limit.Window {
+	if i == len(entries) || entries[i].Position != c.Position || entries[i].At <= t-c.Limit.Window {
 		return 0
+	}
+	if e := &entries[i]; e.At != c.At && e.At != c.At+s.More.log.shift {
+		return 0
+	}
+	if s.At > now {
+		d.anchor(s, moment{now, now}, c.Limit)
 	}
 	back := min(c.Cost, entries[i].Cost)
 	entries[i].Cost -= back
@@ -129,14 +99,6 @@ func (*slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 }
 
 func (*slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
-
-// toNewest sets the state's At to the At of its newest entry, after an entry was removed.
-func (s *State) toNewest() {
-	s.At = 0
-	if entries := s.entries(); len(entries) > 0 {
-		s.At = entries[len(entries)-1].At
-	}
-}
 
 // steady returns how long it takes until a permit comes back, if that alone ends the answer.
 func (*slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
@@ -160,10 +122,11 @@ func (*slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
 }
 
 func (*slidingLog) records(l *Limit, s *State, now int64) []Record {
-	live := s.liveAt(max(s.At, now), l.Window)
+	t := s.ownTime(now)
+	live := s.liveAt(t, l.Window)
 	records := make([]Record, len(live))
 	for i, e := range live {
-		records[len(live)-1-i] = Record{At: min(e.At, now), Cost: e.Cost, Note: e.Mark}
+		records[len(live)-1-i] = Record{At: e.At + now - t, Cost: e.Cost, Note: e.Mark}
 	}
 	return records
 }

@@ -5,20 +5,17 @@
 -- reply     for each call three: when (microseconds since the epoch), its permits, its note
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local entries, reply = redis.call('LRANGE', KEYS[1], 0, -1), {}
-local newest, moved, moved_to, _ = now, 0, 0, nil
-for at = #entries, 1, -1 do
-  local when, position, own = struct.unpack('<I7I7I2', entries[at])
-  if when >= 2 ^ 53 then error('NOTACOUNTER ' .. KEYS[1]) end
-  if when == 0 then -- the element behind the entries: see sliding_log.lua
-    _, _, moved, moved_to = struct.unpack('<I7I7I7I7', entries[at])
+local time, _, before = read_log(KEYS[1], now)
+local all, reply = redis.call('ZRANGEBYSCORE', KEYS[1], time - ARGV[1] + 1, '+inf', 'WITHSCORES'), {}
+for i = #all - 1, 1, -2 do
+  local number = number_of(all[i])
+  if number == before - 1 then
+    reply[#reply - 1] = reply[#reply - 1] + 1
   else
-    if position <= moved then when = moved_to end
-    newest = math.max(newest, when)
-    if when <= newest - ARGV[1] then break end
-    reply[#reply + 1] = math.min(when, now)
-    reply[#reply + 1] = own
-    reply[#reply + 1] = string.sub(entries[at], 17)
+    reply[#reply + 1] = all[i + 1] + now - time
+    reply[#reply + 1] = 1
+    reply[#reply + 1] = string.sub(all[i], 8)
   end
+  before = number
 end
 return reply

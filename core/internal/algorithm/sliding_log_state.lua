@@ -1,61 +1,29 @@
--- The state of a SlidingLog, for the scripts that change it.
+-- The state of a SlidingLog.
 --
--- Each entry has a position, so that bisection can find the first entry that counts and the entry
--- whose end lets a call pass.
+-- A log has a clock of its own: that of Redis and a shift. If the clock of Redis steps back, the shift grows,
+-- so that the log's clock stands still. So no permits are created, nobody waits longer than a window, and
+-- nothing has to be rewritten.
 --
--- The position of an entry is that of the entry before plus the cost of the call. If no entry
--- counts, it is the time plus the cost. When permits are given back, no position changes. So there
--- is a gap between two entries if the later position minus the later permits is higher than the
--- earlier position.
+-- The permits of a call have consecutive numbers. Between those of two calls one is left out. The numbers
+-- begin with the time, and the last one is the position of the charge.
 --
--- state     a list of the admitted calls, oldest first, each little-endian: I7 when (microseconds),
---           I7 position, I2 permits that it still holds; then the note. Entries that no longer
---           count stay until the next charge. While there are gaps, or the clock has stepped back,
---           the list has one more element at its end: I7 0; I7 sum of all gaps; I7 a position and
---           I7 a time: the entries up to that position count as of that time, because the clock
---           stepped back behind them. If there are gaps, the element goes on with the segments into
---           which it divides the list: for each I1 number of entries, then for each I5 sum of the
---           gaps before its entries. The first segment begins with the first entry, before which
---           there is no gap. A segment has at most 64 entries. Behind the last segment there are no
---           gaps
-local segment_size = 64
+-- state     a sorted set with a member for each permit in use, by when it was charged (microseconds, by the
+--           log's clock): its number, big-endian in 7 bytes, and in the last one of a call the note. If there
+--           is a shift, the empty member has its negative as score. Permits that no longer count stay until the
+--           next charge. If none counts, the next charge begins anew
 
-local function ours(key, sound)
-  if not sound then error('NOTACOUNTER ' .. key) end
+local function number_of(member) return (struct.unpack('>I7', member)) end
+
+-- Returns the time by the log's clock; if there are permits, the time and the number of the newest one,
+-- otherwise nil and 0; the shift that is written, and whether the clock stepped back, so that it has grown.
+local function read_log(key, now)
+  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+  if not last[1] then return now, nil, 0, 0, false end
+  local shift = -(redis.call('ZSCORE', key, '') or 0)
+  local newest, number = last[2] + 0, #last[1] >= 7 and number_of(last[1]) or 2 ^ 53
+  if shift < 0 or newest < 1 or newest >= 2 ^ 53 or number >= 2 ^ 53 or (shift + newest) % 1 ~= 0 then error('NOTACOUNTER ' .. key) end
+  return math.max(now + shift, newest), newest, number, shift, newest > now + shift
 end
 
--- Returns the time from which an entry counts, its position, its permits, and when it was admitted.
-local function read_entry(key, text, moved, moved_to)
-  local when, position, own = struct.unpack('<I7I7I2', text)
-  if when == 0 or when >= 2 ^ 53 or position >= 2 ^ 53 then error('NOTACOUNTER ' .. key) end
-  return position <= moved and moved_to or when, position, own, when
-end
-
--- Returns the number of entries; the time from which the last one counts, and its position; then
--- the text of the element behind the entries, or nil, and its numbers: the sum of all gaps, the
--- position, the time. Returning a table with these names took Redis 2 to 3 % more instructions per
--- decision.
-local function read_log(key)
-  local length = redis.call('LLEN', key)
-  if length == 0 then return 0, nil, nil, nil, 0, 0, 0 end
-  local last = redis.call('LINDEX', key, length - 1)
-  local when, position = struct.unpack('<I7I7I2', last)
-  if when > 0 then
-    ours(key, when < 2 ^ 53 and position < 2 ^ 53)
-    return length, when, position, nil, 0, 0, 0
-  end
-  local _, given, moved, moved_to = struct.unpack('<I7I7I7I7', last)
-  ours(key, length > 1 and given < 2 ^ 53 and moved_to < 2 ^ 53)
-  when, position = read_entry(key, redis.call('LINDEX', key, length - 2), moved, moved_to)
-  return length - 1, when, position, last, given, moved, moved_to
-end
-
--- Returns the segment of an entry, the index of the segment's first entry, and the index behind its
--- last one. Returns nothing if the entry is behind all segments.
-local function segment_of(sizes, at)
-  local to = 0
-  for i = 1, #sizes do
-    to = to + sizes[i]
-    if at < to then return i, to - sizes[i], to end
-  end
-end
+-- Writes the shift with which the log's clock shows a time now.
+local function write_shift(key, time, now) redis.call('ZADD', key, now - time, '') end

@@ -32,21 +32,6 @@ type other struct {
 	pause *PauseState
 }
 
-// Entry is a call that was admitted.
-type Entry struct {
-	// At is the time from which the entry counts, in microseconds: when the call was admitted or
-	// its slot renewed, or the time to which the clock stepped back.
-	At       int64
-	Admitted int64  // SlidingLog: when the call was admitted
-	Cost     int64  // permits
-	Sum      int64  // SlidingLog: the permits of this entry and all earlier ones
-	Position int64  // SlidingLog: see Charge
-	Mark     string // see Counter
-}
-
-// entryLog holds entries, oldest first.
-type entryLog struct{ entries []Entry }
-
 func (s *State) clone() *State {
 	c := *s
 	if s.More == nil {
@@ -58,7 +43,7 @@ func (s *State) clone() *State {
 		more.window = new(*more.window)
 	}
 	if more.log != nil {
-		more.log = &entryLog{slices.Clone(more.log.entries)}
+		more.log = &entryLog{slices.Clone(more.log.entries), more.log.shift}
 	}
 	if more.other != nil && more.other.pause != nil {
 		more.other = &other{pause: new(*more.other.pause)}

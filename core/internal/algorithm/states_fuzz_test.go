@@ -32,7 +32,7 @@ func FuzzStates(f *testing.F) {
 			}
 		}
 		if l.Kind == algorithm.SlidingLog {
-			s.addGaps(f, byte(i), l)
+			s.addShifted(f, byte(i), l)
 		}
 		endsLate := strings.Repeat("\x01", 7) + strings.Repeat("\x00", 17) // a pause that ends after it is forgotten
 		for _, state := range []string{"hello", "12345", endsLate, strings.Repeat("\x00", 24), strings.Repeat("\xff", 28), strings.Repeat("\x01", 31), strings.Repeat("\x05", 19)} {
@@ -62,36 +62,36 @@ type planted struct {
 	now   int64
 }
 
-// entries returns the bytes as a list of texts, each of which follows its length.
-func (p *planted) entries() (all []any) {
-	for rest := p.state; len(rest) > 0; {
-		n := min(int(rest[0]), len(rest)-1)
-		all, rest = append(all, string(rest[1:1+n])), rest[1+n:]
+// members returns the bytes as a sorted set: for each member its score, its length, and the member.
+func (p *planted) members() (all []redis.Z) {
+	for rest := p.state; len(rest) >= 9; {
+		n := min(int(rest[8]), len(rest)-9)
+		if score := math.Float64frombits(binary.LittleEndian.Uint64(rest)); !math.IsNaN(score) {
+			all = append(all, redis.Z{Score: score, Member: string(rest[9 : 9+n])})
+		}
+		rest = rest[9+n:]
 	}
 	return all
 }
 
-// scores returns the bytes as the scores of a sorted set, whose members are no holders.
-func (p *planted) scores() (all []redis.Z) {
-	for rest := p.state; len(rest) >= 8; rest = rest[8:] {
-		if score := math.Float64frombits(binary.LittleEndian.Uint64(rest)); !math.IsNaN(score) {
-			all = append(all, redis.Z{Score: score, Member: fmt.Sprint("member ", len(all))})
-		}
+// appendMembers appends a sorted set in the form that members takes.
+func appendMembers(state []byte, all []redis.Z) []byte {
+	for _, z := range all {
+		state = binary.LittleEndian.AppendUint64(state, math.Float64bits(z.Score))
+		state = append(append(state, byte(len(z.Member.(string)))), z.Member.(string)...)
 	}
-	return all
+	return state
 }
 
 // put returns the function that writes the bytes, or nil if they are empty.
 func (p *planted) put() plant {
 	ctx := context.Background()
 	switch p.limit.Kind {
-	case algorithm.SlidingLog:
-		return func(pipe redis.Pipeliner, key string) { pipe.RPush(ctx, key, p.entries()...) }
-	case algorithm.Concurrency:
-		if len(p.scores()) == 0 {
+	case algorithm.SlidingLog, algorithm.Concurrency:
+		if len(p.members()) == 0 {
 			return nil
 		}
-		return func(pipe redis.Pipeliner, key string) { pipe.ZAdd(ctx, key, p.scores()...) }
+		return func(pipe redis.Pipeliner, key string) { pipe.ZAdd(ctx, key, p.members()...) }
 	default:
 		return func(pipe redis.Pipeliner, key string) { pipe.Set(ctx, key, p.state, 0) }
 	}

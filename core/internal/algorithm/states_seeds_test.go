@@ -2,9 +2,7 @@ package algorithm_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -33,14 +31,8 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 	}
 	var state []byte
 	switch l.Kind {
-	case algorithm.SlidingLog:
-		for _, entry := range s.LRange(ctx, "counter", 0, -1).Val() {
-			state = append(append(state, byte(len(entry))), entry...)
-		}
-	case algorithm.Concurrency:
-		for _, z := range s.ZRangeWithScores(ctx, "counter", 0, -1).Val() {
-			state = binary.LittleEndian.AppendUint64(state, math.Float64bits(z.Score))
-		}
+	case algorithm.SlidingLog, algorithm.Concurrency:
+		state = appendMembers(nil, s.ZRangeWithScores(ctx, "counter", 0, -1).Val())
 	default:
 		state = []byte(s.Get(ctx, "counter").Val())
 	}
@@ -50,39 +42,25 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 	return state
 }
 
-// addGaps adds logs after refunds from the middle, and after the clock stepped back, and the same
-// logs with one more byte somewhere.
-func (s *server) addGaps(f *testing.F, kind byte, l *algorithm.Limit) {
+// addShifted adds logs after the clock stepped back, and the same logs with one more byte somewhere.
+func (s *server) addShifted(f *testing.F, kind byte, l *algorithm.Limit) {
 	f.Helper()
-	ctx, given := context.Background(), algorithm.Verdict{}
+	ctx := context.Background()
 	s.FlushDB(ctx)
 	for i := range int64(4) {
-		now := early + i - i/3*second/2
-		call := ask{now, true, []algorithm.Counter{{Key: []byte("counter"), Limit: l, Cost: 1 + i%2}}}
-		if v := s.decide(timed, call)[0]; i == 1 {
-			given = v
-		}
+		s.decide(timed, one("counter", l, early+i-i/3*second/2, 1+i%2))
 	}
-	s.giveBack(given, one("counter", l, early, 1))
-	var entries [][]byte
-	for _, entry := range s.LRange(ctx, "counter", 0, -1).Val() {
-		entries = append(entries, []byte(entry))
+	state := appendMembers(nil, s.ZRangeWithScores(ctx, "counter", 0, -1).Val())
+	if len(state) < 9 || state[8] > 0 {
+		f.Fatalf("no shift in %q", state)
 	}
-	last := entries[len(entries)-1]
-	if len(last) < 34 {
-		f.Fatalf("no gaps in %q", entries)
-	}
-	for at := range last {
+	for at := range state {
 		for _, more := range []byte{0, 1, 200} {
-			last[at] += more
-			var state []byte
-			for _, entry := range entries {
-				state = append(append(state, byte(len(entry))), entry...)
-			}
+			state[at] += more
 			for _, later := range []int64{0, second / 2, second - 1, -second} {
 				f.Add(kind, slices.Clone(state), later)
 			}
-			last[at] -= more
+			state[at] -= more
 		}
 	}
 }

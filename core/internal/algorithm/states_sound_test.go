@@ -2,7 +2,7 @@ package algorithm_test
 
 import (
 	"encoding/binary"
-	"slices"
+	"math"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,17 +26,34 @@ func (p *planted) sound() bool {
 		by := p.state[min(size, 22):]
 		return size >= 22 && at(7, 7) < moment && at(0, 7) <= at(15, 7) && at(15, 7) < moment && len(by) <= 511 && (len(by) == 0 || int(by[0]) < len(by))
 	case algorithm.SlidingLog:
-		entries := p.entries()
-		last := entries[len(entries)-1].(string)
-		if len(last) < 16 {
-			return false
+		last, shift := p.newest(), 0.
+		for _, z := range p.members() {
+			if z.Member == "" {
+				shift = -z.Score
+			}
 		}
-		when := binary.LittleEndian.Uint64([]byte(last)) << 8 >> 8
-		return when > 0 && when < moment || when == 0 && len(last) >= 28 && len(entries) > 1
+		member := last.Member.(string)
+		return len(member) >= 7 && binary.BigEndian.Uint64(append([]byte{0}, member[:7]...)) < moment &&
+			last.Score >= 1 && last.Score < moment && shift >= 0 && shift+last.Score == math.Trunc(shift+last.Score)
 	default:
-		newest := slices.MaxFunc(p.scores(), func(a, b redis.Z) int { return cmpFloat(a.Score, b.Score) }).Score
+		newest := p.newest().Score
 		return newest >= 1<<50 && newest < moment
 	}
+}
+
+// newest returns the last member of a sorted set.
+func (p *planted) newest() redis.Z {
+	scores := make(map[string]float64)
+	for _, z := range p.members() {
+		scores[z.Member.(string)] = z.Score
+	}
+	last := redis.Z{Score: math.Inf(-1), Member: ""}
+	for member, score := range scores {
+		if score > last.Score || score == last.Score && member > last.Member.(string) {
+			last = redis.Z{Score: score, Member: member}
+		}
+	}
+	return last
 }
 
 // whole reports whether the bytes are a state without contradictions. It does not look at lists and
@@ -69,14 +86,4 @@ func (p *planted) at(from, length int) (n uint64) {
 		n = n<<8 | uint64(p.state[from+i])
 	}
 	return n
-}
-
-func cmpFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

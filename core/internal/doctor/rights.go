@@ -41,15 +41,13 @@ var lacking = map[need]string{
 }
 
 // rights are the rights that failure.RightsPage lists, for services. The probe is a string, so that
-// writing a list, a hash, a set or a stream there fails after the rights were checked. Without +set it may
-// become a list or a hash, which +pexpireat ends then, or +del.
+// writing a hash, a set or a stream there fails after the rights were checked. Without +set it may become a
+// hash, which +pexpireat ends then, or +del.
 var rights = []right{
 	{"set", with("", "px", "5000"), toDecide},
 	{"eval", func(probe string) []any { return []any{"return 1", 1, probe} }, toDecide},
 	{"evalsha", func(probe string) []any { return []any{strings.Repeat("0", 40), 1, probe} }, toDecide},
-	{"get", with(), toDecide}, {"lindex", with(0), toDecide}, {"llen", with(), toDecide}, {"lrange", with(0, 0), toDecide},
-	{"lrem", with(1, "x"), toDecide}, {"lset", with(0, "x"), toDecide}, {"ltrim", with(0, 0), toDecide}, {"mget", with(), toDecide},
-	{"rpush", with("x"), toDecide},
+	{"get", with(), toDecide}, {"mget", with(), toDecide},
 	{"hset", with("x", "y"), toMark}, {"hdel", with("x"), toMark}, {"hget", with("x"), toMark}, {"hlen", with(), toMark},
 	{"hmget", with("x"), toMark}, {"hscan", with(0), toMark}, {"persist", func(probe string) []any { return []any{probe + "-none"} }, toMark},
 	{"xadd", with("no ID", "a", "b"), toMark}, {"xrange", with("-", "+", "count", 1), toMark}, {"zcard", with(), toMark},
@@ -69,7 +67,7 @@ func with(args ...any) func(string) []any {
 }
 
 // writing are the commands that write the probe. They are not tried if memory is short.
-var writing = []string{"set", "rpush", "hset"}
+var writing = []string{"set", "hset"}
 
 // rights finds out exactly which rights the user of Redis lacks.
 func (e *exam) rights(ctx context.Context, s *server) {

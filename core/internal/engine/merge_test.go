@@ -64,7 +64,7 @@ func TestKeys(t *testing.T) {
 	for i := range c.Len() {
 		got += string(c.Counter(i).Key) + " "
 	}
-	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl2:86400000000 ")
+	want(t, "keys", got, "p:{a}:n:fw1:86400000000 p:{a}:k:fw1:86400000000 p:{a}:n:fw1:3600000000 p:{a}:m:sl3:86400000000 ")
 }
 
 // A call takes one slot of each limit of slots, under one name, and leaves notes in logs only. No
