@@ -162,19 +162,11 @@ type definition interface {
 	// share returns a part of the limit. By default a limit cannot be divided.
 	share(l *Limit, part float64) (*Limit, error)
 
-	// steady returns for how long a verdict on this cost stays valid; see Limit.Steady. By default
-	// that is 0: nothing is remembered.
-	steady(l *Limit, v *Verdict, cost int64) int64
-	// leaseLife returns for how long permits that were charged with this verdict can be used; see
-	// Limit.LeaseLife. By default that is 0.
-	leaseLife(l *Limit, v *Verdict) int64
+	// lasting returns for how long what follows from a verdict on this cost holds. By default nothing is
+	// known, and a notice holds for a window.
+	lasting(l *Limit, v *Verdict, cost int64) lasting
 	// leasedTogether is Limit.LeasedTogether for this algorithm. By default it reports false.
 	leasedTogether(l *Limit, a, b *Verdict) bool
-	// nextPermit is Limit.NextPermit for a verdict from the store. By default it returns 0.
-	nextPermit(l *Limit, v *Verdict) int64
-	// noticeLife returns for how long a threshold that was reached with this verdict is not reported
-	// again; see Limit.NoticeLife. By default that is the window.
-	noticeLife(l *Limit, v *Verdict) int64
 	// word returns the state as a Word; see Limit.AsWord. By default a state cannot be a Word.
 	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
 	back(w *Word, value, now int64, s *State) (freshAt int64)
@@ -217,15 +209,9 @@ func (defaults) empty(*State) bool { return false }
 
 func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
 
-func (defaults) steady(*Limit, *Verdict, int64) int64 { return 0 }
-
-func (defaults) leaseLife(*Limit, *Verdict) int64 { return 0 }
+func (defaults) lasting(l *Limit, _ *Verdict, _ int64) lasting { return lasting{notice: l.Window} }
 
 func (defaults) leasedTogether(*Limit, *Verdict, *Verdict) bool { return false }
-
-func (defaults) nextPermit(*Limit, *Verdict) int64 { return 0 }
-
-func (defaults) noticeLife(l *Limit, _ *Verdict) int64 { return l.Window }
 
 func (defaults) word(*Limit, *State, int64) (w Word, value int64, ok bool) { return w, 0, false }
 

@@ -87,11 +87,15 @@ func (c *calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
 	return remaining + debt
 }
 
-func (c *calendarWindow) nextPermit(l *Limit, v *Verdict) int64 {
-	return l.endOf(c.place(v.At, l), v.At) - v.At
+// lasting: everything comes back at the end of the window.
+func (c *calendarWindow) lasting(l *Limit, v *Verdict, cost int64) lasting {
+	answer, _ := l.steadyUntil(v, cost)
+	permit := v.ResetAfter
+	if permit == 0 {
+		permit = l.endOf(c.place(v.At, l), v.At) - v.At
+	}
+	return lasting{answer: answer, permit: permit, notice: v.ResetAfter}
 }
-
-func (*calendarWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
 func (*calendarWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	switch {
@@ -105,12 +109,6 @@ func (*calendarWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 }
 
 func (*calendarWindow) empty(s *State) bool { return s.Used == 0 }
-
-// steady returns the rest of the window, because everything comes back at its end.
-func (*calendarWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
-	ends, _ := l.steadyUntil(v, cost)
-	return ends
-}
 
 func (*calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := l.endOf(s.At, now)

@@ -1,5 +1,7 @@
 package algorithm
 
+import "cmp"
+
 type fixedWindow struct{ defaults }
 
 func (*fixedWindow) properties() Properties {
@@ -68,27 +70,14 @@ func (*fixedWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 func (*fixedWindow) empty(s *State) bool { return s.Used == 0 }
 
 // steady returns the rest of the window, because everything comes back at its end.
-func (*fixedWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
-	ends, _ := l.steadyUntil(v, cost)
-	return ends
-}
-
-func (*fixedWindow) leaseLife(l *Limit, v *Verdict) int64 {
-	return min(l.Window/subWindows, v.ResetAfter)
+// lasting: everything comes back at the end of the window. An unused one begins with the next call.
+func (*fixedWindow) lasting(l *Limit, v *Verdict, cost int64) lasting {
+	answer, _ := l.steadyUntil(v, cost)
+	return lasting{answer, min(l.Window/subWindows, v.ResetAfter), cmp.Or(v.ResetAfter, l.Window), v.ResetAfter}
 }
 
 // leasedTogether reports whether two charges were made in one window.
 func (*fixedWindow) leasedTogether(_ *Limit, a, b *Verdict) bool { return a.Position == b.Position }
-
-// nextPermit returns the rest of the window. An unused window begins with the next call.
-func (*fixedWindow) nextPermit(l *Limit, v *Verdict) int64 {
-	if v.ResetAfter == 0 {
-		return l.Window
-	}
-	return v.ResetAfter
-}
-
-func (*fixedWindow) noticeLife(_ *Limit, v *Verdict) int64 { return v.ResetAfter }
 
 func (*fixedWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := s.At + l.Window

@@ -1,6 +1,9 @@
 package algorithm
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // pause lets no call go out until a time is over, because a server or an operator asked for that.
 // It is asked beside the counters of a call, and is never charged.
@@ -64,15 +67,8 @@ func (*pause) resetAfter(s *State, t moment, _ *Limit) int64 {
 
 func (*pause) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
 
-func (*pause) steady(_ *Limit, v *Verdict, _ int64) int64 {
-	switch {
-	case v.RetryAfter > 0:
-		return v.RetryAfter
-	case v.ResetAfter > 0:
-		return v.ResetAfter
-	default:
-		return math.MaxInt64
-	}
+func (*pause) lasting(l *Limit, v *Verdict, _ int64) lasting {
+	return lasting{answer: cmp.Or(max(0, v.RetryAfter), max(0, v.ResetAfter), math.MaxInt64), notice: l.Window}
 }
 
 // pauseLength is the length of a pause's state in Redis, without what follows about an operator.

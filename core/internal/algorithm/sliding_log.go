@@ -100,25 +100,19 @@ func (d *slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 
 func (*slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
 
-// steady returns how long it takes until a permit comes back, if that alone ends the answer.
-func (*slidingLog) steady(l *Limit, v *Verdict, cost int64) int64 {
+// lasting: the verdict does not say when the first permit of other calls comes back.
+func (*slidingLog) lasting(l *Limit, v *Verdict, cost int64) (of lasting) {
+	of.notice = l.Window
 	if ends, before := l.steadyUntil(v, cost); before <= 0 {
-		return ends
+		of.answer = ends
 	}
-	return 0
-}
-
-// nextPermit returns 0 if other calls used permits too, because the verdict does not say when the
-// first of them comes back.
-func (*slidingLog) nextPermit(l *Limit, v *Verdict) int64 {
 	switch {
 	case v.ResetAfter == 0:
-		return l.Window
+		of.permit = l.Window
 	case l.onlyUse(v):
-		return v.ResetAfter
-	default:
-		return 0
+		of.permit = v.ResetAfter
 	}
+	return of
 }
 
 func (*slidingLog) records(l *Limit, s *State, now int64) []Record {

@@ -212,36 +212,29 @@ func (*slidingWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 
 func (*slidingWindow) empty(s *State) bool { return s.Used == 0 }
 
-// steady returns at most the rest of the current sub-window if permits of several sub-windows have
-// to come back.
-func (*slidingWindow) steady(l *Limit, v *Verdict, cost int64) int64 {
-	ends, before := l.steadyUntil(v, cost)
-	if before > 0 {
-		ends = min(ends, subWindowRest(v.At, l.Window))
+// lasting: an answer holds at most for the rest of the sub-window if permits of several ones have to come
+// back.
+func (*slidingWindow) lasting(l *Limit, v *Verdict, cost int64) (of lasting) {
+	rest := subWindowRest(v.At, l.Window)
+	of.lease, of.notice = rest, l.Window
+	var before int64
+	if of.answer, before = l.steadyUntil(v, cost); before > 0 {
+		of.answer = min(of.answer, rest)
 	}
-	return ends
+	switch {
+	case v.ResetAfter == 0:
+		of.permit = l.Window
+	case l.onlyUse(v):
+		of.permit = v.ResetAfter
+	case v.Remaining > 0: // the verdict does not say in which sub-windows others used permits
+		of.permit = rest
+	}
+	return of
 }
-
-func (*slidingWindow) leaseLife(l *Limit, v *Verdict) int64 { return subWindowRest(v.At, l.Window) }
 
 // leasedTogether reports whether two charges were made in one sub-window.
 func (*slidingWindow) leasedTogether(l *Limit, a, b *Verdict) bool {
 	return a.Position == b.Position && subWindow(a.At, l.Window) == subWindow(b.At, l.Window)
-}
-
-// nextPermit returns the rest of the current sub-window if other calls used permits too, because the
-// verdict does not say in which sub-windows. Some of them may come back then.
-func (*slidingWindow) nextPermit(l *Limit, v *Verdict) int64 {
-	switch {
-	case v.ResetAfter == 0:
-		return l.Window
-	case l.onlyUse(v):
-		return v.ResetAfter
-	case v.Remaining > 0:
-		return subWindowRest(v.At, l.Window)
-	default:
-		return 0
-	}
 }
 
 func (*slidingWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {

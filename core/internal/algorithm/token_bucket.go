@@ -169,10 +169,6 @@ func (l *Limit) refilledAfter(units, whole int64, t moment) int64 {
 	return (t.place+min(whole, ceilDiv(units, l.Refill)))*l.Tick - t.now
 }
 
-func (*tokenBucket) noticeLife(l *Limit, _ *Verdict) int64 {
-	return ceilDiv(l.Max*l.Permit, l.Refill) * l.Tick
-}
-
 func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64) {
 	t := moment{now, b.place(now, l)}
 	if s.At > t.place {
@@ -232,29 +228,31 @@ func (*tokenBucket) empty(s *State) bool { return s.Used == 0 }
 // left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return floorDiv(l.Max*l.Permit-used, l.Permit) }
 
-// steady returns how long it takes until a permit comes back that changes the permits left.
-func (*tokenBucket) steady(l *Limit, v *Verdict, cost int64) int64 {
-	ends, before := l.steadyUntil(v, cost)
+func (*tokenBucket) lasting(l *Limit, v *Verdict, cost int64) lasting {
+	answer, before := l.steadyUntil(v, cost)
 	if before > 0 {
-		ends = max(0, ends-ceilDiv(before*l.Permit, l.Refill)*l.Tick)
+		answer = max(0, answer-l.ticksFor(before))
 	}
-	return ends
+	return lasting{answer: answer, permit: l.nextPermit(v), notice: l.ticksFor(l.Max)}
 }
+
+// ticksFor returns how long it takes until permits come back, in whole ticks.
+func (l *Limit) ticksFor(permits int64) int64 { return ceilDiv(permits*l.Permit, l.Refill) * l.Tick }
 
 // nextPermit subtracts from ResetAfter the time in which the other missing permits come back. The
 // number of units that come back in the last tick is not known, so that may be a tick more or less.
-func (*tokenBucket) nextPermit(l *Limit, v *Verdict) int64 {
+func (l *Limit) nextPermit(v *Verdict) int64 {
 	if l.Max > maxUnits/ticks(l.Window, l.Tick) {
 		return 0
 	}
-	others := (l.Max - 1 - v.Remaining) * l.Permit
+	others := l.Max - 1 - v.Remaining
 	switch {
 	case v.ResetAfter == 0:
 		return l.refilledAfter(l.Permit, math.MaxInt64, moment{v.At, ticks(v.At, l.Tick)})
 	case v.Remaining > 0:
-		return max(0, v.ResetAfter-ceilDiv(others, l.Refill)*l.Tick)
+		return max(0, v.ResetAfter-l.ticksFor(others))
 	default: // everything may come back earlier at the rate of the call before
-		return max(0, v.ResetAfter-others/l.Refill*l.Tick)
+		return max(0, v.ResetAfter-others*l.Permit/l.Refill*l.Tick)
 	}
 }
 
