@@ -17,7 +17,7 @@ import (
 // times, and take random times.
 type refunders struct {
 	what  string
-	perM  int           // the limit of a minute
+	limit int           // of a minute
 	every time.Duration // mean time between calls
 	takes time.Duration // mean time until a call gives back
 	cost  int
@@ -38,7 +38,7 @@ func TestWhatRefundsLose(t *testing.T) {
 		{"use all of it", 100_000, 600 * time.Millisecond, 5 * time.Second, 4000, tokens},
 	} {
 		row := "| " + w.what
-		for _, limit := range []core.Limit{core.PerMinute(w.perM).Bucket(0), core.PerMinute(w.perM)} {
+		for _, limit := range []core.Limit{core.PerMinute(w.limit).Bucket(0), core.PerMinute(w.limit)} {
 			offered, admitted, back, lost := w.run(t, limit)
 			row += fmt.Sprintf(" | %.0f %% | %.0f %%", 100*float64(lost)/float64(back), 100*float64(admitted)/float64(offered))
 		}

@@ -13,7 +13,7 @@ import (
 
 // AllOrNone: a call is charged to all of its rules or to none. If their counters are on several
 // servers, the charges of a refused call are back by the time the limiter is closed, but for those that
-// a bucket loses: see TakesStepsBack.
+// a bucket loses: see core.Limiter.Refund.
 func AllOrNone(t *testing.T, e Engine) {
 	eachAlgorithm(t, func(t *testing.T, f facts) {
 		wide, narrow := ruleOf("wide", f.lasting(1000)), ruleOf("narrow", f.lasting(20))

@@ -160,8 +160,8 @@ func (t *Turns) background(task func()) {
 
 func (t *Turn) name() name { return name{string(t.Key), t.LocalShare > 0} }
 
-// rest returns what is left of a turn after its newest permits have come back.
+// rest returns what is left of a turn when all but so many of its permits have come back.
 func (t Turn) rest(stays int64) Turn {
-	t.Whole, t.Cost = t.Whole && stays == t.Cost, stays
+	t.Charge = t.Part(stays)
 	return t
 }

@@ -136,9 +136,9 @@ type definition interface {
 
 	// place returns the At of a state that is written now.
 	place(now int64, l *Limit) int64
-	// anchor moves a state that was written before the clock stepped back to an earlier place, as
-	// if everything had been used there. It renews the birth of a window, so that charges made
-	// before are not given back: they can no longer be told apart from those of others.
+	// anchor moves a state that was written before the clock stepped back to an earlier place, without
+	// giving any permits back. It renews the birth of a window, so that charges made before are not
+	// given back: they can no longer be told apart from those of others.
 	anchor(s *State, t moment, l *Limit)
 	// look returns how many permits remain, and after how long a cost fits. It changes nothing.
 	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)

@@ -112,6 +112,12 @@ type Charge struct {
 	Record []byte
 }
 
+// Part returns the charge of so many of its permits.
+func (c Charge) Part(permits int64) Charge {
+	c.Cost, c.Whole = permits, c.Whole && permits == c.Cost
+	return c
+}
+
 // Charges reports whether a call that passes is charged to this counter.
 func (c *Counter) Charges() bool { return c.Cost > 0 && registry[c.Limit.Kind].HasPermits() }
 

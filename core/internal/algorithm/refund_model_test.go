@@ -21,11 +21,17 @@ func refundable(c *algorithm.Counter, v *algorithm.Verdict, id int64) *receipt {
 	return &receipt{c.Charged(v), id, c.Cost}
 }
 
-// draw draws how much of the receipt is given back now.
-func (r *receipt) draw(t *rapid.T) {
+// drawRefund draws a receipt, and how much of it is given back now: its Cost. It removes receipts of which
+// nothing is left.
+func drawRefund(t *rapid.T, receipts *[]*receipt) *receipt {
+	at := rapid.IntRange(0, len(*receipts)-1).Draw(t, "which")
+	r := (*receipts)[at]
 	r.Cost = 1 + upTo(t, r.left-1, "so much")
 	r.Whole = r.Whole && r.Cost == r.left
-	r.left -= r.Cost
+	if r.left -= r.Cost; r.left == 0 {
+		*receipts = slices.Delete(*receipts, at, at+1)
+	}
+	return r
 }
 
 // sharing returns limits of one window, which all use one bucket.
@@ -58,11 +64,7 @@ func TestBucketRefundsAreExact(t *testing.T) {
 			case do == 5:
 				v = e.reserve(counter, second)
 			case len(receipts) > 0:
-				at := rapid.IntRange(0, len(receipts)-1).Draw(t, "which")
-				r := receipts[at]
-				if r.draw(t); r.left == 0 {
-					receipts = slices.Delete(receipts, at, at+1)
-				}
+				r := drawRefund(t, &receipts)
 				e.giveBack(r.Charge)
 				if overdrawn := q.leave(e.now, mark(r.Whole, r.id)); !overdrawn {
 					q.refund(e.now, r.Cost, r.id)
@@ -90,7 +92,7 @@ func mark(whole bool, id int64) int64 {
 	return -1
 }
 
-// kept is a charge less what was asked to be given back of it.
+// keptCharge is a charge less what was asked to be given back of it.
 type keptCharge struct{ at, permits int64 }
 
 // Refunds never create permits: after calls at several rates, refunds in any order and of any part, and
@@ -113,11 +115,7 @@ func TestRefundsNeverCreatePermits(t *testing.T) {
 			case do == 4:
 				v = e.reserve(counter, second)
 			case len(receipts) > 0:
-				at := rapid.IntRange(0, len(receipts)-1).Draw(t, "which")
-				r := receipts[at]
-				if r.draw(t); r.left == 0 {
-					receipts = slices.Delete(receipts, at, at+1)
-				}
+				r := drawRefund(t, &receipts)
 				r.InDebt = rapid.Bool().Draw(t, "in debt")
 				kept[r.id].permits -= r.Cost
 				e.giveBack(r.Charge)
@@ -141,8 +139,8 @@ func TestRefundsNeverCreatePermits(t *testing.T) {
 	})
 }
 
-// Given back from the oldest to the newest, all comes back. From the newest to the oldest, the oldest do
-// not: they may have come back by themselves. What may have counted is reported as lost.
+// Given back from the oldest to the newest, all permits come back. From the newest to the oldest, the oldest
+// do not: they may have come back by themselves. Those that may still have counted are reported as lost.
 func TestOrderOfRefunds(t *testing.T) {
 	s, limit := startServer(t), bucket(t, 1, hour, 10)
 	for name, tc := range map[string]struct{ order, lost []int64 }{

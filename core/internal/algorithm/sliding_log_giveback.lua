@@ -1,5 +1,5 @@
 -- SlidingLog removes permits of a call, the last one last, because it has the note. It finds them by the
--- time and the position of the charge. What was charged between two steps back of the clock is not found
+-- time and the position of the charge. Permits charged between two steps back of the clock are not found
 -- after the second one.
 algorithms.sl3 = function(key, now, charge, _, window)
   window = window + 0

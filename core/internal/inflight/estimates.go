@@ -151,9 +151,8 @@ func (r *estimate) try(step func(record []byte) error) error {
 func (r *estimate) giveBack(ctx context.Context, store Store) error {
 	var back []algorithm.Charge
 	for i := range r.charges {
-		if charge := r.charges[i].Charge; r.charges[i].above(r.used) > 0 {
-			charge.Cost = r.charges[i].above(r.used)
-			back = append(back, charge)
+		if more := r.charges[i].above(r.used); more > 0 {
+			back = append(back, r.charges[i].Part(more))
 		}
 	}
 	if len(back) == 0 {
@@ -175,7 +174,7 @@ func (r *estimate) giveBack(ctx context.Context, store Store) error {
 func (r *estimate) givenBack() {
 	for i := range r.charges {
 		if more := r.charges[i].above(r.used); more > 0 {
-			r.charges[i].Cost -= more
+			r.charges[i].Charge = r.charges[i].Part(r.charges[i].Cost - more)
 		}
 	}
 }

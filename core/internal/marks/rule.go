@@ -31,8 +31,10 @@ func (f Found) Empty() bool { return f.ban == nil && f.other == nil }
 // Mark returns the mark that holds, or nil.
 func (f Found) Mark() *Mark { return first(f.ban, f.other) }
 
-// Ban and Other return a subject's ban and its other mark, or nil.
-func (f Found) Ban() *Mark   { return f.ban }
+// Ban returns the subject's ban, or nil.
+func (f Found) Ban() *Mark { return f.ban }
+
+// Other returns the mark beside the ban, or nil.
 func (f Found) Other() *Mark { return f.other }
 
 // MayHave reports whether any subject of the rule may have a mark.

@@ -61,9 +61,7 @@ func (l *Ledger) Take(parts []Part, n int64) (charges []algorithm.Charge, why st
 func (l *Ledger) TakeRest(charge algorithm.Charge, id uint64) algorithm.Charge {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	given := l.given(id)
-	charge.Cost, charge.Whole = charge.Cost-given, charge.Whole && given == 0
-	if charge.Cost > 0 {
+	if charge = charge.Part(charge.Cost - l.given(id)); charge.Cost > 0 {
 		l.note(id, charge.Cost)
 		l.forget()
 	}
