@@ -147,7 +147,7 @@ fuzz: redis ## run every fuzz target for FUZZTIME (10m unless given), one after 
 faketime: ## install faketime unless it is there (tests set a server's clock)
 	@sh .ci/install faketime
 
-REV         = f0b09576
+REV         = cf426164
 OPS         = 1000000
 SEED        = 1
 

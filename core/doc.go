@@ -135,9 +135,9 @@
 //
 // The package comment of internal/engine has the path within that package, and that of
 // internal/redisstore the round trip. The arithmetic is in internal/algorithm. In the process it is
-// NAME.go. In Redis it is NAME_fast.lua in decide_fast.lua for a charge on one strict counter:
-// the script replies with the state that it found, and NAME.go makes the verdict of it
-// (found.go). For all else, or if there is no NAME_fast.lua, it is NAME.lua in decide.lua.
+// NAME.go. In Redis it is NAME.lua in decide_one.lua or, for several counters, decide.lua. The
+// script replies with how much it charged and the state, and NAME.go makes the verdict of
+// that (op.go, found.go).
 //
 // A Rule is a boundRule once it is attached (rule_bound.go), a namedRule under each name that its
 // counters have (rule_named.go), and an appliedRule in a call (call_decider.go). The last two
@@ -205,15 +205,14 @@
 //	Counter.Open         bill_open.go                    makes the Bill
 //	Counter.Resume       bill_token.go                   makes it of a token, in another process
 //	Bill.Settle          bill.go                         counts, and returns the errors
-//	  redisstore.Settle  internal/redisstore             bill.go: one script, bill_settle.lua
+//	  redisstore.Settle  internal/redisstore             operations.go: one script, settle.lua
 //	  memstore.Settle    internal/memstore               bill.go: the counters of this process
-//	    Bill.Change      internal/algorithm/bill.go      is bill_settle.lua in Go
+//	    Bill.Change      internal/algorithm/bill.go      is settle.lua in Go
 //
 // Package outgoing has the path of a call that goes out. Its rule is prepared in outgoing.go.
 //
-// The algorithm computes Retry-After. Its Lua file does so for the calls that decide.lua,
-// decide_up_to.lua and token_bucket_reserve.lua decide. For all others its Go file does, from the
-// state that a script replied with or the process has:
+// The algorithm's Go file computes Retry-After, from the state that a script replied with or the
+// process has:
 //
 //	look               internal/algorithm/sliding_window.go  in microseconds; each algorithm has one
 //	refusal.answer     internal/denycache/refusal.go         the rest of it, if a refusal is repeated

@@ -20,9 +20,8 @@ var sameScript = Redis{Name: SameScript, Open: func(p Place, l Limit) (Opened, e
 	}
 	before, after, _ := strings.Cut(call[3], recordedSubject)
 	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
-		reply, err := client.EvalSha(ctx, call[1], []string{before + subject + after}, args...).Result()
-		_, charged := reply.(string) // the reply is a number if nothing is charged
-		return charged, err
+		reply, err := client.EvalSha(ctx, call[1], []string{before + subject + after}, args...).Slice()
+		return err == nil && len(reply) == 3 && reply[1] == int64(1), err // the time, how many calls passed, the state
 	}
 	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
 }}

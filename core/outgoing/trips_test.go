@@ -26,8 +26,7 @@ func TestAFreeTurnIsOneRoundTrip(t *testing.T) {
 	})
 }
 
-// Turns with slots share round trips with other calls. Each needs a script of its own, as any slot does: it
-// has a holder of its own.
+// Turns with slots share round trips with other calls. Each needs a script of its own, as any slot does.
 func TestTurnsWithSlotsShareTrips(t *testing.T) {
 	const calls = 200
 	limiter := newLimiter(t, core.Options{Redis: redistest.Start(t).Client(t)})

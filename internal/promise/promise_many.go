@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core"
-	"github.com/accesslimit/accesslimit/internal/redistest"
 )
 
 // ManyKeysTogether: calls on many counters at once get the answers that they would get one by one.
@@ -57,40 +56,18 @@ const (
 	mixtureCalls   = 16 // calls of each goroutine
 	mixtureCrowd   = 64 // goroutines
 	mixtureRefunds = 10 // charges of a counter that are given back
-
-	enoughJoined = 50 // scripts with the keys of several calls
+	mixtureRounds  = 3
 )
 
-// amongMany uses new mixtures until enough scripts with the keys of several calls were sent. If the
-// engine has no such scripts, it uses one mixture.
+// amongMany uses one mixture after the other. From the second one on, it is proved for a single server that
+// it holds all keys, so scripts have the keys of several calls. That they do is tested in package redisstore.
 func (e Engine) amongMany(t *testing.T, options core.Options, check func(*mixture)) {
-	limiter, before, rounds := newLimiter(t, options), e.joined(), 0
-	joins := e.joins() && !options.OneKeyPerScript
-	if !redistest.WaitUntil(func() bool {
-		rounds++
-		m := e.newMixture(t, options, limiter, rounds)
+	limiter := newLimiter(t, options)
+	for round := range mixtureRounds {
+		m := e.newMixture(t, options, limiter, round)
 		m.use()
 		check(m)
-		return t.Failed() || !joins || e.joined()-before > enoughJoined
-	}, patient) {
-		t.Fatalf("%d scripts had the keys of several calls", e.joined()-before)
 	}
-	if n := e.joined() - before; n > 0 && !joins {
-		t.Errorf("%d scripts had the keys of several calls", n)
-	}
-}
-
-// joins reports whether one script may have the keys of several calls, as on any server without
-// cluster mode.
-func (e Engine) joins() bool { return !e.inProcess() && e.Name != "cluster" }
-
-// joined returns how many scripts have had the keys of several calls. Apart from these scripts,
-// only the few proofs that a server holds all keys call MGET.
-func (e Engine) joined() (n int) {
-	for _, server := range e.Servers {
-		n += server.Calls("mget")
-	}
-	return n
 }
 
 func (e Engine) newMixture(t *testing.T, options core.Options, limiter *core.Limiter, round int) *mixture {
@@ -237,11 +214,8 @@ func (e Engine) lostAmongMany(t *testing.T) {
 	options := e.options(t, net.dial)
 	others := options
 	others.Redis = e.connect(t, nil, 0)
-	look, before := newLimiter(t, others), e.joined()
+	look := newLimiter(t, others)
 	e.amongMany(t, options, func(m *mixture) {
-		if e.joins() && e.joined()-before < enoughJoined {
-			return
-		}
 		for _, c := range m.counts {
 			c.refunds.Store(mixtureRefunds)
 		}

@@ -44,10 +44,19 @@ func (c *Client) Process(ctx context.Context, cmd redis.Cmder) error {
 	switch cmd := cmd.(type) {
 	case interface{ SetVal(any) }:
 		cmd.SetVal(done.Val())
-	case interface{ SetVal(string) }:
-		cmd.SetVal(fmt.Sprint(done.Val()))
+	case interface{ SetVal([]string) }:
+		cmd.SetVal(Texts(done.Val()))
 	}
 	return err
+}
+
+// Texts returns a reply that is a list of integers and strings.
+func Texts(reply any) (texts []string) {
+	values, _ := reply.([]any)
+	for _, value := range values {
+		texts = append(texts, fmt.Sprint(value))
+	}
+	return texts
 }
 
 // script returns the text of a script call in the form in which it is to run.

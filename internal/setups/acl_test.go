@@ -89,9 +89,8 @@ func TestTheACLLineOnOneServer(t *testing.T) {
 	for _, right := range rights(line) {
 		permit(t, admin, right, line)
 		errs := useEverything(t, connect(), states, "less-"+right)
-		// Calls work without EVAL if the server knows their scripts, and without MGET, only slower. See
-		// TestMarksWithoutARight for XRANGE.
-		if len(errs) == 0 && !slices.Contains([]string{"eval", "mget", "xrange"}, right) {
+		// Calls work without EVAL if the server knows their scripts. See TestMarksWithoutARight for XRANGE.
+		if len(errs) == 0 && !slices.Contains([]string{"eval", "xrange"}, right) {
 			t.Errorf("everything works without %s", right)
 		}
 		for _, err := range errs {

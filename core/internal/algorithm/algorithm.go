@@ -1,5 +1,7 @@
 // Package algorithm holds each counting algorithm twice: NAME.lua runs in Redis, NAME.go in this
-// process.
+// process. In Redis an algorithm is a step, which decides, and a change, for afterwards: see decide.lua and
+// change.lua. Scripts reply with what they found, and the answer follows from that by the code that decides
+// in this process.
 //
 // Both are the same function of a state, the time and a limit, in integers throughout, so they give
 // the same answers to the microsecond. The head of an algorithm's Lua file describes the form of
@@ -9,8 +11,7 @@
 // A small state is one string, read with GET and written with SET ... PXAT. So one script can
 // decide any mix of algorithms, a foreign value can be told from a state, and every write renews
 // the time to live, even of a key that somebody made persistent. A log and the calls in flight are
-// a list and a sorted set: as a string, a log of 10,000 would be 160 kB to read and write for each
-// call.
+// sorted sets: as a string, a log of 10,000 would be 160 kB to read and write for each call.
 //
 // Nothing outside an algorithm's own files asks which algorithm a limit has. Algorithms differ in
 // their [Properties] and in the methods of their definition.
@@ -52,11 +53,23 @@ type registered struct {
 	definition
 	Properties
 	lua source
+	// nil: it cannot do that
+	leases  leaser
+	words   worder
+	turns   turner
+	slots   renewer
+	records recorder
 }
 
 func register(d definition, files fs.FS) registered {
 	p := d.properties()
-	return registered{d, p, readSource(files, p.File, p.Tag)}
+	r := registered{definition: d, Properties: p, lua: readSource(files, &p)}
+	r.leases, _ = d.(leaser)
+	r.words, _ = d.(worder)
+	r.turns, _ = d.(turner)
+	r.slots, _ = d.(renewer)
+	r.records, _ = d.(recorder)
+	return r
 }
 
 // Kinds returns all algorithms.
@@ -105,9 +118,9 @@ type Properties struct {
 	Late     bool // a permit comes back up to 1/32 of the window late
 	Burst    bool // a limit has a Burst
 	Calendar bool // a limit may count in the days or months of a zone
-	Reserves bool // permits can be reserved for a later turn
-	Notes    bool // a note is kept with each call, and calls are listed
-	Debts    bool // permits can be charged beyond the limit; see definition.room
+	Reserves bool // permits can be reserved for a later turn; see turner
+	Notes    bool // a note is kept with each call, and calls are listed; see recorder
+	Debts    bool // permits can be charged beyond the limit; see Limit.ChargeInDebt
 	// Slots reports that permits are held by calls in flight. A call takes one, whatever its cost,
 	// under a name of its own. It renews the slot, and gives it back when it ends.
 	Slots bool
@@ -115,18 +128,17 @@ type Properties struct {
 	// charged.
 	Pauses bool
 
-	Remembers bool // a refusal may be repeated while it is steady; see definition.steady
-	Leases    bool // permits may be charged ahead of their use; see definition.leaseLife
-	// Merges reports that equal calls can be decided together: the state is a string that
-	// definition.readState reads, and nothing of a single call is kept in it.
+	Remembers bool // a refusal may be repeated while it is steady; see Limit.Steady
+	Leases    bool // permits may be charged ahead of their use; see Limit.LeaseLife
+	// Merges reports that equal calls can be decided together: nothing of a single call is kept in the
+	// state.
 	Merges bool
 }
 
 // HasPermits reports whether calls are charged. If not, the cost of a call does not matter.
 func (p *Properties) HasPermits() bool { return !p.Pauses }
 
-// definition is an algorithm. The methods up to charge compute the same as NAME.lua, and every
-// algorithm has them. The others have safe defaults, in the type defaults.
+// definition is an algorithm. The methods up to charge compute the same as NAME.lua.
 //
 // A State that is passed to a method is anchored: it was not written after the moment.
 type definition interface {
@@ -147,49 +159,46 @@ type definition interface {
 	// charge charges a cost that fits.
 	charge(s *State, t moment, l *Limit, cost int64, mark string) effect
 
-	// giveBack gives back a charge as far as it still counts, and never more: what others used
-	// stays used. It returns how many permits may still have counted but were not given back; see
-	// token_bucket_giveback.lua. The state need not be anchored. By default nothing is given back,
-	// and nothing lost.
-	giveBack(s *State, now int64, c *Charge) (lost int64)
-	// empty reports whether a state holds nothing after charges were given back. Then the script
-	// that gives back deletes the key, or lets it expire at once. By default, the state stays until
-	// its time is over.
-	empty(s *State) bool
-	// args returns the arguments of the algorithm's Lua functions that follow the cost. mark is the
-	// counter's Mark, and at is approximately now. By default it returns the limit's own args.
-	args(l *Limit, mark string, at int64) [4]any
-	// share returns a part of the limit. By default a limit cannot be divided.
-	share(l *Limit, part float64) (*Limit, error)
-
-	// lasting returns for how long what follows from a verdict on this cost holds. By default nothing is
-	// known, and a notice holds for a window.
-	lasting(l *Limit, v *Verdict, cost int64) lasting
-	// leasedTogether is Limit.LeasedTogether for this algorithm. By default it reports false.
-	leasedTogether(l *Limit, a, b *Verdict) bool
-	// word returns the state as a Word; see Limit.AsWord. By default a state cannot be a Word.
-	word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
-	back(w *Word, value, now int64, s *State) (freshAt int64)
-
-	// fastArg returns the packed args of the function in NAME_fast.lua for this many calls of
-	// one cost, and readFast reads its reply.
-	fastArg(l *Limit, cost, calls int64) string
-	readFast(l *Limit, reply string, cost, calls int64, f *Found) error
-	// readState reads the state of a used counter as Redis stores it. By default no string is a
-	// state.
+	// args returns the args of the algorithm's Lua functions for a limit of so many permits. at is
+	// approximately now.
+	args(l *Limit, permits, at int64) [4]int64
+	// readState reads what the algorithm's step replied, and sets the state to the one before it charged.
 	readState(l *Limit, text string, f *Found) error
 
-	// room returns how many permits can be charged if debt more may be in use than the limit lets
-	// through. It is negative if more are in use. By default it returns 0.
-	room(s *State, t moment, l *Limit, debt int64) int64
-	// reserve takes a cost at its turn, if that comes within patience; see Limit.Reserve. By
-	// default it returns an error.
-	reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64)
-	// renew keeps a slot for another window; see Limit.Renew. By default it does nothing.
-	renew(l *Limit, s *State, now int64, holder string)
-	// records lists the calls that count; see Limit.Records. By default there are none.
-	records(l *Limit, s *State, now int64) []Record
+	// giveBack gives back a charge as far as it still counts, and never more: what others used
+	// stays used. It returns how many permits may still have counted but were not given back. The state
+	// need not be anchored.
+	giveBack(s *State, now int64, c *Charge) (lost int64)
+	// lasting returns for how long what follows from a verdict on this cost holds.
+	lasting(l *Limit, v *Verdict, cost int64) lasting
+	// share returns a part of the limit.
+	share(l *Limit, part float64) (*Limit, error)
 }
+
+// These are what only some algorithms can do.
+type (
+	// leaser says whether two charges were made together; see Limit.LeasedTogether.
+	leaser interface {
+		leasedTogether(l *Limit, a, b *Verdict) bool
+	}
+	// worder returns the state as a Word, and writes that back; see Limit.AsWord.
+	worder interface {
+		word(l *Limit, s *State, now int64) (w Word, value int64, ok bool)
+		back(w *Word, value, now int64, s *State) (freshAt int64)
+	}
+	// turner takes a cost at its turn, if that comes within patience; see Limit.Reserve.
+	turner interface {
+		reserve(l *Limit, s *State, now, cost, patience int64) (v Verdict, lives int64)
+	}
+	// renewer keeps a slot for another window; see Limit.Renew.
+	renewer interface {
+		renew(l *Limit, s *State, now int64, holder string)
+	}
+	// recorder lists the calls that count; see Limit.Records.
+	recorder interface {
+		records(l *Limit, s *State, now int64) []Record
+	}
+)
 
 // moment is a time in microseconds, and the place of a state that is written then.
 type moment struct{ now, place int64 }
@@ -200,35 +209,12 @@ type effect struct {
 	position   int64 // of the charge; see Charge
 }
 
-// defaults provides the methods that an algorithm need not define.
+// defaults provides what is the same for most algorithms: the args are the permits and the window, nothing is
+// given back, and nothing is known of how long a verdict holds.
 type defaults struct{}
+
+func (defaults) args(l *Limit, permits, _ int64) [4]int64 { return [4]int64{permits, l.Window} }
 
 func (defaults) giveBack(*State, int64, *Charge) (lost int64) { return 0 }
 
-func (defaults) empty(*State) bool { return false }
-
-func (defaults) args(l *Limit, _ string, _ int64) [4]any { return l.boxed }
-
 func (defaults) lasting(l *Limit, _ *Verdict, _ int64) lasting { return lasting{notice: l.Window} }
-
-func (defaults) leasedTogether(*Limit, *Verdict, *Verdict) bool { return false }
-
-func (defaults) word(*Limit, *State, int64) (w Word, value int64, ok bool) { return w, 0, false }
-
-func (defaults) back(*Word, int64, int64, *State) (freshAt int64) { return 0 }
-
-func (defaults) fastArg(*Limit, int64, int64) string { return "" }
-
-func (defaults) readFast(*Limit, string, int64, int64, *Found) error { return errReply }
-
-func (defaults) readState(*Limit, string, *Found) error { return errReply }
-
-func (defaults) room(*State, moment, *Limit, int64) int64 { return 0 }
-
-func (defaults) reserve(*Limit, *State, int64, int64, int64) (v Verdict, lives int64) {
-	return Verdict{Err: errNotReserved}, 0
-}
-
-func (defaults) renew(*Limit, *State, int64, string) {}
-
-func (defaults) records(*Limit, *State, int64) []Record { return nil }

@@ -1,6 +1,6 @@
 package algorithm
 
-// maxAdditions is how many additions to a bill can be given back; see bill_settle.lua.
+// maxAdditions is how many additions to a bill can be given back; see settle.lua.
 const maxAdditions = 32
 
 // SettledLife is for how long a settled bill is kept, in microseconds, so that settling it again is
@@ -15,7 +15,7 @@ const MaxBilled = maxUnits
 const RecordLife = 60 * 1_000_000
 
 // RecordTag is the short name of such records and the version of their form, as in keys.
-const RecordTag = "on1"
+const RecordTag = "on2"
 
 // BillTag is the short name of bills and the version of their form, as in keys.
 const BillTag = "bl1"
@@ -70,7 +70,7 @@ const (
 	BillSettled BillStatus = 2 // it was settled before, and nothing was done
 )
 
-// billRecord is the state of a bill: see bill_open.lua.
+// billRecord is the state of a bill: see settle.lua.
 type billRecord struct {
 	ends      int64 // when it is forgotten, in microseconds
 	settled   bool
@@ -103,7 +103,7 @@ type BillCounters interface {
 	GiveBack(i int, c *Charge) (lost int64)
 }
 
-// Change changes a bill whose state is s. It is bill_settle.lua in Go.
+// Change changes a bill whose state is s. It is settle.lua in Go.
 func (b *Bill) Change(s *State, c BillChange, now int64, counters BillCounters) (a BillAnswer) {
 	r := s.More.other.bill
 	switch {

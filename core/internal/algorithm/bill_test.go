@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // open decides a call on both engines, and opens a bill if it passes.
@@ -17,13 +18,7 @@ func (e *engines) open(at int64, key string, span int64, counters []algorithm.Co
 	verdicts = make([]algorithm.Verdict, len(counters))
 	terms := algorithm.OpenBill{Key: []byte(key), Span: span}
 	e.process.Open(context.Background(), counters, terms, verdicts)
-	s := step{said: "open " + key, script: algorithm.OpenScript(counters), argv: algorithm.AppendOpen(nil, counters, terms, at), want: []any{e.now}}
-	for i, c := range counters {
-		s.keys = append(s.keys, string(c.Key))
-		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
-	}
-	s.keys = append(s.keys, key)
+	s := e.op("open "+key, algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: 1, Bill: &terms}, at, verdicts)
 	if algorithm.Passes(counters, verdicts) {
 		s.writes = s.keys
 		b = &algorithm.Bill{Key: []byte(key), Share: 1}
@@ -40,8 +35,13 @@ func (e *engines) open(at int64, key string, span int64, counters []algorithm.Co
 // settle changes a bill on both engines.
 func (e *engines) settle(at int64, b *algorithm.Bill, c algorithm.BillChange) algorithm.BillAnswer {
 	a, _ := e.process.Settle(context.Background(), b, c)
-	s := step{said: fmt.Sprintf("%s: %+v", b.Key, c), script: algorithm.SettleScript(b.Counters()), argv: algorithm.AppendSettle(nil, b, c, at)}
-	s.want = []any{e.now, int64(a.Status), a.Used, a.Above, a.Lost}
+	s := step{said: fmt.Sprintf("%s: %+v", b.Key, c), script: b.SettleScript(), argv: b.AppendSettle(nil, c, at)}
+	s.check = func(reply any) error {
+		if got, err := b.ReadSettled(scriptclock.Texts(reply), c); err != nil || got != a {
+			return fmt.Errorf("Redis says %+v, %v, this process %+v", got, err, a)
+		}
+		return nil
+	}
 	for _, of := range b.Counters() {
 		s.keys = append(s.keys, string(of.Key))
 	}
@@ -63,7 +63,7 @@ func (c *caller) openBill() {
 	}
 	cost := 1 + upTo(c.T, most-1, "estimate")
 	for i := range counters {
-		counters[i].Lenient, counters[i].Group, counters[i].Cost = false, 0, cost
+		counters[i].Behind, counters[i].Cost = 0, cost
 	}
 	b, verdicts := c.open(c.behind(), fmt.Sprint("bill ", len(c.bills)), hour, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")

@@ -18,7 +18,6 @@ type Calendar struct {
 // both and picks one by its own clock.
 type span struct {
 	start, middle, end int64 // microseconds since the epoch
-	args               [3]any
 }
 
 // NewCalendar makes the calendar of a zone, in days or in months.
@@ -55,7 +54,6 @@ func (c *Calendar) around(at int64) *span {
 		s.start, s.middle = s.middle, after(s.middle)
 	}
 	s.end = after(s.middle)
-	s.args = [3]any{s.start, s.middle, s.end}
 	c.last.Store(s)
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // eachZone runs a test for every zone of the tz database, except for those that are another name of
@@ -104,8 +105,8 @@ func (d dates) check(t *testing.T, at time.Time) {
 	t.Helper()
 	limit := algorithm.InCalendar(1, algorithm.NewCalendar("", d.zone, d.month)) // one that remembers no other day
 	counter := algorithm.Counter{Limit: &limit}
-	args := algorithm.AppendEqual(nil, []algorithm.Counter{counter}, 1, at.UnixMicro())
-	start, middle, end := args[4].(int64), args[5].(int64), args[6].(int64)
+	op := algorithm.Op{Mode: algorithm.AllOrNone, Counters: []algorithm.Counter{counter}, Calls: 1}
+	start, middle, end := boundsIn(op.Append(nil, at.UnixMicro())[0].(string))
 	if start > at.UnixMicro() || at.UnixMicro() >= middle {
 		t.Fatalf("%v does not lie between %v and %v", at, d.show(start), d.show(middle))
 	}
@@ -120,6 +121,17 @@ func (d dates) check(t *testing.T, at time.Time) {
 		}
 		number = d.number(time.UnixMicro(got))
 	}
+}
+
+// boundsIn returns the bounds in the argument of a step: those behind the units, the permits of one, and Max.
+func boundsIn(arg string) (start, middle, end int64) {
+	number := func(at int) (n int64) {
+		for i := 6; i >= 0; i-- {
+			n = n<<8 | int64(arg[7*at+i])
+		}
+		return n
+	}
+	return number(3), number(4), number(5)
 }
 
 func (d dates) show(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
@@ -143,23 +155,23 @@ func TestCalendarsOfAllZones(t *testing.T) {
 	})
 }
 
-// If a script receives the bounds of a day that is not today by Redis's clock, it replies with the
-// time only. It charges neither this counter nor others, dry or not.
+// If a script receives the bounds of a day that is not today by Redis's clock, it says so. It charges neither
+// this counter nor others, whether its rule is soft or not.
 func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
 	for _, tc := range []struct {
-		cost int64
-		dry  bool
-		off  int64
-	}{{1, false, 2 * day}, {1, true, 2 * day}, {0, false, 2 * day}, {1, false, -day}, {0, true, -day}} {
+		cost          int64
+		first, behind uint16
+		off           int64
+	}{{1, 0, 0, 2 * day}, {1, 0, 1, 2 * day}, {0, 0, 0, 2 * day}, {1, 0, 0, -day}, {0, 0, 1, -day}, {1, 1, 2, 2 * day}, {1, 1, 1, -day}} {
 		a := ask{early, true, []algorithm.Counter{
-			{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 1, second)), Cost: 1},
-			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Lenient: tc.dry},
+			{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 1, second)), Cost: 1, Behind: tc.first},
+			{Key: []byte("calendar"), Limit: &limit, Cost: tc.cost, Behind: tc.behind},
 		}}
-		argv := algorithm.AppendDecide(nil, a.counters, true, early-tc.off)
-		reply, err := s.Eval(context.Background(), timed(t, algorithm.DecideScript(a.counters)), []string{"other", "calendar"}, append(argv, int64(early))...).Int64Slice()
-		if err != nil || len(reply) != 1 || reply[0] != early {
+		argv := a.op().Append(nil, early-tc.off)
+		reply := s.Eval(context.Background(), timed(t, a.op().Script()), []string{"other", "calendar"}, append(argv, int64(early))...)
+		if _, _, err := readOp(a.op(), reply.Val(), 0, 1); err != algorithm.ErrOtherDay || algorithm.OtherDay(scriptclock.Texts(reply.Val())) != early {
 			t.Errorf("%+v: %v, %v", tc, reply, err)
 		}
 		if s.state("other") != "" || s.state("calendar") != "" {
@@ -168,17 +180,32 @@ func TestCalendarBoundsOfAnotherTime(t *testing.T) {
 	}
 }
 
+// A reply that asks for the bounds of another day is not recorded, so the op can be asked again.
+func TestAnotherDayIsNotRecorded(t *testing.T) {
+	s := startServer(t)
+	limit := algorithm.InCalendar(3, algorithm.NewCalendar("UTC", time.UTC, false))
+	op := algorithm.Op{Mode: algorithm.InDebt, Calls: 1, Share: 1, Record: []byte("record"), Counters: []algorithm.Counter{
+		{Key: []byte("other"), Limit: new(algorithm.Windowed(algorithm.FixedWindow, 5, second)), Cost: 2}, {Key: []byte("calendar"), Limit: &limit, Cost: 1},
+	}}
+	for _, off := range []int64{2 * day, 0, 0} {
+		reply := s.Eval(t.Context(), timed(t, op.Script()), keysOf(&op), append(op.Append(nil, early-off), int64(early))...)
+		_, verdicts, err := readOp(&op, reply.Val(), 0, 1)
+		if off > 0 && err != algorithm.ErrOtherDay || off == 0 && (err != nil || verdicts[0].Remaining != 3 || verdicts[1].Remaining != 2) {
+			t.Errorf("%d: %+v, %v", off, verdicts, err)
+		}
+	}
+}
+
 // The bounds that a script receives are valid until their last microsecond, and no longer.
 func TestCalendarBoundsEndWithTheNextDay(t *testing.T) {
 	s := startServer(t)
 	limit := algorithm.InCalendar(3, algorithm.NewCalendar("Europe/Berlin", location(t, "Europe/Berlin"), false))
-	counter := algorithm.Counter{Key: []byte("calendar"), Limit: &limit, Cost: 1}
-	argv := algorithm.AppendDecide(nil, []algorithm.Counter{counter}, true, early)
-	start, ends := argv[4].(int64), argv[6].(int64)
+	call := one("calendar", &limit, early, 1)
+	argv := call.op().Append(nil, early)
+	start, _, ends := boundsIn(argv[0].(string))
 	for now, want := range map[int64]bool{start - 1: false, start: true, ends - 1: true, ends: false} {
-		script := timed(t, algorithm.DecideScript([]algorithm.Counter{counter}))
-		reply, err := s.Eval(context.Background(), script, []string{"calendar"}, append(argv[:len(argv):len(argv)], now)...).Int64Slice()
-		if decided := len(reply) > 1 && reply[1] == 0; err != nil || decided != want {
+		reply := s.Eval(context.Background(), timed(t, call.op().Script()), []string{"calendar"}, append(argv[:len(argv):len(argv)], now)...)
+		if _, _, err := readOp(call.op(), reply.Val(), 0, 1); (err == nil) != want {
 			t.Errorf("%d after the start: %v, %v", now-start, reply, err)
 		}
 		s.FlushDB(context.Background())

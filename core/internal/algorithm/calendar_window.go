@@ -18,19 +18,17 @@ func (*calendarWindow) limit(t *Terms) (Limit, error) {
 	if t.Calendar == nil {
 		return inWindows(CalendarWindow, t)
 	}
-	return newLimit(Limit{Kind: CalendarWindow, Max: t.Max, calendar: t.Calendar}, t.Max), nil
+	return newLimit(Limit{Kind: CalendarWindow, Max: t.Max, calendar: t.Calendar}), nil
 }
-
-func (*calendarWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
 
 // args returns the bounds of the current day or month and of the next one, because Redis does not
 // know time zones.
-func (*calendarWindow) args(l *Limit, _ string, at int64) [4]any {
+func (*calendarWindow) args(l *Limit, permits, at int64) [4]int64 {
 	if l.calendar == nil {
-		return l.boxed
+		return [4]int64{permits, l.Window}
 	}
-	bounds := &l.calendar.around(at).args
-	return [4]any{l.boxed[0], bounds[0], bounds[1], bounds[2]}
+	days := l.calendar.around(at)
+	return [4]int64{permits, days.start, days.middle, days.end}
 }
 
 // place returns the start of the window that contains now.
@@ -82,11 +80,6 @@ func (*calendarWindow) charge(s *State, t moment, l *Limit, cost int64, _ string
 	return effect{resetAfter: l.endOf(t.place, t.now) - t.now, position: s.Born}
 }
 
-func (c *calendarWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
-	remaining, _ := c.look(s, t, l, 0)
-	return remaining + debt
-}
-
 // lasting: everything comes back at the end of the window.
 func (c *calendarWindow) lasting(l *Limit, v *Verdict, cost int64) lasting {
 	answer, _ := l.steadyUntil(v, cost)
@@ -108,8 +101,6 @@ func (*calendarWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (*calendarWindow) empty(s *State) bool { return s.Used == 0 }
-
 func (*calendarWindow) word(l *Limit, s *State, now int64) (w Word, value int64, ok bool) {
 	ends := l.endOf(s.At, now)
 	return Word{kind: l.Kind, full: l.Max, from: now, until: ends, reset: ends, first: s.Born}, s.Used, true
@@ -124,7 +115,7 @@ func (*calendarWindow) readState(_ *Limit, text string, f *Found) error {
 	if len(text) != 20 {
 		return errReply
 	}
-	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), Born: littleEndian(text[13:])}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]) - f.permits(), Born: littleEndian(text[13:])}
 	return nil
 }
 

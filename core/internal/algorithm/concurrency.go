@@ -12,12 +12,6 @@ func (*concurrency) properties() Properties {
 
 func (*concurrency) limit(t *Terms) (Limit, error) { return inWindows(Concurrency, t) }
 
-func (*concurrency) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
-
-func (*concurrency) args(l *Limit, holder string, _ int64) [4]any {
-	return [4]any{l.boxed[0], l.boxed[1], holder, l.boxed[3]}
-}
-
 func (*concurrency) place(now int64, _ *Limit) int64 { return now }
 
 // anchor keeps the slots that were held when a slot was last taken or renewed. All of them count as
@@ -32,9 +26,7 @@ func (*concurrency) anchor(s *State, t moment, l *Limit) {
 }
 
 func (*concurrency) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
-	held := s.liveAt(t.now, l.Window)
-	missing := int64(len(held)) + cost - l.Max
-	return l.Max - int64(len(held)), waitFor(missing, held, int(missing)-1, t.now, l.Window)
+	return s.lookAt(t.now, l, cost)
 }
 
 func (*concurrency) resetAfter(s *State, t moment, l *Limit) int64 {
@@ -44,22 +36,30 @@ func (*concurrency) resetAfter(s *State, t moment, l *Limit) int64 {
 func (*concurrency) charge(s *State, t moment, l *Limit, _ int64, holder string) effect {
 	// A holder has one slot, however often it takes it.
 	held := released(s.liveAt(t.now, l.Window), holder)
-	s.keep(append(held, Entry{At: t.now, Cost: 1, Mark: holder}))
+	s.keep(summed(append(held, Entry{At: t.now, Cost: 1, Mark: holder})))
 	s.At = t.now
 	return effect{resetAfter: l.Window}
 }
 
 func (*concurrency) giveBack(s *State, _ int64, c *Charge) (lost int64) {
-	s.keep(released(s.entries(), c.Mark))
+	s.keep(summed(released(s.entries(), c.Mark)))
 	s.toNewest()
 	return 0
 }
 
-func (*concurrency) empty(s *State) bool { return len(s.entries()) == 0 }
-
 // released returns the entries of all other holders.
 func released(entries []Entry, holder string) []Entry {
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Mark == holder })
+}
+
+// summed sets the sums of entries.
+func summed(entries []Entry) []Entry {
+	sum := int64(0)
+	for i := range entries {
+		sum += entries[i].Cost
+		entries[i].Sum = sum
+	}
+	return entries
 }
 
 func (c *concurrency) renew(l *Limit, s *State, now int64, holder string) {
@@ -67,4 +67,17 @@ func (c *concurrency) renew(l *Limit, s *State, now int64, holder string) {
 		l.anchored(s, moment{now, now}, true)
 	}
 	c.charge(s, moment{now, now}, l, 1, holder)
+}
+
+// readState reads what the script found before it charged.
+func (*concurrency) readState(l *Limit, text string, f *Found) error {
+	if len(text) != 3*7 {
+		return errReply
+	}
+	held, newest, freeing := littleEndian(text[:7]), littleEndian(text[7:14]), littleEndian(text[14:])
+	if freeing > newest || newest > f.now {
+		return errReply
+	}
+	f.found(held, newest, freeing, held+f.unit-l.Max, 0)
+	return nil
 }

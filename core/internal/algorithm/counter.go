@@ -8,12 +8,10 @@ type Counter struct {
 	Mark  string // a log's note, or the holder of a slot
 	// Required says that the call is refused if the store cannot answer for this counter.
 	Required bool
-	// Lenient says that this counter refuses no call, though it is charged like any other. Its rule
-	// is soft.
-	Lenient bool
-	// Group says which Lenient counters of a call belong together: of those with the same Group,
-	// either all are charged or none. They lie in one shard. 0: the counter is charged by itself.
-	Group uint16
+	// Behind says that the counter refuses nobody, because its rule is soft. The counters with the same
+	// number, other than 0, are a call behind the one of the counters with 0: if that passes, either all of
+	// them are charged or none. They lie in one shard, and follow each other.
+	Behind uint16
 	// Personal says that the counter depends on who calls. A refusal by a counter that is not
 	// personal holds for every caller.
 	Personal bool
@@ -46,9 +44,8 @@ type Verdict struct {
 	// Taken is how many permits the call was charged and has not given back. Only code that charges
 	// sets it. It is 0 for a counter that fits but took no part in the decision, and for all
 	// counters of a refused call.
-	Taken     int64
-	Uncharged bool // the cost fits, but not into another counter of its Group, so it is not charged
-	From      Origin
+	Taken int64
+	From  Origin
 	// Part numbers the shards of a call: counters with the same Part were answered by one shard.
 	Part    uint8
 	Err     error // why the store could not answer; the rest is zero
@@ -122,9 +119,9 @@ func (c Charge) Part(permits int64) Charge {
 func (c *Counter) Charges() bool { return c.Cost > 0 && registry[c.Limit.Kind].HasPermits() }
 
 // Refuses reports whether a verdict on this counter refuses the call: the call does not fit, or the
-// counter is required and the store could not answer. A lenient counter refuses nothing.
+// counter is required and the store could not answer. A counter of a soft rule refuses nothing.
 func (c *Counter) Refuses(v *Verdict) bool {
-	return !c.Lenient && (v.RetryAfter != 0 || v.Err != nil && c.Required)
+	return c.Behind == 0 && (v.RetryAfter != 0 || v.Err != nil && c.Required)
 }
 
 // Charged returns what the call was charged on this counter. If its Cost is 0, nothing was charged.
@@ -136,19 +133,11 @@ func (c *Counter) Charged(v *Verdict) Charge {
 	return charge
 }
 
-// takes returns how much a script charges to this counter if the call passes with this verdict.
-func (c *Counter) takes(v *Verdict) int64 {
-	if v.RetryAfter > 0 || v.Uncharged || !c.Charges() {
-		return 0
-	}
-	return c.Cost
-}
-
 // Merges reports whether equal calls on this counter can be decided together. They can if they
 // charge it and leave nothing in its state that tells them apart, or if it has no permits.
 func (c *Counter) Merges() bool {
 	if !registry[c.Limit.Kind].HasPermits() {
-		return !c.Lenient
+		return c.Behind == 0
 	}
-	return c.Cost > 0 && !c.Lenient && registry[c.Limit.Kind].Properties.Merges
+	return c.Cost > 0 && c.Behind == 0 && registry[c.Limit.Kind].Properties.Merges
 }

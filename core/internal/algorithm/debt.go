@@ -9,7 +9,11 @@ const MaxInUse = 1<<40 - 1
 // Debt returns how many more permits than the limit lets through may be in use because costs were
 // charged that did not fit. share is a multiple of the limit's largest number of permits.
 func (l *Limit) Debt(share float64) int64 {
-	return int64(min(math.Floor(float64(l.Max)*share), float64(MaxInUse-l.Max)))
+	most := int64(MaxInUse)
+	if l.Permit > 0 {
+		most = min(most, l.bound(math.MaxInt64)/l.Permit)
+	}
+	return int64(min(math.Floor(float64(l.Max)*share), float64(most-l.Max)))
 }
 
 // CanBeInDebt reports whether costs that do not fit can be charged to the limit.
@@ -26,7 +30,7 @@ func (l *Limit) ChargeInDebt(s *State, now, cost int64, share float64, v *Verdic
 	}
 	remaining, _ := d.look(s, t, l, 0)
 	*v = Verdict{At: now, Remaining: max(0, remaining)}
-	cost = min(cost, d.room(s, t, l, l.Debt(share)))
+	cost = min(cost, remaining+l.Debt(share))
 	if cost <= 0 {
 		v.ResetAfter = d.resetAfter(s, t, l)
 		return 0

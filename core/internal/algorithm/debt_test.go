@@ -14,17 +14,7 @@ import (
 func (e *engines) chargeInDebt(at int64, share float64, counters []algorithm.Counter) []algorithm.Verdict {
 	verdicts := make([]algorithm.Verdict, len(counters))
 	e.process.Charge(context.Background(), counters, share, nil, verdicts)
-	s := step{
-		said: fmt.Sprintf("charge in debt up to %v", share), script: algorithm.ChargeScript(counters, false),
-		argv: algorithm.AppendCharge(nil, counters, false, share, at), want: []any{e.now},
-	}
-	for i, c := range counters {
-		s.keys = append(s.keys, string(c.Key))
-		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		s.want = append(s.want, verdicts[i].Taken, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
-	}
-	s.writes = s.keys
-	e.add(s)
+	e.add(e.op(fmt.Sprint("in debt up to ", share), algorithm.Op{Mode: algorithm.InDebt, Counters: counters, Calls: 1, Share: share}, at, verdicts))
 	return verdicts
 }
 
@@ -38,7 +28,7 @@ func (c *caller) owe() {
 		return
 	}
 	for i := range counters {
-		counters[i].Lenient, counters[i].Group, counters[i].Cost = false, 0, upTo(c.T, 3*counters[i].Limit.Max, "owed")
+		counters[i].Behind, counters[i].Cost = 0, upTo(c.T, 3*counters[i].Limit.Max, "owed")
 	}
 	verdicts := c.chargeInDebt(c.now, rapid.SampledFrom(shares).Draw(c.T, "debt"), counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")

@@ -2,7 +2,7 @@ package algorithm
 
 // Look stores a counter's answer to a cost in v. It changes nothing, with one exception: if the
 // call may charge and the clock has stepped back since the state was written, Look anchors the
-// state, as decide.lua does.
+// state, as the step in Lua does.
 func (l *Limit) Look(s *State, now, cost int64, charge bool, v *Verdict) {
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
@@ -87,26 +87,36 @@ func (l *Limit) Decide(s *State, now, cost int64, mark string, v *Verdict) (live
 func (c *Charge) GiveBack(s *State, now int64) (empty bool, lost int64) {
 	d := registry[c.Limit.Kind]
 	lost = d.giveBack(s, now, c)
-	return d.empty(s), lost
+	return s.Used == 0 && len(s.entries()) == 0, lost
 }
 
 // Reserve takes a cost at the next turn, if that comes within patience. The turn comes when one
 // permit is available; the rest of a large cost delays the next caller. Reserve returns for how
 // long the state counts afterwards, or 0 if nothing was taken.
 func (l *Limit) Reserve(s *State, now, cost, patience int64) (v Verdict, lives int64) {
-	return registry[l.Kind].reserve(l, s, now, cost, patience)
+	if turns := registry[l.Kind].turns; turns != nil {
+		return turns.reserve(l, s, now, cost, patience)
+	}
+	return Verdict{Err: errNotReserved}, 0
 }
 
 // Renew keeps a slot for another window. If the slot was lost meanwhile, because its holder was cut
 // off or the store forgot it, Renew takes it again, even above the limit: its call is still in
 // flight and must count.
 func (l *Limit) Renew(s *State, now int64, holder string) {
-	registry[l.Kind].renew(l, s, now, holder)
+	if slots := registry[l.Kind].slots; slots != nil {
+		slots.renew(l, s, now, holder)
+	}
 }
 
 // Records returns the calls that count now, newest first. No record is later than now, even if the
 // clock stepped back.
-func (l *Limit) Records(s *State, now int64) []Record { return registry[l.Kind].records(l, s, now) }
+func (l *Limit) Records(s *State, now int64) []Record {
+	if records := registry[l.Kind].records; records != nil {
+		return records.records(l, s, now)
+	}
+	return nil
+}
 
 // Passes reports whether the call passes: no counter refuses it, and the caller's own context has
 // not ended.
@@ -119,16 +129,20 @@ func Passes(counters []Counter, verdicts []Verdict) bool {
 	return true
 }
 
-// MarkUncharged marks the verdicts on counters that are not charged even if the call passes,
-// because the cost does not fit into another counter of their Group.
-func MarkUncharged(counters []Counter, verdicts []Verdict) {
-	for i := range counters {
-		group := counters[i].Group
-		if group == 0 || verdicts[i].RetryAfter == 0 {
-			continue
-		}
-		for j := range counters {
-			verdicts[j].Uncharged = verdicts[j].Uncharged || counters[j].Group == group && verdicts[j].RetryAfter == 0
+// RunEnd returns the end of the run of counters that begins at an index and is one call: see
+// Counter.Behind.
+func RunEnd(counters []Counter, from int) (end int) {
+	for end = from + 1; end < len(counters) && counters[end].Behind == counters[from].Behind; end++ {
+	}
+	return end
+}
+
+// Fits reports whether a call fits into all of its counters.
+func Fits(verdicts []Verdict) bool {
+	for i := range verdicts {
+		if verdicts[i].RetryAfter != 0 {
+			return false
 		}
 	}
+	return true
 }

@@ -26,8 +26,7 @@ type member struct {
 	family family
 	limit  *algorithm.Limit
 	key    string
-	dry    bool
-	group  uint16 // of a dry counter
+	behind uint16 // Counter.Behind
 }
 
 // caller makes random calls on both engines. It often calls again at the moments at which, by the
@@ -50,12 +49,10 @@ func newCaller(t *rapid.T, jumps bool, from []family) *caller {
 	c := &caller{T: t, jumps: jumps}
 	for i := range rapid.IntRange(1, 3).Draw(t, "counters") {
 		f := rapid.SampledFrom(from).Draw(t, "family")
-		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i), dry: oneIn(t, 3, "dry")})
+		c.members = append(c.members, &member{family: f, limit: f.limits[0], key: fmt.Sprint(f.name, " ", i)})
 	}
 	for _, m := range c.members {
-		if m.dry {
-			m.group = uint16(rapid.IntRange(0, 1).Draw(t, "group"))
-		}
+		m.behind = uint16(max(0, rapid.IntRange(-3, 2).Draw(t, "behind")))
 	}
 	c.others = drawOthers(t)
 	first := c.members[0].family
@@ -171,7 +168,7 @@ func (c *caller) takeUpTo() {
 	}
 	algorithm.SetCost(counters, 1+upTo(c.T, counters[0].Limit.Max-1, "most"))
 	for i := range counters {
-		counters[i].Lenient, counters[i].Group = false, 0
+		counters[i].Behind = 0
 	}
 	verdicts := c.upTo(c.now, counters)
 	c.last = rapid.SampledFrom(verdicts).Draw(c.T, "whose answer")
@@ -187,8 +184,9 @@ func (c *caller) counters(members []*member) (counters []algorithm.Counter) {
 		if oneIn(c.T, 12, "another limit") {
 			m.limit = rapid.SampledFrom(m.family.limits).Draw(c.T, "limit")
 		}
-		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Lenient: m.dry, Group: m.group})
+		counters = append(counters, algorithm.Counter{Key: []byte(m.key), Limit: m.limit, Cost: c.cost(m), Mark: c.mark(m), Behind: m.behind})
 	}
+	slices.SortStableFunc(counters, func(a, b algorithm.Counter) int { return int(a.Behind) - int(b.Behind) })
 	return counters
 }
 

@@ -46,99 +46,99 @@ func (e *engines) add(s step) {
 	e.steps = append(e.steps, s)
 }
 
+// op returns a step whose answers must be those of this process.
+func (e *engines) op(said string, op algorithm.Op, at int64, want []algorithm.Verdict) step {
+	op.Counters = slices.Clone(op.Counters)
+	s := step{said: said, script: op.Script(), keys: keysOf(&op), argv: op.Append(nil, at)}
+	for i := range op.Counters {
+		c := &op.Counters[i]
+		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
+		if want[i].Taken > 0 {
+			s.writes = append(s.writes, string(c.Key))
+		}
+	}
+	s.said += fmt.Sprintf("; this process: %+v", want)
+	now := e.now
+	s.check = func(reply any) error {
+		at, got, err := readOp(&op, reply, 0, op.Calls)
+		if err != nil || at != now || !slices.Equal(got, want) {
+			return fmt.Errorf("Redis answers %+v, %v (%v)", got, err, reply)
+		}
+		return nil
+	}
+	return s
+}
+
 // decide decides over counters together. Redis receives the bounds of calendars at another time.
 func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []algorithm.Verdict {
 	counters = slices.Clone(counters)
 	for i := range counters {
 		counters[i].ShowsDebt = true // as replies to looks do
 	}
-	verdicts, before := make([]algorithm.Verdict, len(counters)), make([]algorithm.Verdict, len(counters))
-	e.process.Decide(context.Background(), counters, false, before)
+	verdicts := make([]algorithm.Verdict, len(counters))
 	e.process.Decide(context.Background(), counters, charge, verdicts)
-	s := step{script: algorithm.DecideScript(counters), argv: algorithm.AppendDecide(nil, counters, charge, at), want: []any{e.now}, said: "look"}
+	op := algorithm.Op{Mode: algorithm.Looks, Counters: counters, Calls: 1}
 	if charge {
-		s.said = "charge"
+		op.Mode = algorithm.AllOrNone
 	}
-	for i, c := range counters {
-		s.keys = append(s.keys, string(c.Key))
-		s.want = append(s.want, verdicts[i].RetryAfter, verdicts[i].Remaining, verdicts[i].ResetAfter, verdicts[i].Position)
-		s.said += fmt.Sprintf(" %s max %d cost %d", c.Key, c.Limit.Max, c.Cost)
-		charged := c.Charges() && before[i].RetryAfter == 0 && !before[i].Uncharged && algorithm.Passes(counters, before)
-		if charge && charged {
-			s.writes = append(s.writes, string(c.Key))
-		}
-	}
+	e.add(e.op(fmt.Sprint("charge: ", charge), op, at, verdicts))
+	verdicts = slices.Clone(verdicts)
 	for i := range verdicts {
 		verdicts[i].Remaining = max(0, verdicts[i].Remaining)
 	}
-	e.add(s)
 	return verdicts
 }
 
 // upTo charges as much of the counters' cost as fits, and stores that in their Cost.
 func (e *engines) upTo(at int64, counters []algorithm.Counter) []algorithm.Verdict {
-	s := step{script: algorithm.UpToScript(counters), argv: algorithm.AppendUpTo(nil, counters, at), said: "up to"}
-	for i, c := range counters {
-		s.keys = append(s.keys, string(c.Key))
-		s.said += fmt.Sprintf(" %s max %d cost %d", counters[i].Key, c.Limit.Max, c.Cost)
-	}
+	op := algorithm.Op{Mode: algorithm.UpTo, Counters: slices.Clone(counters), Calls: 1}
 	verdicts := make([]algorithm.Verdict, len(counters))
 	e.process.DecideUpTo(context.Background(), counters, verdicts)
-	granted := counters[0].Cost
-	if algorithm.Passes(counters, verdicts) {
-		s.writes = s.keys
-	} else {
-		granted = 0
-	}
-	s.want = []any{e.now, granted}
-	for _, v := range verdicts {
-		s.want = append(s.want, v.RetryAfter, v.Remaining, v.ResetAfter, v.Position)
-	}
-	e.add(s)
+	e.add(e.op("up to", op, at, verdicts))
 	return verdicts
 }
 
 func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
 	v := e.process.Reserve(context.Background(), &c, patience)
-	s := step{
-		said: fmt.Sprintf("reserve %s cost %d patience %d", c.Key, c.Cost, patience), script: algorithm.Reserve,
-		keys: []string{string(c.Key)}, argv: algorithm.AppendReserve(nil, &c, patience), want: []any{e.now, v.RetryAfter, v.Remaining, v.ResetAfter, v.Wait, v.Position},
-	}
-	if v.RetryAfter == 0 && c.Cost > 0 {
-		s.writes = s.keys
-	}
-	e.add(s)
+	op := algorithm.Op{Mode: algorithm.InTurn, Counters: []algorithm.Counter{c}, Calls: 1, Patience: patience}
+	e.add(e.op(fmt.Sprint("reserve with patience ", patience), op, e.now, []algorithm.Verdict{v}))
 	return v
+}
+
+// change returns a step that changes counters. Redis must answer as check says.
+func (e *engines) change(said string, c algorithm.Change, check func(reply []string) error) step {
+	s := step{said: said, script: c.Script(), argv: c.Append(nil)}
+	for i := range c.Len() {
+		s.keys = append(s.keys, string(c.KeyAt(i)))
+		s.said += " " + string(c.KeyAt(i))
+	}
+	s.writes = s.keys
+	s.check = func(reply any) error { return check(scriptclock.Texts(reply)) }
+	return s
 }
 
 func (e *engines) giveBack(charges ...algorithm.Charge) {
 	before := e.process.RefundsLost()
 	_ = e.process.GiveBack(context.Background(), charges)
 	lost := int64(e.process.RefundsLost() - before)
-	s := step{said: "give back", script: algorithm.GiveBackScript(charges), argv: algorithm.AppendGiveBack(nil, charges)}
+	said, c := "give back", algorithm.Change{Charges: slices.Clone(charges)}
 	for i := range charges {
-		s.keys = append(s.keys, string(charges[i].Key))
-		s.said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
+		said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
-	s.writes = s.keys
-	s.check = func(reply any) error {
-		if got, ok := reply.([]any); !ok || len(got) != 2 || got[1] != lost {
-			return fmt.Errorf("Redis lost %v, this process %d", reply, lost)
+	e.add(e.change(said, c, func(reply []string) error {
+		if got, err := c.ReadLost(reply); err != nil || got != lost {
+			return fmt.Errorf("Redis lost %v, %v, this process %d", got, err, lost)
 		}
 		return nil
-	}
-	e.add(s)
+	}))
 }
 
 func (e *engines) renew(slots ...algorithm.Charge) {
 	_ = e.process.Renew(context.Background(), slots)
-	s := step{script: algorithm.Renew, argv: algorithm.AppendRenew(nil, slots), want: []any{int64(len(slots))}}
-	for _, slot := range slots {
-		s.keys = append(s.keys, string(slot.Key))
-	}
-	s.writes, s.said = s.keys, fmt.Sprintf("renew %v for %q", s.keys, slots[0].Mark)
-	e.add(s)
+	e.add(e.change(fmt.Sprintf("renew for %q", slots[0].Mark), algorithm.Change{Charges: slots, Renews: true}, noError))
 }
+
+func noError([]string) error { return nil }
 
 func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record {
 	records, _ := e.process.Records(context.Background(), []byte(key), limit)
@@ -152,20 +152,19 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 
 func (e *engines) pause(key string, p algorithm.Pause) (paused algorithm.Paused) {
 	paused, _ = e.process.Pause(context.Background(), []byte(key), &p)
-	longer := int64(0)
-	if paused.Longer {
-		longer = 1
-	}
-	e.add(step{
-		said: fmt.Sprintf("pause %s: %+v", key, p), script: algorithm.BeginPause, keys: []string{key}, argv: algorithm.AppendPause(nil, &p),
-		writes: []string{key}, want: []any{paused.Lasts, longer, paused.At},
-	})
+	c := algorithm.Change{Key: []byte(key), Pause: &p}
+	e.add(e.change(fmt.Sprintf("pause: %+v", p), c, func(reply []string) error {
+		if got, err := c.ReadPaused(reply); err != nil || got != paused {
+			return fmt.Errorf("Redis pauses %+v, %v, this process %+v", got, err, paused)
+		}
+		return nil
+	}))
 	return paused
 }
 
 func (e *engines) pauseOver(key string) {
 	_ = e.process.PauseOver(context.Background(), []byte(key))
-	e.add(step{said: "the pause of " + key + " is over", script: algorithm.PauseOver, keys: []string{key}, writes: []string{key}, want: []any{}})
+	e.add(e.change("the pause is over", algorithm.Change{Key: []byte(key)}, noError))
 }
 
 func (e *engines) reset(key string) {
@@ -222,7 +221,7 @@ func (e *engines) story(to int) string {
 	var b strings.Builder
 	for i := max(0, to-12); i <= to; i++ {
 		of := e.steps[i]
-		fmt.Fprintf(&b, "\n%d at %d (%+d): %s; this process: %v", i, of.now, of.now-e.steps[max(0, i-1)].now, of.said, of.want)
+		fmt.Fprintf(&b, "\n%d at %d (%+d): %s", i, of.now, of.now-e.steps[max(0, i-1)].now, of.said)
 	}
 	return b.String()
 }

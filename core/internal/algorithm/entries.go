@@ -6,7 +6,7 @@ import "sort"
 type Entry struct {
 	At       int64  // from when it counts, in microseconds. Of a slot: when it was taken or renewed
 	Cost     int64  // permits
-	Sum      int64  // SlidingLog: the permits of this entry and all earlier ones
+	Sum      int64  // the permits of this entry and all earlier ones
 	Position int64  // SlidingLog: see Charge
 	Mark     string // see Counter
 }
@@ -19,7 +19,7 @@ type entryLog struct {
 
 // entries returns all entries, oldest first.
 func (s *State) entries() []Entry {
-	if s.More == nil {
+	if s.More == nil || s.More.log == nil {
 		return nil
 	}
 	return s.More.log.entries
@@ -41,16 +41,43 @@ func (s *State) liveAt(now, window int64) []Entry {
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
 }
 
-// waitFor returns how long it takes until the missing permits are back. That is when the entry at
-// freeing ends, or after a whole window if all entries together free too few.
-func waitFor(missing int64, live []Entry, freeing int, now, window int64) int64 {
-	switch {
-	case missing <= 0:
-		return 0
-	case freeing < len(live):
-		return live[freeing].At + window - now
+// lookAt returns how many permits remain, and after how long a cost fits: when the entry ends with which the
+// missing permits are back, or after a whole window if all entries together free too few.
+func (s *State) lookAt(now int64, l *Limit, cost int64) (remaining, retryAfter int64) {
+	live := s.liveAt(now, l.Window)
+	var used, before int64
+	if len(live) > 0 {
+		before = live[0].Sum - live[0].Cost
+		used = live[len(live)-1].Sum - before
 	}
-	return window
+	if missing := used + cost - l.Max; missing > 0 {
+		retryAfter = l.Window
+		if at := sort.Search(len(live), func(i int) bool { return live[i].Sum-before >= missing }); at < len(live) {
+			retryAfter = live[at].At + l.Window - now
+		}
+	}
+	return l.Max - used, retryAfter
+}
+
+// found sets the state to one of two entries, which answers as that of the numbers that a script replied
+// does: how many permits are used, when the newest was taken and the one with whose end a unit fits (0:
+// none), and by how much the log's clock is ahead.
+func (f *Found) found(used, newest, freeing, missing, shift int64) *Entry {
+	f.State = State{}
+	if used == 0 {
+		return &f.entries[1]
+	}
+	entries := f.entries[1:]
+	f.entries[1] = Entry{At: newest, Cost: used, Sum: used}
+	if freeing > 0 {
+		entries = f.entries[:]
+		f.entries[0] = Entry{At: freeing, Cost: missing, Sum: missing}
+		f.entries[1].Cost -= missing
+	}
+	f.log = entryLog{entries, shift}
+	f.more = More{log: &f.log}
+	f.State = State{At: newest - shift, More: &f.more}
+	return &f.entries[1]
 }
 
 // entriesLast returns how long it takes until no entry counts.

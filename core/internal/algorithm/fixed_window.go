@@ -13,8 +13,6 @@ func (*fixedWindow) properties() Properties {
 
 func (*fixedWindow) limit(t *Terms) (Limit, error) { return inWindows(FixedWindow, t) }
 
-func (*fixedWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
-
 func (*fixedWindow) place(now int64, _ *Limit) int64 { return now }
 
 // anchor restarts the window and keeps its use.
@@ -51,11 +49,6 @@ func (*fixedWindow) charge(s *State, t moment, l *Limit, cost int64, _ string) e
 	return effect{resetAfter: s.At + l.Window - t.now, position: s.At}
 }
 
-func (*fixedWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
-	_, used := s.current(t.now, l.Window)
-	return l.Max + debt - used
-}
-
 // giveBack recognizes the window of the charge by its start.
 func (*fixedWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	switch {
@@ -67,9 +60,6 @@ func (*fixedWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (*fixedWindow) empty(s *State) bool { return s.Used == 0 }
-
-// steady returns the rest of the window, because everything comes back at its end.
 // lasting: everything comes back at the end of the window. An unused one begins with the next call.
 func (*fixedWindow) lasting(l *Limit, v *Verdict, cost int64) lasting {
 	answer, _ := l.steadyUntil(v, cost)
@@ -89,25 +79,10 @@ func (*fixedWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	return w.reset
 }
 
-func (*fixedWindow) fastArg(l *Limit, cost, calls int64) string {
-	return fastArgs(calls*cost, cost, l.Max, l.Window)
-}
-
-func (*fixedWindow) readFast(_ *Limit, reply string, _, _ int64, f *Found) error {
-	f.all = false
-	if len(reply) < 7 {
-		return errReply
-	}
-	f.Now = littleEndian(reply[:7])
-	return f.readFixed(reply[7:])
-}
-
-func (*fixedWindow) readState(_ *Limit, text string, f *Found) error { return f.readFixed(text) }
-
-func (f *Found) readFixed(text string) error {
+func (*fixedWindow) readState(_ *Limit, text string, f *Found) error {
 	if len(text) != 13 {
 		return errReply
 	}
-	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:])}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:]) - f.permits()}
 	return nil
 }

@@ -126,9 +126,8 @@ func TestRefundOfAWrongSum(t *testing.T) {
 	if err := s.Set(ctx, "sum", wrong, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	charges := []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1, Position: early})}
-	argv := append(algorithm.AppendGiveBack(nil, charges), int64(early))
-	err := s.Eval(ctx, timed(t, algorithm.GiveBackScript(charges)), []string{"sum"}, argv...).Err()
+	c := algorithm.Change{Charges: []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1, Position: early})}}
+	err := s.Eval(ctx, timed(t, c.Script()), []string{"sum"}, append(c.Append(nil), int64(early))...).Err()
 	if err == nil || !strings.Contains(err.Error(), "NOTACOUNTER") || s.Get(ctx, "sum").Val() != wrong {
 		t.Errorf("%v; the state is %q, was %q", err, s.Get(ctx, "sum").Val(), wrong)
 	}

@@ -65,5 +65,6 @@ func (l *Limit) NoticeLife(v *Verdict) int64 { return registry[l.Kind].lasting(l
 // LeasedTogether reports whether permits that were charged at two times can be used and given back
 // as if they had been charged together.
 func (l *Limit) LeasedTogether(a, b *Verdict) bool {
-	return registry[l.Kind].leasedTogether(l, a, b)
+	leases := registry[l.Kind].leases
+	return leases != nil && leases.leasedTogether(l, a, b)
 }

@@ -41,11 +41,11 @@ type Limit struct {
 	shared   *More     // TokenBucket: shared by the states of its counters
 	calendar *Calendar // CalendarWindow: the days or months of a zone; nil: windows since the epoch
 
+	unit int64 // what the step of a bucket counts in place of permits: units of one; otherwise 1
 	// The arguments of scripts are boxed once, because boxing them in every call would allocate.
-	tag, dry any    // the algorithm's tag, and the tag of a counter that refuses no call
-	boxed    [4]any // what the algorithm's Lua functions take
-	span     any    // Span
-	fast     any    // FastArg of one call of cost 1
+	tag  any // the algorithm's tag
+	span any // Span
+	step any // the argument of the step for one call of cost 1; nil if it depends on the time
 }
 
 // Make makes a limit. The terms must be within the bounds that the algorithm's properties give. The
@@ -91,24 +91,19 @@ func must(l Limit, err error) Limit {
 	return l
 }
 
-// newLimit makes a limit whose Lua functions take these arguments.
-func newLimit(l Limit, args ...int64) Limit {
-	tag := l.Kind.Tag()
-	l.tag, l.dry = tag, "~"+tag
-	l.boxed = [4]any{int64(0), int64(0), int64(0), int64(0)}
-	for i, arg := range args {
-		l.boxed[i] = arg
-	}
-	l.span = string(l.appendSpan(nil))
-	if l.FastScript() != nil {
-		l.fast = registry[l.Kind].fastArg(&l, 1, 1)
+// newLimit completes a limit.
+func newLimit(l Limit) Limit {
+	l.unit = max(1, l.Permit)
+	l.tag, l.span = l.Kind.Tag(), string(l.appendSpan(nil))
+	if !l.Dated() {
+		l.step = l.stepArg(1, 1, l.Max, 0, 0, "")
 	}
 	return l
 }
 
 // inWindows makes a limit that needs no more than Max and Window.
 func inWindows(kind Kind, t *Terms) (Limit, error) {
-	return newLimit(Limit{Kind: kind, Max: t.Max, Window: t.Window}, t.Max, t.Window), nil
+	return newLimit(Limit{Kind: kind, Max: t.Max, Window: t.Window}), nil
 }
 
 // Share returns a limit that is a fraction of this one: it has that fraction of Max, and of a
@@ -116,8 +111,8 @@ func inWindows(kind Kind, t *Terms) (Limit, error) {
 // exactly, or that the algorithm cannot be divided.
 func (l *Limit) Share(part float64) (*Limit, error) { return registry[l.Kind].share(l, part) }
 
-// shareMax is the share of a limit that has no rate.
-func shareMax(l *Limit, part float64) (*Limit, error) {
+// share is that of a limit that has no rate.
+func (defaults) share(l *Limit, part float64) (*Limit, error) {
 	shared, err := Make(l.Kind, Terms{Max: ceilPart(l.Max, part), Window: l.Window, Calendar: l.calendar})
 	return &shared, err
 }

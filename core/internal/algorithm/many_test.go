@@ -4,15 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
-// crowdForm is several calls of one form for decide_many.lua, each on different keys. Each stands
+// crowdForm is several calls of one form for decide.lua, each on different keys. Each stands
 // for a number of equal calls.
 type crowdForm struct {
 	equal int64
@@ -36,11 +34,18 @@ func (f *crowdForm) asked() int64 {
 	return asked
 }
 
-// manyArgs returns the keys and the arguments of decide_many.lua.
-func manyArgs(forms []crowdForm) (keys []string, argv []any) {
+// op returns one of the calls.
+func (f *crowdForm) op(counters []algorithm.Counter) algorithm.Op {
+	return algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: f.asked()}
+}
+
+// manyArgs returns the keys and the arguments of decide.lua.
+func manyArgs(forms []crowdForm, now int64) (keys []string, argv []any) {
+	argv = []any{""}
 	for i := range forms {
 		f := &forms[i]
-		argv = algorithm.AppendForm(argv, f.calls[0], f.asked(), len(f.calls))
+		op := f.op(f.calls[0])
+		argv = op.AppendForm(argv, len(f.calls), now)
 		for _, counters := range f.calls {
 			for _, c := range counters {
 				keys = append(keys, string(c.Key))
@@ -51,18 +56,14 @@ func manyArgs(forms []crowdForm) (keys []string, argv []any) {
 }
 
 // crowds makes several crowds at once, on different keys. This process decides all calls one after
-// the other. Redis decides them in one script, decide_many.lua, which leaves the uncommon cases to
-// decide_equal.lua. Each call must get the same answer. crowds returns the verdicts on the first
-// call of each crowd.
+// the other. Redis decides them in one script. Each call must get the same answer. crowds returns the
+// verdicts on the first call of each crowd.
 func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
-	s := step{script: crowdsScript(kindsOf(forms)), said: "together"}
-	keys, argv := manyArgs(forms)
-	s.keys, s.argv = keys, append([]any{len(argv)}, argv...)
-	var checks []func(reply any) error
+	s := step{script: algorithm.DecideScript(kindsOf(forms)), said: "together"}
+	s.keys, s.argv = manyArgs(forms, e.now)
+	var checks []func(reply []any) error
 	for _, f := range forms {
 		for _, counters := range f.calls {
-			equal := algorithm.AppendEqual(nil, counters, f.asked(), e.now)
-			s.argv = append(append(s.argv, len(counters), len(equal)), equal...)
 			s.said += fmt.Sprint(", ", f.equal, " times")
 			want := make([][]algorithm.Verdict, f.equal)
 			for i := range want {
@@ -77,17 +78,27 @@ func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
 				}
 			}
 			first = append(first, want[0])
-			checks = append(checks, func(reply any) error { return checkCrowd(joinedReply{reply, f.asked()}, counters, want) })
+			at := 1 + 2*len(checks)
+			for range counters {
+				checks = append(checks, nil)
+			}
+			checks[(at-1)/2] = func(reply []any) error {
+				own := append([]any{reply[0]}, reply[at:at+2*len(counters)]...)
+				return checkCrowd(f.op(counters), own, f.asked(), want)
+			}
 		}
 	}
 	s.check = func(reply any) error {
 		replies, _ := reply.([]any)
-		if len(replies) != len(checks) {
-			return fmt.Errorf("the reply to %d crowds is %v", len(checks), reply)
+		if len(replies) != 1+2*len(checks) {
+			return fmt.Errorf("the reply to %d counters is %v", len(checks), reply)
 		}
 		for i, check := range checks {
-			if err := check(replies[i]); err != nil {
-				return fmt.Errorf("crowd %d: %w", i, err)
+			if check == nil {
+				continue
+			}
+			if err := check(replies); err != nil {
+				return fmt.Errorf("crowd at %d: %w", i, err)
 			}
 		}
 		return nil
@@ -95,69 +106,6 @@ func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
 	e.add(s)
 	return first
 }
-
-// joinedReply is the reply of crowdsScript to one crowd, and how many calls the crowd had.
-type joinedReply struct {
-	reply any
-	asked int64
-}
-
-// read reads the reply: one string for each counter, or -1 for each counter, followed by the reply
-// of decide_equal.lua.
-func (r joinedReply) read(counters []algorithm.Counter, found []algorithm.Found) error {
-	replies, _ := r.reply.([]any)
-	alone := 0
-	texts := make([]string, len(replies))
-	for i, reply := range replies {
-		if texts[i] = fmt.Sprint(reply); reply == int64(-1) {
-			alone++
-		}
-	}
-	switch {
-	case alone == 0 && len(replies) == len(counters):
-		return algorithm.ReadMany(texts, counters, r.asked, found)
-	case alone == len(counters) && len(replies) == alone+1:
-		values, _ := replies[alone].([]any)
-		return algorithm.ReadEqual(values, counters, found)
-	default:
-		return fmt.Errorf("the reply for %d counters is %v", len(counters), replies)
-	}
-}
-
-var crowdsScripts = map[algorithm.KindSet]*algorithm.Script{}
-
-// crowdsScript returns decide_many.lua and decide_equal.lua in one script, which runs the second
-// for each call that the first did not decide.
-func crowdsScript(kinds algorithm.KindSet) *algorithm.Script {
-	if crowdsScripts[kinds] == nil {
-		var all []algorithm.Counter
-		for _, kind := range algorithm.Kinds() {
-			if kinds&(1<<kind) != 0 {
-				all = append(all, algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}})
-			}
-		}
-		body := func(s *algorithm.Script) string { return strings.Replace(s.Text, scriptclock.Lines, "", 1) }
-		crowdsScripts[kinds] = &algorithm.Script{Text: scriptclock.Lines +
-			"local function many(KEYS, ARGV)\n" + body(algorithm.ManyScript(kinds)) + "end\n" +
-			"local function equal(KEYS, ARGV)\n" + body(algorithm.EqualScript(all)) + "end\n" + manyThenEqual}
-	}
-	return crowdsScripts[kinds]
-}
-
-const manyThenEqual = `local length = ARGV[1] + 0
-local replies = many(KEYS, {unpack(ARGV, 2, length + 1)})
-local arg, first, answers = length + 2, 1, {}
-while first <= #KEYS do
-  local last, args = first + ARGV[arg] - 1, ARGV[arg + 1] + 0
-  local answer = {unpack(replies, first, last)}
-  if answer[1] == -1 then
-    answer[#answer + 1] = equal({unpack(KEYS, first, last)}, {unpack(ARGV, arg + 2, arg + 1 + args)})
-  end
-  answers[#answers + 1] = answer
-  first, arg = last + 1, arg + 2 + args
-end
-return answers
-`
 
 const otherFamilies, keysOfEach = 3, 2
 
@@ -167,6 +115,7 @@ var joinableFamilies []family
 func drawOthers(t *rapid.T) (others []*member) {
 	if joinableFamilies == nil { // once, because it takes longer than a trace
 		all := windowed(algorithm.SlidingWindow, 5, 1, 600_000, 100, algorithm.MaxPermits)
+		all = append(all, windowed(algorithm.CalendarWindow, 5, 1, 600_000, 100, algorithm.MaxPermits)...)
 		all = append(all, windowed(algorithm.FixedWindow, 5, 1, 600_000, 100, algorithm.MaxPermits)...)
 		joinableFamilies = append(all, buckets(t)...)
 	}
@@ -183,7 +132,7 @@ func drawOthers(t *rapid.T) (others []*member) {
 func (c *caller) join() {
 	var forms []crowdForm
 	own := c.counters(c.members)
-	if own = slices.DeleteFunc(own, func(of algorithm.Counter) bool { return !algorithm.Joins([]algorithm.Counter{of}) }); len(own) > 0 {
+	if own = slices.DeleteFunc(own, func(of algorithm.Counter) bool { return !of.Merges() || !of.Charges() }); len(own) > 0 {
 		forms = append(forms, crowdForm{int64(rapid.IntRange(1, 6).Draw(c.T, "own calls")), [][]algorithm.Counter{own}})
 	}
 	free := keysOfEach

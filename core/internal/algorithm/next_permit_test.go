@@ -67,7 +67,7 @@ func (c *spender) call(limit *algorithm.Limit, cost int64) {
 		cost = min(limit.Max, max(1, c.quotas[len(c.quotas)-1].left+rapid.Int64Range(0, 1).Draw(c.T, "more")))
 	}
 	counters := []algorithm.Counter{{Key: []byte("spent"), Limit: limit, Cost: cost}}
-	if limit.FastScript() != nil && rapid.Bool().Draw(c.T, "fast") {
+	if counters[0].Merges() && rapid.Bool().Draw(c.T, "fast") {
 		c.last = c.crowd(1, c.now, counters)[0]
 	} else {
 		c.last = c.decide(true, c.now, counters)[0]

@@ -74,7 +74,7 @@ func (*pause) lasting(l *Limit, v *Verdict, _ int64) lasting {
 // pauseLength is the length of a pause's state in Redis, without what follows about an operator.
 const pauseLength = 22
 
-// readState reads the state of a pause: see pause_state.lua.
+// readState reads the state of a pause: see pause.lua.
 func (*pause) readState(_ *Limit, text string, f *Found) error {
 	if len(text) < pauseLength {
 		return errReply
@@ -91,7 +91,7 @@ func (*pause) readState(_ *Limit, text string, f *Found) error {
 // ReadPause reads the state of a pause as Redis stores it. "" is that of none.
 func ReadPause(text string, now int64) (PauseState, error) {
 	var f Found
-	if err := PauseLimit.ReadState(text, &f); err != nil {
+	if err := f.readState(&PauseLimit, text); err != nil {
 		return PauseState{}, err
 	}
 	return f.State.PauseAt(now), nil

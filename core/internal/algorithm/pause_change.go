@@ -1,7 +1,5 @@
 package algorithm
 
-import "fmt"
-
 // Pause is a pause of the calls that go out to a server, which asked for it, or of an operator.
 // Times are in microseconds.
 type Pause struct {
@@ -84,19 +82,4 @@ func (s *State) PauseOver(now int64) bool {
 	}
 	*s = State{}
 	return true
-}
-
-// AppendPause appends what pause_begin.lua takes.
-func AppendPause(argv []any, p *Pause) []any {
-	return append(argv, p.Span, boxed(p.Refused), p.Base, p.Longest, p.By)
-}
-
-// ReadPaused reads what pause_begin.lua replied.
-func ReadPaused(reply []any) (p Paused, err error) {
-	n := numbers{left: reply}
-	p = Paused{Lasts: n.next(), Longer: n.next() == 1, At: n.next()}
-	if n.wrong || len(n.left) > 0 {
-		return Paused{}, fmt.Errorf("the script replied %.200v for a pause", reply)
-	}
-	return p, nil
 }

@@ -9,31 +9,18 @@ import (
 
 // scripts returns all scripts that are sent to Redis.
 func scripts() map[string]*algorithm.Script {
-	all := map[string]*algorithm.Script{
-		"renew": algorithm.Renew, "reserve": algorithm.Reserve, "records": algorithm.Records,
-		"pause begins": algorithm.BeginPause, "pause over": algorithm.PauseOver,
-	}
-	var mixed []algorithm.Counter
-	var charges []algorithm.Charge
-	var billed []algorithm.Counter
+	all := map[string]*algorithm.Script{"records": algorithm.Records}
+	var every, owing algorithm.KindSet
 	for _, kind := range algorithm.Kinds() {
-		counter := algorithm.Counter{Limit: &algorithm.Limit{Kind: kind}}
-		charge := algorithm.Charge{Limit: counter.Limit}
-		all[kind.Tag()] = algorithm.DecideScript([]algorithm.Counter{counter, counter})
-		if kind.Properties().HasPermits() { // nothing of it is ever given back
-			all[kind.Tag()+" given back"] = algorithm.GiveBackScript([]algorithm.Charge{charge})
-		}
+		of := algorithm.KindSet(1) << kind
+		every |= of
 		if kind.Properties().Debts {
-			billed = append(billed, counter)
+			owing |= of
 		}
-		mixed, charges = append(mixed, counter), append(charges, charge)
+		alone := algorithm.Op{Counters: []algorithm.Counter{{Limit: &algorithm.Limit{Kind: kind}}}}
+		all[kind.Tag()+" alone"], all[kind.Tag()], all[kind.Tag()+" changed"] = alone.Script(), algorithm.DecideScript(of), algorithm.ChangeScript(of)
 	}
-	all["up to"], all["equal"] = algorithm.UpToScript(billed), algorithm.EqualScript(billed)
-	all["charge"], all["charge once"] = algorithm.ChargeScript(billed, false), algorithm.ChargeScript(billed, true)
-	all["open"], all["settle"] = algorithm.OpenScript(billed), algorithm.SettleScript(billed)
-	all["mixed"], all["mixed, given back"] = algorithm.DecideScript(mixed), algorithm.GiveBackScript(charges)
-	charges[0].Record = []byte("record")
-	all["mixed, given back once"] = algorithm.GiveBackScript(charges)
+	all["all"], all["all changed"], all["settle"] = algorithm.DecideScript(every), algorithm.ChangeScript(every), algorithm.SettleScript(owing)
 	return all
 }
 
@@ -50,11 +37,11 @@ func TestScriptsReadTheClockOnce(t *testing.T) {
 	}
 }
 
-// Numbers are written only by struct.pack and in replies, because tostring and .. would round them
-// to 14 digits.
+// Numbers are written only by struct.pack, string.format('%d'), cmsgpack and in replies, because tostring and
+// .. would round them to 14 digits.
 func TestScriptsWriteNoNumbersAsText(t *testing.T) {
 	for name, script := range scripts() {
-		for _, wrong := range []string{"tostring", "cjson", "cmsgpack", "string.format"} {
+		for _, wrong := range []string{"tostring", "cjson"} {
 			if strings.Contains(script.Text, wrong) {
 				t.Errorf("%s uses %s", name, wrong)
 			}

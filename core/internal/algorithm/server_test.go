@@ -53,19 +53,37 @@ type ask struct {
 	counters []algorithm.Counter
 }
 
-// args are the whole arguments of decide.lua for this call. The time that a timed script reads
+// op is what a store is asked.
+func (a *ask) op() *algorithm.Op {
+	op := algorithm.Op{Counters: a.counters, Calls: 1}
+	if a.charge {
+		op.Mode = algorithm.AllOrNone
+	}
+	return &op
+}
+
+// keysOf returns the keys of an op: those of its counters, and behind them that of its record.
+func keysOf(o *algorithm.Op) (keys []string) {
+	for i := range o.Counters {
+		keys = append(keys, string(o.Counters[i].Key))
+	}
+	if record := o.Recorded(); record != nil {
+		keys = append(keys, string(record))
+	}
+	return keys
+}
+
+// args are the whole arguments of the script for this call. The time that a timed script reads
 // follows at the end.
 func (a *ask) args() (keys []string, argv []any) {
-	for i := range a.counters {
-		keys = append(keys, string(a.counters[i].Key))
-	}
-	return keys, append(algorithm.AppendDecide(nil, a.counters, a.charge, a.now), a.now)
+	return keysOf(a.op()), append(a.op().Append(nil, a.now), a.now)
 }
 
 // queue adds a decision to a pipeline.
-func (a *ask) queue(pipe redis.Pipeliner, sha string) *redis.Cmd {
+func (s *server) queue(pipe redis.Pipeliner, as form, a ask) *redis.Cmd {
+	s.t.Helper()
 	keys, argv := a.args()
-	return pipe.EvalSha(context.Background(), sha, keys, argv...)
+	return pipe.EvalSha(context.Background(), s.sha(as, a.op().Script()), keys, argv...)
 }
 
 // load makes a script known to the server.
@@ -91,36 +109,43 @@ func (s *server) sha(as form, script *algorithm.Script) string {
 func (s *server) decide(as form, a ask) []algorithm.Verdict {
 	s.t.Helper()
 	pipe := s.Pipeline()
-	cmd := a.queue(pipe, s.load(as(s.t, algorithm.DecideScript(a.counters))))
+	keys, argv := a.args()
+	cmd := pipe.EvalSha(context.Background(), s.load(as(s.t, a.op().Script())), keys, argv...)
 	_, _ = pipe.Exec(context.Background())
 	return s.verdicts(cmd, a)
 }
 
-// verdicts reads what decide.lua replied.
+// readOp reads the reply to an op for one of several equal calls, of which some are ahead.
+func readOp(o *algorithm.Op, reply any, ahead, all int64) (now int64, verdicts []algorithm.Verdict, err error) {
+	texts := scriptclock.Texts(reply)
+	if now, err = algorithm.ReadTime(texts); err != nil {
+		return 0, nil, err
+	}
+	verdicts = make([]algorithm.Verdict, len(o.Counters))
+	_, err = o.Read(texts[1:], now, ahead, all, verdicts, make([]algorithm.Found, len(o.Counters)))
+	return now, verdicts, err
+}
+
+// verdicts reads what a script replied to a decision.
 func (s *server) verdicts(cmd *redis.Cmd, a ask) []algorithm.Verdict {
 	s.t.Helper()
-	verdicts := make([]algorithm.Verdict, len(a.counters))
-	reply, err := cmd.Slice()
-	if err == nil {
-		err = algorithm.ReadDecided(reply, a.counters, a.charge, verdicts)
-	}
+	_, verdicts, err := readOp(a.op(), cmd.Val(), 0, 1)
 	if err != nil || verdicts[0].At != a.now {
-		s.t.Fatalf("decided at %d: %v, %v", a.now, reply, err)
+		s.t.Fatalf("decided at %d: %v, %v", a.now, cmd, err)
 	}
 	return verdicts
 }
 
-// giveBack runs give_back.lua for what was charged, and returns how many counters it changed.
-func (s *server) giveBack(charged algorithm.Verdict, a ask) int64 {
+// giveBack gives back what was charged, and reports whether that changed the counter.
+func (s *server) giveBack(charged algorithm.Verdict, a ask) (changed bool) {
 	s.t.Helper()
-	charges := []algorithm.Charge{a.counters[0].Charged(&charged)}
-	argv := append(algorithm.AppendGiveBack(nil, charges), a.now)
-	script := timed(s.t, algorithm.GiveBackScript(charges))
-	changed, err := s.Eval(context.Background(), script, []string{string(charges[0].Key)}, argv...).Int64Slice()
-	if err != nil || len(changed) != 2 {
-		s.t.Fatalf("given back at %d: %v, %v", a.now, changed, err)
+	c := algorithm.Change{Charges: []algorithm.Charge{a.counters[0].Charged(&charged)}}
+	key := string(c.KeyAt(0))
+	before := s.state(key)
+	if err := s.Eval(context.Background(), timed(s.t, c.Script()), []string{key}, append(c.Append(nil), a.now)...).Err(); err != nil {
+		s.t.Fatalf("given back at %d: %v", a.now, err)
 	}
-	return changed[0]
+	return s.state(key) != before
 }
 
 // state returns the bytes that a key holds, or "" if there is none.

@@ -15,15 +15,9 @@ func (*slidingLog) properties() Properties {
 
 func (*slidingLog) limit(t *Terms) (Limit, error) { return inWindows(SlidingLog, t) }
 
-func (*slidingLog) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
-
-func (*slidingLog) args(l *Limit, note string, _ int64) [4]any {
-	return [4]any{l.boxed[0], l.boxed[1], note, l.boxed[3]}
-}
-
 func (*slidingLog) place(now int64, _ *Limit) int64 { return now }
 
-// The entries of a log have the times of its own clock: see sliding_log_state.lua. State.At is by the other
+// The entries of a log have the times of its own clock: see sliding_log.lua. State.At is by the other
 // one: when the newest entry was made.
 
 // anchor lets the log's clock stand still.
@@ -41,16 +35,7 @@ func (s *State) ownTime(now int64) int64 {
 }
 
 func (*slidingLog) look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64) {
-	now := s.ownTime(t.now)
-	live := s.liveAt(now, l.Window)
-	var used, before int64
-	if len(live) > 0 {
-		before = live[0].Sum - live[0].Cost
-		used = live[len(live)-1].Sum - before
-	}
-	missing := used + cost - l.Max
-	freeing := sort.Search(len(live), func(i int) bool { return live[i].Sum-before >= missing })
-	return l.Max - used, waitFor(missing, live, freeing, now, l.Window)
+	return s.lookAt(s.ownTime(t.now), l, cost)
 }
 
 func (*slidingLog) resetAfter(s *State, t moment, l *Limit) int64 {
@@ -98,8 +83,6 @@ func (d *slidingLog) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (*slidingLog) empty(s *State) bool { return len(s.entries()) == 0 }
-
 // lasting: the verdict does not say when the first permit of other calls comes back.
 func (*slidingLog) lasting(l *Limit, v *Verdict, cost int64) (of lasting) {
 	of.notice = l.Window
@@ -123,4 +106,17 @@ func (*slidingLog) records(l *Limit, s *State, now int64) []Record {
 		records[len(live)-1-i] = Record{At: e.At + now - t, Cost: e.Cost, Note: e.Mark}
 	}
 	return records
+}
+
+// readState reads what the script found before it charged.
+func (*slidingLog) readState(l *Limit, text string, f *Found) error {
+	if len(text) != 5*7 {
+		return errReply
+	}
+	shift, used, newest, number, freeing := littleEndian(text[:7]), littleEndian(text[7:14]), littleEndian(text[14:21]), littleEndian(text[21:28]), littleEndian(text[28:])
+	if freeing > newest || newest > f.now+shift {
+		return errReply
+	}
+	f.found(used, newest, freeing, used+f.unit-l.Max, shift).Position = number
+	return nil
 }

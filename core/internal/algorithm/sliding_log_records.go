@@ -1,6 +1,10 @@
 package algorithm
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
 
 // Record is one call in a log.
 type Record struct {
@@ -13,21 +17,15 @@ type Record struct {
 func AppendRecords(argv []any, l *Limit) []any { return append(argv, l.Window) }
 
 // ReadRecords reads what sliding_log_records.lua replied.
-func ReadRecords(reply []any) ([]Record, error) {
-	n, records := numbers{left: reply}, make([]Record, 0, len(reply)/3)
-	for len(n.left) > 0 {
-		r := Record{At: n.next(), Cost: n.next()}
-		if len(n.left) == 0 {
-			n.wrong = true
-			break
-		}
-		note, ok := n.left[0].(string)
-		n.left, n.wrong = n.left[1:], n.wrong || !ok
-		r.Note = note
-		records = append(records, r)
+func ReadRecords(reply []string) (records []Record, err error) {
+	for ; len(reply) >= 3; reply = reply[3:] {
+		at, failed := strconv.ParseInt(reply[0], 10, 64)
+		cost, wrong := strconv.ParseInt(reply[1], 10, 64)
+		err = errors.Join(err, failed, wrong)
+		records = append(records, Record{At: at, Cost: cost, Note: reply[2]})
 	}
-	if n.wrong {
-		return nil, fmt.Errorf("the script replied %d values for records, some of them invalid", len(reply))
+	if err != nil || len(reply) > 0 {
+		return nil, fmt.Errorf("the script replied invalid values for records: %w", err)
 	}
 	return records, nil
 }

@@ -6,6 +6,7 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local time, _, before = read_log(KEYS[1], now)
+if not time then error('NOTACOUNTER ' .. KEYS[1]) end
 local all, reply = redis.call('ZRANGEBYSCORE', KEYS[1], time - ARGV[1] + 1, '+inf', 'WITHSCORES'), {}
 for i = #all - 1, 1, -2 do
   local number = number_of(all[i])

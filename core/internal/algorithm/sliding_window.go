@@ -40,8 +40,6 @@ func (*slidingWindow) properties() Properties {
 
 func (*slidingWindow) limit(t *Terms) (Limit, error) { return inWindows(SlidingWindow, t) }
 
-func (*slidingWindow) share(l *Limit, part float64) (*Limit, error) { return shareMax(l, part) }
-
 // subWindow returns the number of the sub-window that contains now, counted from the epoch. It
 // counts whole windows first, because window/32 may be a fraction, and now*32 may exceed the range
 // in which a Lua double is exact.
@@ -148,10 +146,6 @@ func (*slidingWindow) charge(s *State, t moment, l *Limit, cost int64, _ string)
 	return effect{resetAfter: freeAfter(s.At, t.now, l.Window), position: s.Born}
 }
 
-func (*slidingWindow) room(s *State, t moment, l *Limit, debt int64) int64 {
-	return l.Max + debt - s.live(t.place)
-}
-
 // turn advances the state to a later sub-window and drops what no longer counts then.
 func (s *State) turn(index int64) {
 	used := s.live(index)
@@ -210,8 +204,6 @@ func (*slidingWindow) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	return 0
 }
 
-func (*slidingWindow) empty(s *State) bool { return s.Used == 0 }
-
 // lasting: an answer holds at most for the rest of the sub-window if permits of several ones have to come
 // back.
 func (*slidingWindow) lasting(l *Limit, v *Verdict, cost int64) (of lasting) {
@@ -250,4 +242,31 @@ func (*slidingWindow) back(w *Word, value, _ int64, s *State) (freshAt int64) {
 	}
 	s.Used = value
 	return w.reset
+}
+
+// readState reads a state. If all that was asked fits, the script replies as if everything had been used in
+// the last sub-window, because then it does not matter in which it was.
+func (*slidingWindow) readState(_ *Limit, text string, f *Found) error {
+	if len(text)%6 != 2 || len(text) < 26 {
+		return errReply
+	}
+	w := &f.window
+	*w = subWindowed{latest: littleEndian(text[13:19])}
+	f.more = More{window: w}
+	f.State = State{At: littleEndian(text[:7]), Used: littleEndian(text[7:13]), Born: littleEndian(text[19:26]), More: &f.more}
+	held := w.latest
+	for at := 26; at < len(text); at += 6 {
+		slot, permits := int64(text[at]), littleEndian(text[at+1:at+6])
+		if age := (f.State.At - slot) & 63; age == 0 || age > subWindows {
+			return errReply
+		}
+		w.older.set(slot, permits)
+		held += permits
+	}
+	charged := f.permits()
+	if held != f.State.Used || charged > w.latest {
+		return errReply
+	}
+	f.State.Used, w.latest = f.State.Used-charged, w.latest-charged
+	return nil
 }

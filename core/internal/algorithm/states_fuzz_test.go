@@ -18,8 +18,7 @@ import (
 // algorithm uses, and runs every script on them. Each script must either answer within the limit
 // and leave a state that can be used again, or report that this is no counter and leave it
 // unchanged. It must report bytes that cannot be a state, and answer to those of a state. For a
-// state whose parts contradict each other, either is right. The fast scripts and decide_many.lua
-// raise no error for any string: they leave it to another script.
+// state whose parts contradict each other, either is right. Scripts that decide raise no error.
 func FuzzStates(f *testing.F) {
 	s := startServer(f)
 	limits := append(oneOfEach(f), bucket(f, 7, 3*hour, 21), algorithm.Windowed(algorithm.SlidingWindow, 1000, hour))
@@ -83,18 +82,21 @@ func appendMembers(state []byte, all []redis.Z) []byte {
 	return state
 }
 
+// isSet reports whether the state is a sorted set.
+func (p *planted) isSet() bool {
+	return p.limit.Kind == algorithm.SlidingLog || p.limit.Kind == algorithm.Concurrency
+}
+
 // put returns the function that writes the bytes, or nil if they are empty.
 func (p *planted) put() plant {
 	ctx := context.Background()
-	switch p.limit.Kind {
-	case algorithm.SlidingLog, algorithm.Concurrency:
-		if len(p.members()) == 0 {
-			return nil
-		}
-		return func(pipe redis.Pipeliner, key string) { pipe.ZAdd(ctx, key, p.members()...) }
-	default:
+	if !p.isSet() {
 		return func(pipe redis.Pipeliner, key string) { pipe.Set(ctx, key, p.state, 0) }
 	}
+	if len(p.members()) == 0 {
+		return nil
+	}
+	return func(pipe redis.Pipeliner, key string) { pipe.ZAdd(ctx, key, p.members()...) }
 }
 
 // attempts returns the scripts to run on the counter: those for foreign values, and those that
@@ -103,13 +105,10 @@ func (p *planted) attempts() map[string]attempt {
 	all := attempts(p.limit, "counter")
 	this := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}
 	if this.Merges() {
-		all["equal"] = attempt{algorithm.EqualScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendEqual(nil, []algorithm.Counter{this}, 3, p.now)}
+		all["equal"] = deciding(algorithm.Op{Mode: algorithm.AllOrNone, Counters: []algorithm.Counter{this}, Calls: 3}, p.now)
 	}
 	if p.limit.Properties().HasPermits() {
-		all["up to"] = attempt{algorithm.UpToScript([]algorithm.Counter{this}), []string{"counter"}, algorithm.AppendUpTo(nil, []algorithm.Counter{this}, p.now)}
-	}
-	if fast := p.limit.FastScript(); fast != nil {
-		all["fast"] = attempt{fast, []string{"counter"}, []any{p.limit.FastArg(1, 3)}}
+		all["up to"] = deciding(algorithm.Op{Mode: algorithm.UpTo, Counters: []algorithm.Counter{this}, Calls: 1}, p.now)
 	}
 	return all
 }
@@ -124,35 +123,30 @@ func (p *planted) try(name string, a attempt) {
 	reply := pipe.EvalSha(ctx, p.sha(timed, a.script), a.keys, append(slices.Clone(a.argv), p.now)...)
 	after, lives, others := pipe.Dump(ctx, "counter"), pipe.Do(ctx, "pttl", "counter"), pipe.DBSize(ctx)
 	look := ask{p.now, false, []algorithm.Counter{{Key: []byte("counter"), Limit: p.limit, Cost: 1, Mark: "mark"}}}
-	again := look.queue(pipe, p.sha(timed, algorithm.DecideScript(look.counters)))
+	again := p.queue(pipe, timed, look)
 	_, _ = pipe.Exec(ctx)
 	changed := before.Val() != after.Val()
-	switch err := reply.Err(); {
+	switch foreign := a.isForeign(reply); {
 	case before.Err() != nil:
 		p.Fatalf("the bytes were not put in place: %v", before.Err())
-	case err != nil && name == "fast" && !strings.Contains(err.Error(), "WRONGTYPE"):
-		p.failf(name, "%v", err)
-	case err != nil:
-		if p.whole() {
-			p.failf(name, "a state of ours is answered with %v", err)
-		}
-		if !strings.Contains(err.Error(), "NOTACOUNTER") && !strings.Contains(err.Error(), "data string too short") {
-			p.failf(name, "%v", err)
-		}
-		if changed || others.Val() != 1 {
-			p.failf(name, "an error, %v, and yet %q became %q, beside %d keys", err, before.Val(), after.Val(), others.Val()-1)
-		}
-	case !p.sound() && (changed || name != "give back" && name != "records" && reply.Val() != int64(-1)):
+	case reply.Err() != nil && !foreign:
+		p.failf(name, "%v", reply.Err())
+	case foreign && p.whole():
+		p.failf(name, "a state of ours is answered with %v", reply)
+	case foreign && (changed || others.Val() != 1):
+		p.failf(name, "no counter, and yet %q became %q, beside %d keys", before.Val(), after.Val(), others.Val()-1)
+	case foreign:
+	case !p.sound() && (changed || a.op != nil && name != "over"):
 		p.failf(name, "no state of ours is answered with %v, and became %q", reply.Val(), after.Val())
 	case changed && after.Err() == nil && lives.Val().(int64) < 0:
 		p.failf(name, "what was written lives for ever")
 	default:
 		p.read(name, a, reply.Val())
 		if changed {
-			values, err := again.Slice()
+			_, verdicts, err := readOp(look.op(), again.Val(), 0, 1)
 			switch {
 			case err == nil:
-				p.within(name+", then a look", values[1:])
+				p.within(name+", then a look", verdicts[0])
 			case p.whole():
 				p.failf(name, "what was written is none of ours: %v", err)
 			}
@@ -170,7 +164,7 @@ func (p *planted) tryAmongMany(limits []algorithm.Limit) {
 	}
 	for i := range limits {
 		l := &limits[i]
-		if !algorithm.Joins([]algorithm.Counter{on("alone", l)}) || algorithm.Joins([]algorithm.Counter{on("alone", p.limit)}) && l != p.limit {
+		if c := on("alone", l); !c.Merges() || !c.Charges() || p.isSet() && l != p.limit {
 			continue
 		}
 		forms := []crowdForm{
@@ -185,8 +179,8 @@ func (p *planted) tryAmongMany(limits []algorithm.Limit) {
 			p.put()(pipe, key)
 		}
 		before := pipe.Dump(ctx, "alone")
-		keys, argv := manyArgs(forms)
-		reply := pipe.EvalSha(ctx, p.sha(timed, algorithm.ManyScript(kindsOf(forms))), keys, append(argv, p.now)...)
+		keys, argv := manyArgs(forms, p.now)
+		reply := pipe.EvalSha(ctx, p.sha(timed, algorithm.DecideScript(kindsOf(forms))), keys, append(argv, p.now)...)
 		var after []*redis.StringCmd
 		for _, key := range planted {
 			after = append(after, pipe.Dump(ctx, key))
@@ -194,28 +188,25 @@ func (p *planted) tryAmongMany(limits []algorithm.Limit) {
 		beside, healthy := pipe.Exists(ctx, "first", "last"), pipe.Exists(ctx, "healthy")
 		_, _ = pipe.Exec(ctx)
 		replies, err := reply.Slice()
-		if err != nil || len(replies) != len(keys) || replies[5] == int64(-1) || healthy.Val() != 1 {
+		if err != nil || len(replies) != 1+2*len(keys) || replies[11] == int64(-1) || healthy.Val() != 1 {
 			p.failf("many", "%v, %v; the healthy counter exists: %d", replies, err, healthy.Val())
 			continue
 		}
 		for i, at := range []int{0, 2, 3} {
-			alone := replies[at] == int64(-1)
-			if alone != (replies[0] == int64(-1)) || alone && after[i].Val() != before.Val() {
+			foreign := replies[1+2*at] == int64(-1)
+			if foreign != (replies[1] == int64(-1)) || foreign && after[i].Val() != before.Val() {
 				p.failf("many", "%q are the replies, and %q became %q", replies, before.Val(), after[i].Val())
 			}
-			if l == p.limit && !p.sound() && !alone {
-				p.failf("many", "no state of ours is answered with %v", replies[at])
+			if l == p.limit && !p.sound() && !foreign {
+				p.failf("many", "no state of ours is answered with %v", replies[1+2*at:3+2*at])
 			}
 		}
 		charged := int64(0)
-		if after[1].Val() != before.Val() {
+		if passed, _ := replies[1+2*2].(int64); passed > 0 {
 			charged = 2
 		}
-		if beside.Val() != charged || (after[0].Val() != before.Val()) != (charged > 0) || after[1].Val() != after[2].Val() {
+		if beside.Val() != charged || charged > 0 && after[0].Val() == before.Val() || after[1].Val() != after[2].Val() {
 			p.failf("many", "%q are the replies, and of the counters beside it %d exist", replies, beside.Val())
-		}
-		if l == p.limit && replies[0] != int64(-1) {
-			p.read("fast", attempt{}, replies[0])
 		}
 	}
 }
@@ -223,47 +214,34 @@ func (p *planted) tryAmongMany(limits []algorithm.Limit) {
 // read checks the reply of a script.
 func (p *planted) read(name string, a attempt, reply any) {
 	p.Helper()
-	values, _ := reply.([]any)
-	switch name {
-	case "charge", "look": // the counter before it is none of this
-		p.within(name, values[5:8])
-	case "reserve":
-		p.within(name, values[1:4])
-		if wait := values[4].(int64); wait < 0 || wait > 1<<51 {
-			p.failf(name, "waits for %d µs", wait)
+	if a.op == nil {
+		return
+	}
+	for ahead := range a.op.Calls {
+		op := *a.op
+		op.Calls, op.Counters = 1, slices.Clone(op.Counters)
+		_, verdicts, err := readOp(&op, reply, ahead, a.op.Calls)
+		if err != nil && p.whole() {
+			p.failf(name, "%q cannot be read: %v", reply, err)
 		}
-	case "equal", "fast":
-		if reply == int64(-1) {
+		if err != nil {
 			return
 		}
-		counter := algorithm.Counter{Key: []byte("counter"), Limit: p.limit, Cost: 1}
-		for behind := range int64(4) {
-			var found algorithm.Found
-			var err error
-			if name == "fast" {
-				err = p.limit.ReadFast(fmt.Sprint(reply), 1, 3, &found)
-			} else {
-				found.Now = values[0].(int64)
-				err = p.limit.ReadState(values[1].(string), &found)
+		for i := range verdicts {
+			if string(op.Counters[i].Key) == "counter" {
+				p.within(fmt.Sprint(name, ", call ", ahead), verdicts[i])
 			}
-			if err != nil && p.whole() {
-				p.failf(name, "%q cannot be read: %v", reply, err)
-			}
-			if err != nil {
-				return
-			}
-			passed := found.Fit(&counter, 3)
-			var v algorithm.Verdict
-			found.Nth(&counter, min(behind, 2), passed, &v)
-			p.within(fmt.Sprint(name, ", call ", behind), []any{v.RetryAfter, v.Remaining, v.ResetAfter})
+		}
+		if wait := verdicts[0].Wait; wait < 0 || wait > 1<<51 {
+			p.failf(name, "waits for %d µs", wait)
 		}
 	}
 }
 
-// within checks a verdict: retry after, left, reset after.
-func (p *planted) within(name string, numbers []any) {
+// within checks a verdict.
+func (p *planted) within(name string, v algorithm.Verdict) {
 	p.Helper()
-	retry, left, reset := numbers[0].(int64), numbers[1].(int64), numbers[2].(int64)
+	retry, left, reset := v.RetryAfter, v.Remaining, v.ResetAfter
 	longest := p.limit.Window + (p.limit.Window+31)/32 // SlidingWindow's
 	switch p.limit.Kind {
 	case algorithm.TokenBucket: // the time for the most units at the slowest rate
@@ -271,11 +249,7 @@ func (p *planted) within(name string, numbers []any) {
 	case algorithm.Pausing: // what stands there
 		longest = 1 << 53
 	}
-	least := int64(0)
-	if strings.HasSuffix(name, "look") { // which shows a debt
-		least = -1 << 53
-	}
-	if retry < 0 || retry > longest || left < least || left > p.limit.Max || reset < 0 || reset > longest {
+	if retry < 0 || retry > longest || left < 0 || left > p.limit.Max || reset < 0 || reset > longest {
 		p.failf(name, "retry after %d µs, %d left of %d, reset after %d µs", retry, left, p.limit.Max, reset)
 	}
 }

@@ -24,10 +24,11 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 		keys, argv := a.args()
 		if l.Kind == algorithm.Pausing {
 			p := algorithm.Pause{Span: second, Refused: true, Longest: hour, By: algorithm.PauseBy("bob", "ticket 7")}
-			s.EvalSha(ctx, s.sha(timed, algorithm.BeginPause), keys, append(algorithm.AppendPause(nil, &p), now)...)
+			c := algorithm.Change{Key: []byte("counter"), Pause: &p}
+			s.EvalSha(ctx, s.sha(timed, c.Script()), keys, append(c.Append(nil), now)...)
 			continue
 		}
-		s.EvalSha(ctx, s.sha(timed, algorithm.DecideScript(a.counters)), keys, argv...)
+		s.EvalSha(ctx, s.sha(timed, a.op().Script()), keys, argv...)
 	}
 	var state []byte
 	switch l.Kind {

@@ -10,7 +10,7 @@ const (
 	// maxUnits bounds the units of a bucket, including debts, so that both stores add them
 	// exactly: a double is exact up to 2^53.
 	maxUnits = 1 << 52
-	// firstPositions is the limit below which positions begin: see token_bucket_state.lua.
+	// firstPositions is the limit below which positions begin: see token_bucket.lua.
 	firstPositions = 1 << 51
 	// maxRefill is the longest time that an empty bucket takes to fill, in microseconds: 71 years.
 	maxRefill = 1 << 51
@@ -27,7 +27,7 @@ const (
 // ErrTooLarge means that a bucket cannot be counted exactly.
 var ErrTooLarge = errors.New("too large to be counted exactly with this window: a smaller burst, or a rounder number, can be")
 
-type tokenBucket struct{ defaults }
+type tokenBucket struct{}
 
 // Rate says how fast a bucket refills. A permit is divided into units such that a whole number of
 // units comes back per tick.
@@ -57,7 +57,7 @@ func (*tokenBucket) limit(t *Terms) (Limit, error) {
 		return Limit{}, ErrTooLarge
 	}
 	l := Limit{Kind: TokenBucket, Max: t.Burst, Window: t.Window, Rate: r, shared: &More{rate: &r}}
-	return newLimit(l, l.Max, r.Permit, r.Refill, r.Tick), nil
+	return newLimit(l), nil
 }
 
 func (*tokenBucket) share(l *Limit, part float64) (*Limit, error) {
@@ -179,8 +179,11 @@ func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v 
 	if cost == 0 {
 		return v, 0
 	}
-	v.Wait = l.refilledAfter(used+(1-l.Max)*l.Permit, whole, t)
-	v.RetryAfter = max(0, v.Wait-patience, l.refilledAfter(used+cost*l.Permit-l.bound(math.MaxInt64), whole, t))
+	v.Wait = l.refilledAfter(used+(1-l.Max)*l.Permit, math.MaxInt64, t)
+	v.RetryAfter = max(0, v.Wait-patience, l.refilledAfter(used+cost*l.Permit-l.bound(math.MaxInt64), math.MaxInt64, t))
+	if whole < math.MaxInt64 { // the rate of the last call says when everything is back
+		v.RetryAfter = min(v.RetryAfter, (t.place+whole)*l.Tick-t.now)
+	}
 	if v.RetryAfter == 0 {
 		lives = v.charge(b.charge(s, t, l, cost, ""), cost)
 		v.Remaining = max(0, l.left(s.Used))
@@ -188,12 +191,7 @@ func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v 
 	return v, lives
 }
 
-func (*tokenBucket) room(s *State, t moment, l *Limit, debt int64) int64 {
-	used, _ := s.inUse(t, l)
-	return floorDiv(l.bound(l.Max+debt)-used, l.Permit)
-}
-
-// giveBack is token_bucket_giveback.lua in Go.
+// giveBack is the change of token_bucket.lua in Go.
 func (b *tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	if s.More == nil {
 		return 0
@@ -222,8 +220,6 @@ func (b *tokenBucket) giveBack(s *State, now int64, c *Charge) (lost int64) {
 	}
 	return max(0, most-back) / r.Permit
 }
-
-func (*tokenBucket) empty(s *State) bool { return s.Used == 0 }
 
 // left returns how many whole permits are left.
 func (l *Limit) left(used int64) int64 { return floorDiv(l.Max*l.Permit-used, l.Permit) }
@@ -277,4 +273,26 @@ func gcd(a, b int64) int64 {
 		a, b = b, a%b
 	}
 	return a
+}
+
+// args are the units of a permit and those that come back per tick, the tick, and the units of a full bucket.
+func (*tokenBucket) args(l *Limit, permits, _ int64) [4]int64 {
+	return [4]int64{l.Permit, l.Refill, l.Tick, l.bound(permits)}
+}
+
+func (*tokenBucket) readState(l *Limit, text string, f *Found) error {
+	if len(text) != 39 {
+		return errReply
+	}
+	charged := f.permits()
+	f.rate = Rate{Permit: littleEndian(text[14:20]), Refill: littleEndian(text[20:25])}
+	f.more = More{rate: &f.rate}
+	if f.rate.Permit == 0 || f.rate.Refill == 0 || charged > 0 && !f.rate.is(l) {
+		return errReply
+	}
+	f.State = State{
+		At: littleEndian(text[:7]), Used: littleEndian(text[7:14]) - charged*f.rate.Permit, Charged: littleEndian(text[25:32]) - charged,
+		Born: littleEndian(text[32:]), More: &f.more,
+	}
+	return nil
 }

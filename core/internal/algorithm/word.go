@@ -19,7 +19,10 @@ type Word struct {
 // AsWord makes a word from a state that was charged just now. It reports false if the state cannot
 // be a word.
 func (l *Limit) AsWord(s *State, now int64) (w Word, value int64, ok bool) {
-	return registry[l.Kind].word(l, s, now)
+	if words := registry[l.Kind].words; words != nil {
+		return words.word(l, s, now)
+	}
+	return w, 0, false
 }
 
 // Charge returns the word after one more call. It reports false if the call does not fit, or comes
@@ -58,7 +61,7 @@ func (w *Word) position(value int64) int64 { return w.first + ceilDiv(value, w.u
 // Back writes the word into the state that it was made from, as of its last charge. It returns
 // when the state equals a fresh one, in microseconds since the epoch.
 func (w *Word) Back(value, now int64, s *State) (freshAt int64) {
-	return registry[w.kind].back(w, value, now, s)
+	return registry[w.kind].words.back(w, value, now, s)
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

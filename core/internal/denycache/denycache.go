@@ -64,7 +64,7 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	for i := range counters {
 		counter := &counters[i]
 		of := counter.Limit.Properties()
-		if counter.Lenient || !of.Remembers || counter.Cost == 0 && of.HasPermits() {
+		if counter.Behind != 0 || !of.Remembers || counter.Cost == 0 && of.HasPermits() {
 			return
 		}
 		hash := c.hash(counter.Key)

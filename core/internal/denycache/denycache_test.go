@@ -105,7 +105,7 @@ func TestOtherCallsAskTheStore(t *testing.T) {
 	}
 	p.MustTake(t, many...)
 	soft, free := Counter("soft", limit, 1), Counter("free", limit, 0)
-	soft.Lenient = true
+	soft.Behind = 1
 	for name, counters := range map[string][]algorithm.Counter{
 		"a smaller cost":            {Counter("user:a", limit, 3)},
 		"a larger cost":             {Counter("user:a", limit, 5)},

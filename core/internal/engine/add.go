@@ -47,15 +47,15 @@ func (c *Call) addLimits(a *Applied) (costly int) {
 	if costly >= 0 && !a.Rule.Soft {
 		return costly
 	}
-	var l lenience
+	l := lenience{costly: costly >= 0}
 	if a.Rule.Soft {
-		l = c.lenience(a, costly >= 0)
+		l.behind = uint16(len(c.counters) + 1)
 	}
 	for n := range a.count() {
 		if l.costly {
 			cost = 0
 		}
-		at, fits := c.addLimit(a, n, cost)
+		at, fits := c.addLimit(a, n, cost, l.behind)
 		switch {
 		case !fits:
 			return n
@@ -87,10 +87,10 @@ func (a *Applied) tooCostly(cost int64, limit *algorithm.Limit) bool {
 // addLimit adds the counter of a rule's limit, and returns its index. If an earlier rule has the
 // same counter, addLimit merges the two: the call is charged once, and the stricter limit holds.
 // The index is -1 if the rule is soft and the earlier one is not.
-func (c *Call) addLimit(a *Applied, n int, cost int64) (at int, fits bool) {
+func (c *Call) addLimit(a *Applied, n int, cost int64, behind uint16) (at int, fits bool) {
 	limit := a.limit(n)
 	counter := c.addCounter(a, limit.Compiled, limit.CostOf(cost))
-	counter.Key = c.appendKey(counter.Key, a, limit)
+	counter.Key, counter.Behind = c.appendKey(counter.Key, a, limit), behind
 	switch {
 	case c.looksOnly:
 	case limit.Compiled.Properties().Slots:
@@ -120,8 +120,7 @@ func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algor
 	counter := &c.counters[len(c.counters)-1]
 	// One by one, so that nothing large is copied.
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
-	counter.Lease, counter.Group = 0, 0
-	counter.Lenient, counter.Personal = a.Rule.Soft, a.Personal
+	counter.Lease, counter.Personal = 0, a.Personal
 	counter.Required, counter.LocalShare = a.Rule.Required, a.Rule.LocalShare
 	return counter
 }

@@ -63,7 +63,7 @@ func TestBinding(t *testing.T) {
 		{[]*engine.Rule{softS, hardN}, verdicts{fits, fits}, 1},
 		{[]*engine.Rule{softS, softR}, verdicts{fits, refused}, 1},
 		{[]*engine.Rule{softS, softR}, verdicts{nobody, fits}, 1},
-		{[]*engine.Rule{softS, softR, hardN}, verdicts{{RetryAfter: 2 * hour}, refused, fits}, 0},
+		{[]*engine.Rule{softS, softR, hardN}, verdicts{fits, {RetryAfter: 2 * hour}, refused}, 0}, // the store is asked about the hard rule first
 		{[]*engine.Rule{softS}, verdicts{nobody}, -1},
 	} {
 		if at := newWorld(t).ask(test.answers, test.rules...).Binding(); at != test.want {

@@ -18,7 +18,9 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 	if len(c.counters) == 1 && !c.warns && c.limits[0].Instead == nil {
 		c.counters[0].Lease = c.limits[0].Rule.Lease
 	}
+	restore := c.order()
 	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
+	restore()
 	return c.conclude(true)
 }
 
@@ -30,7 +32,9 @@ func (c *Call) Look(ctx context.Context) (fits bool) {
 	if !c.mustAsk() {
 		return c.decideUnasked(ctx, false)
 	}
+	restore := c.order()
 	c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
+	restore()
 	return c.conclude(false)
 }
 
@@ -39,7 +43,9 @@ func (c *Call) Ask(ctx context.Context) (fits bool) {
 	if !c.mustAsk() {
 		return c.decideUnasked(ctx, false)
 	}
+	restore := c.order()
 	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
+	restore()
 	return c.conclude(false)
 }
 
@@ -73,10 +79,7 @@ func (c *Call) Recall() bool {
 		return c.decideUnasked(context.Background(), true) // which asks nobody
 	}
 	c.charging = true
-	if c.costly.By != nil || !c.engine.Refusals.Recall(c.counters, c.verdicts) {
-		return false
-	}
-	return true
+	return c.costly.By == nil && c.engine.Refusals.Recall(c.counters, c.verdicts)
 }
 
 // Fail makes the call one that the store did not answer in time, because its time was spent before.
@@ -108,7 +111,9 @@ func (c *Call) decideUnasked(ctx context.Context, charging bool) (fits bool) {
 		c.verdicts[i] = algorithm.Verdict{Err: c.failed}
 	}
 	if c.failed != nil && c.engine.StandIn != nil {
+		restore := c.order()
 		c.engine.StandIn(ctx, c.counters, charging, c.verdicts)
+		restore()
 	}
 	counts := len(c.counters) > 0
 	fits = c.conclude(charging)
@@ -139,7 +144,10 @@ func (c *Call) conclude(charging bool) (fits bool) {
 
 // addMark adds the mark that refuses the call by a rule, as a limit without a counter.
 func (c *Call) addMark(a *Applied) {
-	c.addCounter(a, a.Rule.Limits[0].Compiled, 0)
+	counter := c.addCounter(a, a.Rule.Limits[0].Compiled, 0)
+	if counter.Behind = 0; a.Rule.Soft {
+		counter.Behind = uint16(len(c.counters))
+	}
 	c.verdicts[len(c.verdicts)-1] = algorithm.Verdict{RetryAfter: a.Lasts, From: algorithm.FromMark}
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsMark: true})
 }
@@ -177,7 +185,7 @@ func (c *Call) IsMarked() bool { return c.refused }
 // OverLimit reports whether a counter or a mark refused.
 func (c *Call) OverLimit() bool {
 	for i := range c.verdicts {
-		if c.verdicts[i].RetryAfter > 0 && !c.counters[i].Lenient {
+		if c.verdicts[i].RetryAfter > 0 && c.counters[i].Behind == 0 {
 			return true
 		}
 	}

@@ -1,10 +1,15 @@
 package engine
 
-import "github.com/accesslimit/accesslimit/core/internal/algorithm"
+import (
+	"bytes"
+	"cmp"
+	"slices"
 
-// A soft rule refuses nobody, so its counters are lenient. If the call passes, the store charges
-// either all counters of the rule or, if the call does not fit into one of them, none. A rule with one
-// limit needs no group, which shortens the arguments of the script.
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
+
+// A soft rule refuses nobody: it is a call behind the one of the other rules. If that passes, the store
+// charges either all counters of the rule or, if the call does not fit into one of them, none.
 
 // A soft rule has the usual counters, so a limit can become soft and hard again without losing its
 // use, and handles of its name reach it. Only soft rules may share its name: they do not count calls
@@ -12,51 +17,53 @@ import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
 // lenience is what the counters of a soft rule have in common in a call.
 type lenience struct {
-	group  uint16 // Counter.Group; 0: none, or the rule has a single limit
+	behind uint16 // Counter.Behind; 0: the rule is not soft
 	costly bool   // the cost is above one of the limits, so none of them is charged
 }
 
-// lenience returns the lenience of a rule whose counters are about to be added.
-func (c *Call) lenience(a *Applied, costly bool) (l lenience) {
-	if a.count() > 1 {
-		l.group = uint16(len(c.counters) + 1)
-	}
-	l.costly = costly
-	return l
-}
-
-// applyLenience applies the lenience of a rule to its counter at an index. If another rule has the
-// same counter, the groups of both rules are united, and a cost that is too high for one rule is
+// applyLenience applies the lenience of a rule to its counter at an index. If another soft rule has the
+// same counter, both are one call, and a cost that is too high for one rule is
 // too high for both. It returns the lenience for the further counters of the rule.
 func (c *Call) applyLenience(at int, l lenience) lenience {
-	counter := &c.counters[at]
-	if counter.Group == 0 || l.group == 0 {
-		counter.Group = max(counter.Group, l.group)
-	} else {
-		c.unite(l.group, counter.Group)
-		l.group = counter.Group
+	for i := range c.counters {
+		if c.counters[i].Behind == l.behind {
+			c.counters[i].Behind = c.counters[at].Behind
+		}
 	}
+	l.behind = c.counters[at].Behind
 	if l.costly = l.costly || c.limits[at].Costly; l.costly {
 		c.lookOnlyAt(at)
 	}
 	return l
 }
 
-// unite moves all counters of one group into another.
-func (c *Call) unite(from, to uint16) {
-	for i := range c.counters {
-		if c.counters[i].Group == from {
-			c.counters[i].Group = to
+// order moves the counters of soft rules behind the others, each call's together, as stores take them. It
+// returns a function that moves them back, with their verdicts.
+func (c *Call) order() (restore func()) {
+	byCall := func(a, b algorithm.Counter) int { return cmp.Compare(a.Behind, b.Behind) }
+	if !c.hasSoft || slices.IsSortedFunc(c.counters, byCall) {
+		return stay
+	}
+	own := slices.Clone(c.counters)
+	slices.SortStableFunc(c.counters, byCall)
+	return func() {
+		verdicts := slices.Clone(c.verdicts)
+		for i := range own {
+			at := slices.IndexFunc(c.counters, func(o algorithm.Counter) bool { return bytes.Equal(o.Key, own[i].Key) })
+			own[i].Cost, c.verdicts[i] = c.counters[at].Cost, verdicts[at]
 		}
+		copy(c.counters, own)
 	}
 }
+
+func stay() {}
 
 // lookOnlyAt makes the store look at the counter at an index, and at those of its group, without
 // charging them.
 func (c *Call) lookOnlyAt(at int) {
 	c.hasCostly = true
 	for i := range c.counters {
-		if group := c.counters[i].Group; i == at || group > 0 && group == c.counters[at].Group {
+		if c.counters[i].Behind == c.counters[at].Behind {
 			c.counters[i].Cost, c.limits[i].Costly = 0, true
 		}
 	}

@@ -13,45 +13,45 @@ var lenience = map[string]struct {
 	rules              []by
 	counters, verdicts string
 }{
-	"one limit":         {[]by{{Rule: soft("s", perDay(5))}}, "s/0 1 of 5, lenient", "s/0 left 4; passed true"},
+	"one limit":         {[]by{{Rule: soft("s", perDay(5))}}, "s/0 1 of 5, behind 1", "s/0 left 4; passed true"},
 	"a hard rule":       {[]by{{Rule: hard("s", perDay(5), perHour(5))}}, "s/0 1 of 5; s/1 1 of 5", "s/0 left 4; s/1 left 4; passed true"},
-	"two limits":        {[]by{{Rule: soft("s", perDay(5), perHour(2))}}, "s/0 1 of 5, lenient, group 1; s/1 1 of 2, lenient, group 1", "s/0 left 4; s/1 left 1; passed true"},
-	"a cost":            {[]by{{Rule: hard("n", perDay(4))}, costlySoft}, "n/0 1 of 4; s/0 0 of 5, lenient, group 2, costly; s/1 0 of 2, lenient, group 2, costly", "n/0 left 3; s/0 left 5, never; s/1 left 2, never; passed true"},
-	"a cost, one limit": {[]by{{Rule: soft("s", perDay(5)), cost: 6}, {Rule: soft("m", perDay(5)), cost: 5}}, "s/0 0 of 5, lenient, costly; m/0 5 of 5, lenient", "s/0 left 5, never; m/0 left 0; passed true"},
-	"the largest cost":  {[]by{{Rule: soft("s", perDay(5), perHour(2)), cost: algorithm.LargestCost}}, "s/0 2 of 5, lenient, group 1; s/1 2 of 2, lenient, group 1", "s/0 left 3; s/1 left 0; passed true"},
+	"two limits":        {[]by{{Rule: soft("s", perDay(5), perHour(2))}}, "s/0 1 of 5, behind 1; s/1 1 of 2, behind 1", "s/0 left 4; s/1 left 1; passed true"},
+	"a cost":            {[]by{{Rule: hard("n", perDay(4))}, costlySoft}, "n/0 1 of 4; s/0 0 of 5, behind 2, costly; s/1 0 of 2, behind 2, costly", "n/0 left 3; s/0 left 5, never; s/1 left 2, never; passed true"},
+	"a cost, one limit": {[]by{{Rule: soft("s", perDay(5)), cost: 6}, {Rule: soft("m", perDay(5)), cost: 5}}, "s/0 0 of 5, behind 1, costly; m/0 5 of 5, behind 2", "s/0 left 5, never; m/0 left 0; passed true"},
+	"the largest cost":  {[]by{{Rule: soft("s", perDay(5), perHour(2)), cost: algorithm.LargestCost}}, "s/0 2 of 5, behind 1; s/1 2 of 2, behind 1", "s/0 left 3; s/1 left 0; passed true"},
 	"groups with one counter": {
 		[]by{{Rule: soft("s", perDay(5), perHour(2))}, {Rule: soft("s", windows(algorithm.FixedWindow, 9, 2*day), perHour(3))}},
-		"s/0 1 of 5, lenient, group 1; s/1 1 of 2, both 2+2, lenient, group 1, with 1; s/0 1 of 9, lenient, group 1", "s/0 left 4; s/1 left 1; s/0 left 8; passed true",
+		"s/0 1 of 5, behind 1; s/1 1 of 2, both 2+2, behind 1, with 1; s/0 1 of 9, behind 1", "s/0 left 4; s/1 left 1; s/0 left 8; passed true",
 	},
 	"a group and a single": {
 		[]by{{Rule: soft("s", perHour(2))}, {Rule: soft("m", perDay(3))}, {Rule: soft("s", perDay(5), perHour(3))}},
-		"s/0 1 of 2, both 2+2, lenient, group 3, with 2; m/0 1 of 3, lenient; s/0 1 of 5, lenient, group 3", "s/0 left 1; m/0 left 2; s/0 left 4; passed true",
+		"s/0 1 of 2, both 2+2, behind 1, with 2; m/0 1 of 3, behind 2; s/0 1 of 5, behind 1", "s/0 left 1; m/0 left 2; s/0 left 4; passed true",
 	},
 	"a single and a group": {
 		[]by{{Rule: hard("n", perDay(9))}, {Rule: soft("s", perDay(5), perHour(3))}, {Rule: soft("s", perHour(2))}},
-		"n/0 1 of 9; s/0 1 of 5, lenient, group 2; s/0 1 of 2, both 2+2, lenient, group 2, with 1", "n/0 left 8; s/0 left 4; s/0 left 1; passed true",
+		"n/0 1 of 9; s/0 1 of 5, behind 2; s/0 1 of 2, both 2+2, behind 2, with 1", "n/0 left 8; s/0 left 4; s/0 left 1; passed true",
 	},
 	"a cost for both": {
 		[]by{{Rule: soft("s", perDay(5), perHour(4))}, {Rule: soft("s", windows(algorithm.FixedWindow, 9, 2*day), perHour(3)), cost: 4}, {Rule: soft("m", perDay(3))}},
-		"s/0 0 of 5, lenient, group 1, costly; s/1 0 of 3, both 3+3, lenient, group 1, costly, with 0; s/0 0 of 9, lenient, group 1, costly; m/0 1 of 3, lenient",
+		"s/0 0 of 5, behind 1, costly; s/1 0 of 3, both 3+3, behind 1, costly, with 0; s/0 0 of 9, behind 1, costly; m/0 1 of 3, behind 4",
 		"s/0 left 5, never; s/1 left 3, never; s/0 left 9, never; m/0 left 2; passed true",
 	},
 	"a group that is shared first": {
 		[]by{{Rule: soft("s", perDay(5), perHour(2))}, {Rule: soft("s", perHour(3), windows(algorithm.FixedWindow, 9, 2*day))}},
-		"s/0 1 of 5, lenient, group 1; s/1 1 of 2, both 2+2, lenient, group 1, with 1; s/1 1 of 9, lenient, group 1", "s/0 left 4; s/1 left 1; s/1 left 8; passed true",
+		"s/0 1 of 5, behind 1; s/1 1 of 2, both 2+2, behind 1, with 1; s/1 1 of 9, behind 1", "s/0 left 4; s/1 left 1; s/1 left 8; passed true",
 	},
 	"other groups": {
 		[]by{{Rule: hard("n", perDay(9))}, {Rule: soft("m", perDay(3), perHour(3))}, {Rule: soft("k", perDay(3))}, {Rule: soft("s", perDay(1)), cost: 2}, costlySoft},
-		"n/0 1 of 9; m/0 1 of 3, lenient, group 2; m/1 1 of 3, lenient, group 2; k/0 1 of 3, lenient; s/0 0 of 1, both 1+1, lenient, group 6, costly, with 4; s/1 0 of 2, lenient, group 6, costly",
+		"n/0 1 of 9; m/0 1 of 3, behind 2; m/1 1 of 3, behind 2; k/0 1 of 3, behind 4; s/0 0 of 1, both 1+1, behind 5, costly, with 4; s/1 0 of 2, behind 5, costly",
 		"n/0 left 8; m/0 left 2; m/1 left 2; k/0 left 2; s/0 left 1, never; s/1 left 2, never; passed true",
 	},
 	"a cost before": {
 		[]by{{Rule: soft("s", perHour(3)), cost: 4}, {Rule: soft("s", perDay(5), perHour(4))}},
-		"s/0 0 of 3, both 3+3, lenient, group 2, costly, with 1; s/0 0 of 5, lenient, group 2, costly", "s/0 left 3, never; s/0 left 5, never; passed true",
+		"s/0 0 of 3, both 3+3, behind 1, costly, with 1; s/0 0 of 5, behind 1, costly", "s/0 left 3, never; s/0 left 5, never; passed true",
 	},
 	"a shared limit": {
 		[]by{{Rule: soft("s", perHour(4)), cost: 4}, {Rule: soft("s", perHour(3))}, {Rule: soft("s", perHour(9))}},
-		"s/0 0 of 3, both 3+3, lenient, costly, with 0, with 2", "s/0 left 3, never; passed true",
+		"s/0 0 of 3, both 3+3, behind 1, costly, with 0, with 2", "s/0 left 3, never; passed true",
 	},
 }
 

@@ -6,7 +6,7 @@ import "bytes"
 // It returns the index of the counter, or -1 if the limit no longer has one.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
 	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
-	if into.Lenient != last.Lenient {
+	if (into.Behind != 0) != (last.Behind != 0) {
 		return c.keepEnforced(i, a, n, limit), true
 	}
 	cost := last.Cost
@@ -32,7 +32,7 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 // the one that an unnamed rule takes from its route or its patterns.
 func (c *Call) keepEnforced(i int, a *Applied, n int, limit *Limit) (at int) {
 	last := len(c.counters) - 1
-	if c.counters[last].Lenient {
+	if c.counters[last].Behind != 0 {
 		c.dropLast()
 		return -1
 	}

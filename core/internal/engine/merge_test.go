@@ -38,7 +38,7 @@ func TestMerge(t *testing.T) {
 		"hard before soft":   {[]by{{Rule: hard("n", perDay(5)), cost: 2}, {Rule: soft("n", perDay(3))}}, "n/0 2 of 5"},
 		"soft before hard":   {[]by{{Rule: soft("n", perDay(3))}, {Rule: hard("n", perDay(5)), cost: 2}}, "n/0 2 of 5"},
 		"soft between":       {[]by{{Rule: hard("m", perDay(5))}, {Rule: soft("n", perDay(3))}, {Rule: hard("k", perDay(3))}, {Rule: hard("n", perDay(4))}}, "m/0 1 of 5; n/0 1 of 4; k/0 1 of 3"},
-		"soft limits":        {[]by{{Rule: soft("n", perDay(3))}, {Rule: soft("n", perDay(2))}}, "n/0 1 of 2, both 2+2, lenient, with 0"},
+		"soft limits":        {[]by{{Rule: soft("n", perDay(3))}, {Rule: soft("n", perDay(2))}}, "n/0 1 of 2, both 2+2, behind 1, with 0"},
 		"a plan":             {[]by{{Rule: hard("n", perDay(9), perHour(5)), own: ptr("n", perDay(2))}}, "n/0 1 of 2; n/1 1 of 5"},
 		"one of a plan":      {[]by{{Rule: hard("n", perDay(9)), own: ptr("n", perDay(4))}, {Rule: hard("n", perDay(9))}}, "n/0 1 of 4, both 4+4, with 1"},
 		"unlimited":          {[]by{{Rule: hard("n", perDay(9), perHour(5)), unlimited: true}}, ""},

@@ -99,7 +99,7 @@ func (c *call) counters() string {
 			text string
 		}{
 			{a.Max > 0, fmt.Sprintf("both %d+%d", a.Max, a.Burst)},
-			{counter.Lenient, "lenient"}, {counter.Lenient != a.Rule.Soft, "of another rule"}, {counter.Group > 0, fmt.Sprint("group ", counter.Group)},
+			{counter.Behind > 0, fmt.Sprint("behind ", counter.Behind)}, {counter.Behind > 0 != a.Rule.Soft, "of another rule"},
 			{counter.Required, "required"}, {counter.Personal, "personal"},
 			{counter.LocalShare > 0, fmt.Sprint("share ", counter.LocalShare)},
 			{counter.Mark != "", "mark " + counter.Mark}, {a.Costly, "costly"},

@@ -50,11 +50,11 @@ func TestALenientRuleElsewhereStopsNothing(t *testing.T) {
 	shared.DownFor = "user:down"
 	p := NewProcess(t, shared)
 	lenient := Counter("user:up", Windowed(algorithm.FixedWindow, 1, Hour), 1)
-	lenient.Lenient = true
+	lenient.Behind = 1
 	down := local("user:down", Windowed(algorithm.FixedWindow, 3, Hour), 1, 1)
 	for i := range 5 {
-		v := p.Ask(lenient, down)
-		if (i > 0) != (v[0].RetryAfter > 0) || v[1].Remaining != int64(max(0, 2-i)) || (i > 2) != (v[1].RetryAfter > 0) {
+		v := p.Ask(down, lenient)
+		if (i > 0) != (v[1].RetryAfter > 0) || v[0].Remaining != int64(max(0, 2-i)) || (i > 2) != (v[0].RetryAfter > 0) {
 			t.Fatalf("call %d: %+v", i, v)
 		}
 	}

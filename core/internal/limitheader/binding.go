@@ -20,7 +20,7 @@ func (w *Writer) writeBinding(to adapter.HeaderWriter) {
 	reset, _ := l.Reset(l.Verdict)
 	own := oneLimit{limit: l.atOnce(), remaining: l.Verdict.Remaining, reset: waits.Seconds(reset)}
 	outranks := func(present oneLimit, ok bool) bool {
-		return ok && (l.Counter.Lenient || l.Verdict.RetryAfter == 0 && !w.bindsMore(own, present))
+		return ok && (l.Counter.Behind != 0 || l.Verdict.RetryAfter == 0 && !w.bindsMore(own, present))
 	}
 	if w.Style.has(Draft7) && !outranks(readDraft7(to)) {
 		to.Set(headerPolicy, l.draft7)

@@ -25,7 +25,7 @@ func leased(p limitheader.Policy) limitheader.Policy {
 }
 
 func soft(l limitheader.Limit) limitheader.Limit {
-	l.Counter.Lenient = true
+	l.Counter.Behind = 1
 	return l
 }
 

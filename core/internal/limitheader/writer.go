@@ -120,12 +120,12 @@ func (w *Writer) Write(to adapter.HeaderWriter, refused bool) {
 func (w *Writer) dropSoft() {
 	soft := 0
 	for i := range w.limits {
-		if w.limits[i].Counter.Lenient {
+		if w.limits[i].Counter.Behind != 0 {
 			soft++
 		}
 	}
 	if 0 < soft && soft < len(w.limits) {
-		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Counter.Lenient })
+		w.limits = slices.DeleteFunc(w.limits, func(l Limit) bool { return l.Counter.Behind != 0 })
 	}
 }
 

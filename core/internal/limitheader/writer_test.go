@@ -82,7 +82,7 @@ func TestLinesDoNotOverlap(t *testing.T) {
 // outer middleware wrote.
 func TestSoftLimits(t *testing.T) {
 	soft := left(&narrow, 5, 4)
-	soft.Counter.Lenient = true
+	soft.Counter.Behind = 1
 	w := newWriter(limitheader.Draft10 | limitheader.XRateLimitDelta)
 	for range 2 {
 		to := http.Header{}

@@ -3,6 +3,7 @@ package localfirst_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,7 +77,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 	one := func(t *rapid.T, i int) algorithm.Counter {
 		limit := limits[i][rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "size")]
 		c := Counter(fmt.Sprint("user:", i), limit, rapid.SampledFrom([]int64{1, 1, 1, 2, limit.Max, 0}).Draw(t, "cost"))
-		c.Lenient = rapid.IntRange(0, 4).Draw(t, "lenient") == 4
+		c.Behind = uint16(max(0, rapid.IntRange(-3, 1).Draw(t, "behind")))
 		if limit.Kind == algorithm.Concurrency {
 			c.Mark = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "holder")
 		}
@@ -90,6 +91,7 @@ func calls(limits [][]*algorithm.Limit, few []int) *rapid.Generator[[]algorithm.
 		for _, i := range members {
 			all = append(all, one(t, i))
 		}
+		slices.SortStableFunc(all, func(a, b algorithm.Counter) int { return int(a.Behind) - int(b.Behind) })
 		return all
 	})
 }

@@ -27,7 +27,7 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 		for i := range 100 {
 			name := fmt.Sprint(i % 40)
 			call := []algorithm.Counter{counter("log "+name, &log), counter("pause "+name, &pause), counter("slots "+name, &slots)}
-			call[0].Lenient, call[2].Mark = i%3 == 0, fmt.Sprint(goroutine)
+			call[2].Behind, call[2].Mark = uint16(i%3/2), fmt.Sprint(goroutine)
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:

@@ -166,27 +166,27 @@ func (s *Store) decideOne(c *algorithm.Counter, charge bool, arrived int64, v *a
 
 // decideLocked decides counters whose shards are locked.
 func (s *Store) decideLocked(counters []algorithm.Counter, hashes []uint64, charge bool, t instant, verdicts []algorithm.Verdict) {
-	groups := uint16(0)
 	for i := range counters {
 		c := &counters[i]
-		groups |= c.Group
 		e, state := s.shard(hashes[i]).lookUp(c.Key, tag(hashes[i]))
 		c.Look(state, t.of(c.Limit), charge, &verdicts[i])
 		if charge && e != nil {
 			e.keep(t, verdicts[i].ResetAfter)
 		}
 	}
-	if groups != 0 {
-		algorithm.MarkUncharged(counters, verdicts)
-	}
-	if !charge {
+	if !charge || !algorithm.Passes(counters, verdicts) {
 		return
 	}
-	passes := algorithm.Passes(counters, verdicts)
 	own := func(n *name) bool { return n.isAny(counters) }
-	for i := range counters {
-		if c, v := &counters[i], &verdicts[i]; passes && v.RetryAfter == 0 && !v.Uncharged && c.Cost > 0 {
-			s.charge(c, hashes[i], t, v, own)
+	for from, end := 0, 0; from < len(counters); from = end {
+		end = algorithm.RunEnd(counters, from)
+		if !algorithm.Fits(verdicts[from:end]) {
+			continue
+		}
+		for i := from; i < end; i++ {
+			if counters[i].Cost > 0 {
+				s.charge(&counters[i], hashes[i], t, &verdicts[i], own)
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@
 //	PREFIX:{SUBJECT}:NAME:ps1:0                   a pause of its calls that go out
 //	PREFIX:{SUBJECT}:NAME%probe:cc1:10000000      the slot of the first call after a pause
 //	PREFIX:{SUBJECT}:NAME:bl1:ID                  a bill
-//	PREFIX:{SUBJECT}:NAME:on1:ID                  the record of a change that is made once
+//	PREFIX:{SUBJECT}:NAME:on2:ID                  the record of a change that is made once
 package rediskey
 
 import (

@@ -17,8 +17,8 @@ func TestAllocationsOfACallAlone(t *testing.T) {
 	for name, limit := range limits(t, 100_000) {
 		s, call, verdicts := newStore(t, client, patient), []algorithm.Counter{counter(name, limit)}, make([]algorithm.Verdict, 1)
 		s.mustTake(t, call...)
-		if got := testing.AllocsPerRun(200, func() { s.Decide(context.Background(), call, true, verdicts) }); got > 12 || !passes(verdicts[0]) {
-			t.Errorf("%s: %v allocations, want at most 12; %+v", name, got, verdicts[0])
+		if got := testing.AllocsPerRun(200, func() { s.Decide(context.Background(), call, true, verdicts) }); got > 14 || !passes(verdicts[0]) {
+			t.Errorf("%s: %v allocations, want at most 14; %+v", name, got, verdicts[0])
 		}
 	}
 }

@@ -43,35 +43,18 @@ func (s *sendState) write(args []any) []any {
 	return args
 }
 
-// valueCommand and stringCommand are commands by the type of their reply.
-type (
-	valueCommand struct {
-		*redis.Cmd
-		sent  sendState
-		guard guard
-	}
-	stringCommand struct {
-		*redis.StringCmd
-		sent sendState
-	}
-)
+// valueCommand is a command with any reply.
+type valueCommand struct {
+	*redis.Cmd
+	sent sendState
+}
 
 // NoRetry implements redis.Cmder.
 func (c *valueCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
 func (c *valueCommand) Args() []any {
-	return c.sent.write(c.guard.args(c.Cmd.Args()))
+	return c.sent.write(c.Cmd.Args())
 }
 
 func (c *valueCommand) state() *sendState { return &c.sent }
-
-// NoRetry implements redis.Cmder.
-func (c *stringCommand) NoRetry() bool { return true }
-
-// Args implements redis.Cmder.
-func (c *stringCommand) Args() []any {
-	return c.sent.write(c.StringCmd.Args())
-}
-
-func (c *stringCommand) state() *sendState { return &c.sent }

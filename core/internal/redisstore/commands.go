@@ -25,7 +25,17 @@ func (s *Store) Script(ctx context.Context, script *algorithm.Script, keys []str
 	for _, key := range keys {
 		all = append(all, key)
 	}
-	return s.runScript(ctx, newOperation(script, append(all, args...)))
+	all = append(all, args...)
+	call := newOperation(func(int64) (*algorithm.Script, []any) { return script, all })
+	call.nested = true
+	shard, err := s.router.shard(ctx, []byte(keys[0]))
+	if err != nil {
+		return nil, err
+	}
+	if err := shard.runScript(ctx, call, nil); err != nil {
+		return nil, err
+	}
+	return call.value.Slice()
 }
 
 // Pinned is a Store whose keys never move to another server. In a Ring, they have a server of their

@@ -38,8 +38,7 @@ func newCommon(timeout time.Duration) *common {
 	return c
 }
 
-// SawTime notes the time of Redis now, in microseconds since the epoch. It makes the times of refusals
-// right that the scripts reply without one.
+// SawTime notes the time of Redis now, in microseconds since the epoch.
 func (c *common) SawTime(now int64) { c.clockAhead.Store(now - nowMicros()) }
 
 // Time returns the time of Redis, as far as known.

@@ -10,12 +10,10 @@ import (
 
 // request is what a call asks of one shard.
 type request struct {
-	counters []algorithm.Counter
-	charge   bool            // false: only look
-	action   action          // in place of a decision; nil: none
-	calls    int64           // how many equal calls it stands for; 1 unless it is a lease
-	hash     uint64          // of the keys; requests for the same counters have the same hash
-	proof    *oneServerProof // must hold, because the keys have different hash tags; nil if they do not
+	op        algorithm.Op
+	operation *operation      // in place of a decision; nil: none
+	hash      uint64          // of the keys; requests for the same counters have the same hash
+	proof     *oneServerProof // must hold, because the keys have different hash tags; nil if they do not
 }
 
 // Decide answers for one call's counters; verdicts must be as long as counters. On one shard, one
@@ -27,11 +25,11 @@ type request struct {
 // If the caller's own context ends, the verdicts report that in Ended, never as a failure of Redis.
 func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
 	if sameHashTag(counters) {
-		s.decideOnShard(ctx, ctx, s.newRequest(counters, charge, 1), verdicts)
+		s.decideOnShard(ctx, ctx, s.newRequest(newOp(counters, charge, 1)), verdicts)
 	} else if proof := s.router.proof(); proof == nil {
 		s.decideOnShards(ctx, ctx, counters, charge, verdicts)
 	} else {
-		r := s.newRequest(counters, charge, 1)
+		r := s.newRequest(newOp(counters, charge, 1))
 		r.proof = proof
 		s.decideProved(ctx, r, verdicts)
 	}
@@ -54,14 +52,14 @@ func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorith
 			return
 		}
 	}
-	s.decideOnShards(ctx, rest, r.counters, r.charge, verdicts)
+	s.decideOnShards(ctx, rest, r.op.Counters, r.op.Mode == algorithm.AllOrNone, verdicts)
 }
 
 // Lease charges as many calls of a counter's cost as fit, up to calls, and returns their number.
 // The verdict is that of the last granted call, or the refusal.
 func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
 	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
-	granted, err := s.callShard(ctx, s.newRequest(counter[:], true, calls), verdict[:])
+	granted, err := s.callShard(ctx, s.newRequest(newOp(counter[:], true, calls)), verdict[:])
 	if err != nil {
 		return 0, s.failedVerdict(ctx, err)
 	}
@@ -82,8 +80,16 @@ func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts [
 	return true
 }
 
-func (s *Store) newRequest(counters []algorithm.Counter, charge bool, calls int64) request {
-	return request{counters: counters, charge: charge, calls: calls, hash: s.hashKeys(counters)}
+// newOp returns the op of a number of equal calls, or of a look.
+func newOp(counters []algorithm.Counter, charge bool, calls int64) algorithm.Op {
+	if !charge {
+		return algorithm.Op{Mode: algorithm.Looks, Counters: counters, Calls: 1}
+	}
+	return algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: calls}
+}
+
+func (s *Store) newRequest(op algorithm.Op) request {
+	return request{op: op, hash: s.hashKeys(op.Counters)}
 }
 
 // hashKeys returns a number that is the same for the same keys in the same order.
@@ -104,7 +110,7 @@ func (s *Store) callShard(ctx context.Context, r request, verdicts []algorithm.V
 		defer cancel()
 		ctx = deadline
 	}
-	shard, err := s.router.shard(ctx, r.counters[0].Key)
+	shard, err := s.router.shard(ctx, r.op.Counters[0].Key)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +134,7 @@ func (s *Store) callThroughLane(ctx context.Context, shard *shard, r request, ve
 	defer shard.recycle(c)
 	switch {
 	case c.err == nil:
-		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch, s.common)
+		return c.reply.readVerdicts(&r, c.ahead, verdicts, &c.scratch)
 	case shard.mustFollowSlot(c.err):
 		// A pipeline neither waits for nor follows a moved slot, because other calls are in it and
 		// behind it.
@@ -154,10 +160,13 @@ func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refus
 		return 0, err
 	}
 	shard.server.answered(c.wasUnknown)
+	reply, err := c.reply()
+	if err != nil {
+		return 0, err
+	}
 	scratch := scratches.Get().(*scratch)
 	defer scratches.Put(scratch)
-	reply := c.reply()
-	return reply.readVerdicts(&r, 0, verdicts, scratch, s.common)
+	return reply.readVerdicts(&r, 0, verdicts, scratch)
 }
 
 // failVerdicts sets the verdicts to the error for which the store did not answer.

@@ -14,7 +14,7 @@
 //	shard.beginDirect         shard.go               chooses: directly if few calls are on their way
 //	Store.callDirectly        decide.go              a direct call
 //	shard.runScript           script_call.go         until it has an answer
-//	scriptCall.command        script_call.go         the command; script_args.go, script_fast.go
+//	scriptCall.command        script_call.go         the command; script_args.go
 //	shard.enqueue, serveLane  lane.go                other calls wait for the lane's next pipeline
 //	pipeline.run              lane_pipeline.go       one round trip; lane_merge.go: equal calls
 //	departure.leave           lane_departure.go      without calls that were told that they are unsent
@@ -26,7 +26,7 @@
 //	clusterNode.redirect      client_redirect.go     to where a cluster's slot is now
 //	scriptCall.retry          script_call.go         whether to send it again, in another form
 //	scriptReply.readVerdicts  script_reply.go        the verdicts, in the scripts' order
-//	Found.Nth                 ../algorithm/found.go  a verdict, by NAME.go, from what a script found
+//	Op.Read                   ../algorithm/op.go     by NAME.go, from what the script found: found.go
 //	toFailure                 failure.go             or why there are none
 //
 // operations.go has the further operations on counters, such as Reserve, GiveBack and Reset.

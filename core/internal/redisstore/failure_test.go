@@ -26,9 +26,9 @@ func dialTimeout() error {
 	return err
 }
 
-// notIntegers returns the client's error for a reply that no script returns.
-func notIntegers() error {
-	_, err := redis.NewCmdResult("OK", nil).Int64Slice()
+// wrongReply returns the error of a reply that no script returns.
+func wrongReply() error {
+	_, err := algorithm.ReadTime([]string{"OK"})
 	return err
 }
 
@@ -102,9 +102,8 @@ var classes = []struct {
 	{reply("NOTACOUNTER script: f"), failure.Foreign},
 	{nameForeignKeys(reply("ERR user_script:1: data string too short script: f"), func() []string { return nil }), failure.Foreign},
 	{reply("ERR something new"), failure.Unexpected},
-	{algorithm.ReadDecided(nil, nil, true, nil), failure.Unexpected},
+	{wrongReply(), failure.Unexpected},
 	{errors.New("redis: can't parse \"!\""), failure.Unexpected},
-	{notIntegers(), failure.Unexpected},
 }
 
 // The classes distinguish calls that may have been charged from those that were not.
@@ -161,7 +160,7 @@ func TestAbandonedCallsMayHaveBeenCharged(t *testing.T) {
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	ctx, end := context.WithCancel(context.Background())
 	counters := []algorithm.Counter{{Key: []byte("test:{k}:name:sw2:1000000"), Limit: &limit, Cost: 1}}
-	call := s.enqueue(ctx, request{counters: counters, charge: true, calls: 1, hash: 1})
+	call := s.enqueue(ctx, request{op: newOp(counters, true, 1), hash: 1})
 	<-n.asked
 	end()
 	if err := call.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {

@@ -94,7 +94,7 @@ func (s *shard) enqueue(ctx context.Context, r request) *laneCall {
 
 // copyRequest copies a request, with its keys, into memory that the laneCall has from before.
 func (c *laneCall) copyRequest(r request) {
-	counters, keys := append(c.counters[:0], r.counters...), c.keys[:0]
+	counters, keys := append(c.op.Counters[:0], r.op.Counters...), c.keys[:0]
 	for i := range counters {
 		keys = append(keys, counters[i].Key...)
 	}
@@ -104,7 +104,7 @@ func (c *laneCall) copyRequest(r request) {
 		counters[i].Key, rest = rest[:n:n], rest[n:]
 	}
 	c.request, c.keys = r, keys
-	c.counters = counters
+	c.op.Counters = counters
 }
 
 // await returns when the call is finished. If its caller's context ends first, it returns that

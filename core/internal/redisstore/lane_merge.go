@@ -1,6 +1,10 @@
 package redisstore
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+)
 
 // group holds calls of a pipeline that ask for the same and are merged into one script call.
 type group struct {
@@ -13,10 +17,10 @@ type group struct {
 
 // finish ends a group with an error, or with the reply to a script of its own.
 func (g *group) finish(err error) {
-	g.finished, g.err = true, err
 	if err == nil {
-		g.answer = g.reply()
+		g.answer, err = g.reply()
 	}
+	g.finished, g.err = true, err
 }
 
 // groupCalls groups the pipeline's calls that can be merged, in the order in which they came.
@@ -35,8 +39,8 @@ func (p *pipeline) groupCalls() {
 	for _, c := range p.calls {
 		c.group = p.groupOf(&c.request)
 		g := &p.groups[c.group]
-		c.ahead = g.calls
-		g.calls += c.calls
+		c.ahead = g.op.Calls
+		g.op.Calls += c.op.Calls
 	}
 }
 
@@ -54,27 +58,28 @@ func (p *pipeline) groupOf(r *request) int {
 	}
 	p.groups = append(p.groups, group{})
 	g := &p.groups[len(p.groups)-1]
-	g.request, g.calls = *r, 0
+	g.request = *r
+	g.op.Calls = 0
 	return len(p.groups) - 1
 }
 
 // canMerge reports whether the request can be decided together with others that ask for the same.
 func (r *request) canMerge() bool {
-	for i := range r.counters {
-		if !r.counters[i].Merges() {
+	for i := range r.op.Counters {
+		if !r.op.Counters[i].Merges() {
 			return false
 		}
 	}
-	return r.charge
+	return r.op.Mode == algorithm.AllOrNone && r.op.Recorded() == nil
 }
 
 // equals reports whether two requests that can be merged ask for the same.
 func (r *request) equals(other *request) bool {
-	if r.hash != other.hash || len(r.counters) != len(other.counters) || r.charge != other.charge {
+	if r.hash != other.hash || len(r.op.Counters) != len(other.op.Counters) {
 		return false
 	}
-	for i := range r.counters {
-		a, b := &r.counters[i], &other.counters[i]
+	for i := range r.op.Counters {
+		a, b := &r.op.Counters[i], &other.op.Counters[i]
 		if a.Cost != b.Cost || !bytes.Equal(a.Key, b.Key) || !a.Limit.Equal(b.Limit) {
 			return false
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/histogram"
 )
 
@@ -27,7 +26,7 @@ type pipeline struct {
 
 	answered      bool // the server answered a call
 	unknownScript bool // the server did not know a script
-	sendText      bool // the text of decide_many.lua instead of its hash
+	sendText      bool // the text of decide.lua instead of its hash
 }
 
 // run sends the calls, and waits for the replies.
@@ -54,7 +53,7 @@ func (p *pipeline) prepareGroups(s *shard, l *lane) {
 		g := &p.groups[i]
 		g.prepare()
 		g.departure = &l.departure
-		g.joins = joins && g.charge && algorithm.Joins(g.counters)
+		g.joins = joins && g.op.Joins()
 	}
 }
 
@@ -81,7 +80,7 @@ func (p *pipeline) chooseCommands(ctx context.Context, s *shard, leaves *departu
 	return len(p.cmds) > 0
 }
 
-// fillManyCalls distributes the groups that can be decided together over calls of decide_many.lua.
+// fillManyCalls distributes the groups that can be decided together over calls of decide.lua.
 func (p *pipeline) fillManyCalls(s *shard) {
 	p.many = p.many[:0]
 	most := 0

@@ -20,13 +20,17 @@ import (
 // without permits made a limit that all callers share refuse 22 to 28 of 60 other calls, and still 1 or 2
 // behind a deny cache. Looking at all shards first would double the time of each call.
 //
+// The counters of soft rules on shards of their own are asked last, when it is known whether the call passes.
+//
 // ctx is the caller's context, or one derived from it that ends earlier.
 func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	parts := splitByTag(counters)
-	if charge {
-		s.chargeParts(caller, ctx, parts)
+	start, parts := time.Now(), splitByTag(counters)
+	behind := partsWhere(parts, (*shardPart).isBehind)
+	if first := partsWhere(parts, func(p *shardPart) bool { return !p.isBehind() }); charge && len(first) > 0 {
+		s.chargeParts(caller, ctx, start, first)
+		s.askRest(caller, ctx, start, behind, !slices.ContainsFunc(first, (*shardPart).refuses))
 	} else {
-		s.decideParts(caller, ctx, parts, false)
+		s.decideParts(caller, ctx, parts, charge)
 	}
 	for n, p := range parts {
 		p.copyVerdicts(verdicts, uint8(n))
@@ -39,25 +43,24 @@ func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm
 	}
 }
 
-// chargeParts charges all parts of a call, unless one of them refuses it.
-func (s *Store) chargeParts(caller, ctx context.Context, parts []*shardPart) {
-	start := time.Now()
+// chargeParts charges all parts of a call that began at start, unless one of them refuses it.
+func (s *Store) chargeParts(caller, ctx context.Context, start time.Time, parts []*shardPart) {
 	if likelyRefuser := s.findLikelyRefuser(parts); likelyRefuser != nil {
 		s.decideLikelyRefuserFirst(caller, ctx, start, likelyRefuser, parts)
 	} else {
 		s.decideParts(caller, ctx, parts, true)
 	}
 	if !slices.ContainsFunc(parts, (*shardPart).refuses) { // a shard that refused may let the call pass by now
-		s.chargeRest(caller, ctx, start, partsWhere(parts, (*shardPart).wasLookedAt))
+		s.askRest(caller, ctx, start, partsWhere(parts, (*shardPart).wasLookedAt), true)
 	}
 }
 
-// chargeRest charges some parts of a call that began at start, within the call's time.
-func (s *Store) chargeRest(caller, ctx context.Context, start time.Time, parts []*shardPart) {
+// askRest asks some parts of a call that began at start, within the call's time.
+func (s *Store) askRest(caller, ctx context.Context, start time.Time, parts []*shardPart, charge bool) {
 	if len(parts) > 0 {
 		rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
 		defer cancel()
-		s.decideParts(caller, rest, parts, true)
+		s.decideParts(caller, rest, parts, charge)
 	}
 }
 
@@ -66,7 +69,7 @@ func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, cha
 	failed := s.sideBySide(len(parts), func(i int) error {
 		p := parts[i]
 		p.looked = !charge
-		s.decideOnShard(caller, ctx, s.newRequest(p.counters, charge, 1), p.verdicts)
+		s.decideOnShard(caller, ctx, s.newRequest(newOp(p.counters, charge, 1)), p.verdicts)
 		return nil
 	})
 	for i, err := range failed {
@@ -112,7 +115,7 @@ func (s *Store) decideLikelyRefuserFirst(caller, ctx context.Context, start time
 	case <-soon.Done():
 	}
 	if !refused { // otherwise no other part is charged
-		s.chargeRest(caller, ctx, start, others)
+		s.askRest(caller, ctx, start, others, true)
 	}
 	<-answered
 }

@@ -139,7 +139,7 @@ func (t *forecastTable) record(hash uint64, counters []algorithm.Counter, verdic
 		switch {
 		case v.Err != nil || v.Ended != nil:
 			calls, validFor = 0, 0
-		case c.Lenient:
+		case c.Behind != 0:
 		case v.RetryAfter > 0:
 			refusedFor = max(refusedFor, v.RetryAfter)
 		case c.Charges() && v.Remaining/c.Cost < calls:

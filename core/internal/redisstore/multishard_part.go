@@ -72,6 +72,9 @@ func (p *shardPart) smallestMax() int64 {
 	return smallest
 }
 
+// isBehind reports whether all counters are behind those of other parts: see algorithm.Counter.
+func (p *shardPart) isBehind() bool { return p.counters[0].Behind != 0 }
+
 // wasLookedAt reports whether the shard was last asked only to look.
 func (p *shardPart) wasLookedAt() bool { return p.looked }
 

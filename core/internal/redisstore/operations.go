@@ -1,9 +1,9 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,57 +11,97 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. It sends nothing
-// for a caller who has left. If the caller leaves afterwards, Reserve still returns the answer, so
-// that the turn can be given back.
-func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-	defer cancel()
-	call := newOperation(algorithm.Reserve, algorithm.AppendReserve(onKey(algorithm.Reserve, c.Key), c, patience))
-	call.caller = ctx
-	reply, err := s.runScript(deadline, call)
-	if err == nil {
-		v, err = algorithm.ReadReserved(reply, c)
-	}
-	if err != nil {
-		return s.failedVerdict(ctx, err)
-	}
-	return v
+// act carries out an op on counters that lie on one shard.
+func (s *Store) act(ctx context.Context, op algorithm.Op, verdicts []algorithm.Verdict) {
+	s.decideOnShard(ctx, ctx, s.newRequest(op), verdicts)
 }
 
 // DecideUpTo charges as much of the counters' cost as fits into all of them, on one shard. The cost
 // is the same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
 // nothing fits.
 func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	deadline, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	granted, err := s.chargeUpTo(deadline, counters, verdicts)
-	if err != nil {
-		s.failVerdicts(ctx, err, verdicts)
-		return
-	}
-	algorithm.SetCost(counters, max(1, granted))
+	s.act(ctx, algorithm.Op{Mode: algorithm.UpTo, Counters: counters, Calls: 1}, verdicts)
 }
 
-func (s *Store) chargeUpTo(deadline context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) (granted int64, err error) {
-	c := &scriptCall{request: request{counters: counters}, kind: upToKind, now: assumedNow(counters)}
-	began := time.Now()
-	reply, err := s.runScript(deadline, c)
-	s.observe(s.hashKey(counters[0].Key), time.Since(began), err)
-	if err != nil {
-		return 0, err
+// Charge charges the counters, which lie on one shard, whether their costs fit or not. share bounds
+// the debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
+func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
+	s.act(ctx, algorithm.Op{Mode: algorithm.InDebt, Counters: counters, Calls: 1, Share: share, Record: bytes.Clone(record)}, verdicts)
+}
+
+// Open decides a call on one shard like Decide and, if it passes, records a bill. All counters have
+// one cost.
+func (s *Store) Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
+	b.Key = bytes.Clone(b.Key)
+	s.act(ctx, algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: 1, Bill: &b}, verdicts)
+}
+
+// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. It sends nothing
+// for a caller who has left. If the caller leaves afterwards, Reserve still returns the answer, so
+// that the turn can be given back.
+func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	defer cancel()
+	counters, verdicts := []algorithm.Counter{*c}, [1]algorithm.Verdict{}
+	call := newDecision(s.newRequest(algorithm.Op{Mode: algorithm.InTurn, Counters: counters, Calls: 1, Patience: patience}))
+	call.caller = ctx
+	reply, err := s.runScript(deadline, c.Key, call)
+	if err == nil {
+		_, err = reply.readVerdicts(&call.request, 0, verdicts[:], new(scratch))
 	}
-	return algorithm.ReadUpTo(reply, counters, verdicts)
+	if err != nil {
+		return s.failedVerdict(ctx, err)
+	}
+	return verdicts[0]
+}
+
+// Settle changes a bill. The error is the caller's own if the context has ended, and otherwise a
+// *failure.Error.
+func (s *Store) Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (a algorithm.BillAnswer, err error) {
+	r := s.newRequest(algorithm.Op{Counters: b.Counters()})
+	r.operation = &operation{
+		args: func(at int64) (*algorithm.Script, []any) {
+			script := b.SettleScript()
+			return script, b.AppendSettle(onKeys(script, len(b.Charges), func(i int) []byte { return b.Charges[i].Key }, b.Key, 1+3*len(b.Charges)), change, at)
+		},
+		read: func(reply []string) (err error) {
+			a, err = b.ReadSettled(reply, change)
+			return err
+		},
+	}
+	verdicts := [1]algorithm.Verdict{}
+	s.decideOnShard(ctx, ctx, r, verdicts[:])
+	if ended := verdicts[0].Ended; ended != nil {
+		return a, ended
+	}
+	s.refundsLost.Add(uint64(a.Lost))
+	return a, verdicts[0].Err
+}
+
+// changing returns the call that changes counters.
+func changing(c algorithm.Change) *scriptCall {
+	return newOperation(func(int64) (*algorithm.Script, []any) {
+		script := c.Script()
+		return script, c.Append(onKeys(script, c.Len(), c.KeyAt, c.Record(), 1+2*c.Len()))
+	})
+}
+
+// change changes counters of one shard. read reads the reply.
+func (s *Store) change(ctx context.Context, c algorithm.Change, read func(c *algorithm.Change, reply []string) error) error {
+	return s.withTimeout(ctx, func(deadline context.Context) error {
+		reply, err := s.runList(deadline, c.KeyAt(0), changing(c))
+		if err == nil {
+			err = read(&c, reply)
+		}
+		return err
+	})
 }
 
 // GiveBack gives charges back, as far as they still count, even if the context has ended, because
 // charges are also given back for callers who have left.
 func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	return s.runOnShards(context.WithoutCancel(ctx), charges, func(charges []algorithm.Charge) *scriptCall {
-		script := algorithm.GiveBackScript(charges)
-		return newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges))
-	}, func(reply []any) error {
-		lost, err := algorithm.ReadGivenBack(reply)
+	return s.changeOnShards(context.WithoutCancel(ctx), algorithm.Change{Charges: charges}, func(c *algorithm.Change, reply []string) error {
+		lost, err := c.ReadLost(reply)
 		s.refundsLost.Add(uint64(lost))
 		return err
 	})
@@ -70,13 +110,9 @@ func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error 
 // GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if the
 // context has ended. It returns how many of its permits stay because of those who wait.
 func (s *Store) GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error) {
-	charges := []algorithm.Charge{turn}
-	err = s.withTimeout(context.WithoutCancel(ctx), func(deadline context.Context) error {
-		script := algorithm.GiveBackScript(charges)
-		reply, err := s.runScript(deadline, newOperation(script, algorithm.AppendGiveBack(onCharges(script, charges), charges)))
-		if err == nil {
-			stays, err = algorithm.ReadGivenBack(reply)
-		}
+	c := algorithm.Change{Charges: []algorithm.Charge{turn}}
+	err = s.change(context.WithoutCancel(ctx), c, func(c *algorithm.Change, reply []string) (err error) {
+		stays, err = c.ReadLost(reply)
 		return err
 	})
 	return stays, err
@@ -87,16 +123,16 @@ func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
 
 // Renew keeps the slots of a call in flight for another window each.
 func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
-	return s.runOnShards(ctx, slots, func(slots []algorithm.Charge) *scriptCall {
-		return newOperation(algorithm.Renew, algorithm.AppendRenew(onCharges(algorithm.Renew, slots), slots))
-	}, nil)
+	return s.changeOnShards(ctx, algorithm.Change{Charges: slots, Renews: true}, nil)
 }
 
 // Records returns the calls that count in a log now, newest first.
 func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
+	call := newOperation(func(int64) (*algorithm.Script, []any) {
+		return algorithm.Records, algorithm.AppendRecords(onKey(algorithm.Records, key), limit)
+	})
 	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		args := algorithm.AppendRecords(onKey(algorithm.Records, key), limit)
-		reply, err := s.runScript(deadline, newOperation(algorithm.Records, args))
+		reply, err := s.runList(deadline, key, call)
 		if err == nil {
 			records, err = algorithm.ReadRecords(reply)
 		}
@@ -107,12 +143,8 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 
 // Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
 func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
-	err = s.withTimeout(ctx, func(deadline context.Context) error {
-		args := algorithm.AppendPause(onKey(algorithm.BeginPause, key), p)
-		reply, err := s.runScript(deadline, newOperation(algorithm.BeginPause, args))
-		if err == nil {
-			now, err = algorithm.ReadPaused(reply)
-		}
+	err = s.change(ctx, algorithm.Change{Key: key, Pause: p}, func(c *algorithm.Change, reply []string) (err error) {
+		now, err = c.ReadPaused(reply)
 		return err
 	})
 	return now, err
@@ -120,10 +152,7 @@ func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now 
 
 // PauseOver forgets the refusals before a pause that is over.
 func (s *Store) PauseOver(ctx context.Context, key []byte) error {
-	return s.withTimeout(ctx, func(deadline context.Context) error {
-		_, err := s.runScript(deadline, newOperation(algorithm.PauseOver, onKey(algorithm.PauseOver, key)))
-		return err
-	})
+	return s.change(ctx, algorithm.Change{Key: key}, func(*algorithm.Change, []string) error { return nil })
 }
 
 // Reset deletes keys of one hash tag, and reports whether any existed. One command for all of them
@@ -178,20 +207,25 @@ func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Contex
 	return toFailure(err, s.timeout)
 }
 
-// runOnShards runs a script for charges. If it is proved that one server holds all of them, it runs
+// changeOnShards changes charges. If it is proved that one server holds all of them, it runs
 // the script once, and otherwise on all their shards at the same time, so that a shard that does
 // not answer does not delay the others. It returns the failures of all shards, joined. If read is
 // not nil, it reads the replies.
-func (s *Store) runOnShards(
-	ctx context.Context, charges []algorithm.Charge, newCall func([]algorithm.Charge) *scriptCall, read func(reply []any) error,
-) error {
+func (s *Store) changeOnShards(ctx context.Context, c algorithm.Change, read func(c *algorithm.Change, reply []string) error) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	parts := splitCharges(charges)
-	if proof := s.router.proof(); len(parts) > 1 && proof.wanted() {
-		call := newCall(charges)
+	run := func(c algorithm.Change, proof *oneServerProof) error {
+		call := changing(c)
 		call.proof = proof
-		switch err := s.runAndRead(deadline, call, read); {
+		reply, err := s.runList(deadline, c.KeyAt(0), call)
+		if err == nil && read != nil {
+			err = read(&c, reply)
+		}
+		return err
+	}
+	parts := splitCharges(c.Charges)
+	if proof := s.router.proof(); len(parts) > 1 && proof.wanted() {
+		switch err := run(c, proof); {
 		case err == nil:
 			return nil
 		case err != errUnproved:
@@ -199,7 +233,7 @@ func (s *Store) runOnShards(
 		}
 	}
 	failed := s.sideBySide(len(parts), func(i int) error {
-		return s.runAndRead(deadline, newCall(parts[i]), read)
+		return run(algorithm.Change{Charges: parts[i], Renews: c.Renews}, nil)
 	})
 	for i, err := range failed {
 		if err != nil {
@@ -209,23 +243,22 @@ func (s *Store) runOnShards(
 	return errors.Join(failed...)
 }
 
-// runAndRead runs a script, and reads its reply.
-func (s *Store) runAndRead(ctx context.Context, c *scriptCall, read func(reply []any) error) error {
-	reply, err := s.runScript(ctx, c)
-	if err == nil && read != nil {
-		err = read(reply)
-	}
-	return err
-}
-
-// runScript runs a single script on the shard of its keys, and returns its reply, which is a list.
-func (s *Store) runScript(ctx context.Context, c *scriptCall) (reply []any, err error) {
-	shard, err := s.router.shard(ctx, c.shardKey())
+// runList runs a script on the shard of a key, and returns its reply.
+func (s *Store) runList(ctx context.Context, key []byte, c *scriptCall) (reply []string, err error) {
+	shard, err := s.router.shard(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if err := shard.runScript(ctx, c, nil); err != nil {
 		return nil, err
 	}
-	return c.cmd.Slice()
+	return c.cmd.Val(), nil
+}
+
+// runScript decides on the shard of a key, and returns the reply.
+func (s *Store) runScript(ctx context.Context, key []byte, c *scriptCall) (r scriptReply, err error) {
+	if _, err := s.runList(ctx, key, c); err != nil {
+		return r, err
+	}
+	return c.reply()
 }

@@ -61,7 +61,7 @@ func TestRepliesThatPanic(t *testing.T) {
 				short, leave := context.WithTimeout(context.Background(), patient/2) // which is read in a goroutine of its own
 				defer leave()
 				for _, ctx := range []context.Context{context.Background(), short} {
-					p.fault.Store(hugeText)
+					p.fault.Store(hugeArray)
 					if err := call(ctx); failure.ClassOf(err) != failure.Unexpected || !panics.Is(err) {
 						t.Errorf("%s: %v, of class %s; want a panic", name, err, failure.ClassOf(err))
 					}

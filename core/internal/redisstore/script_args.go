@@ -29,30 +29,19 @@ func argKeys(args []any) (keys []string) {
 	return keys
 }
 
-// onCounters begins arguments whose keys are those of counters, and further ones.
-func onCounters(script *algorithm.Script, counters []algorithm.Counter, furtherKeys ...string) []any {
-	args := newArgs(script, len(counters)+len(furtherKeys), 1+6*len(counters))
-	for i := range counters {
-		args = append(args, string(counters[i].Key))
-	}
-	for _, key := range furtherKeys {
-		args = append(args, key)
-	}
-	return args
-}
-
-// onCharges begins arguments whose keys are those of charges, and of their record.
-func onCharges(script *algorithm.Script, charges []algorithm.Charge) []any {
-	keys := len(charges)
-	if charges[0].Record != nil {
+// onKeys begins arguments with keys, which are those of n things, and behind them that of a record, if there
+// is one.
+func onKeys(script *algorithm.Script, n int, key func(i int) []byte, record []byte, further int) []any {
+	keys := n
+	if record != nil {
 		keys++
 	}
-	args := newArgs(script, keys, 1+10*len(charges))
-	for i := range charges {
-		args = append(args, string(charges[i].Key))
+	args := newArgs(script, keys, further)
+	for i := range n {
+		args = append(args, string(key(i)))
 	}
-	if charges[0].Record != nil {
-		args = append(args, string(charges[0].Record))
+	if record != nil {
+		args = append(args, string(record))
 	}
 	return args
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// manyCall is one call of decide_many.lua for several groups of a pipeline, whose keys all differ.
+// manyCall is one call of decide.lua for several groups of a pipeline, whose keys all differ.
 // Each group is decided independently.
 //
 // When a script decides one key, the server spends about half of the time on the command itself:
@@ -22,20 +22,20 @@ type manyCall struct {
 	groups []*group // command puts them into the order of its arguments
 	kinds  algorithm.KindSet
 	hashes []uint64 // of the keys
-	cmd    manyCommand
+	cmd    listCommand
 }
 
 // add adds a group, unless there would be more than mostKeys keys or the call already has one of
 // the group's keys. It reports whether it added the group. Keys with equal hashes count as equal.
 func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
 	before := len(m.hashes)
-	if before > 0 && before+len(g.counters) > mostKeys {
+	if before > 0 && before+len(g.op.Counters) > mostKeys {
 		return false
 	}
-	for i := range g.counters {
+	for i := range g.op.Counters {
 		hash := g.hash
-		if len(g.counters) > 1 {
-			hash = c.hashKey(g.counters[i].Key)
+		if len(g.op.Counters) > 1 {
+			hash = c.hashKey(g.op.Counters[i].Key)
 		}
 		if slices.Contains(m.hashes[:before], hash) {
 			m.hashes = m.hashes[:before]
@@ -44,7 +44,7 @@ func (m *manyCall) add(g *group, c *common, mostKeys int) bool {
 		m.hashes = append(m.hashes, hash)
 	}
 	m.groups = append(m.groups, g)
-	m.kinds |= algorithm.KindsOf(g.counters)
+	m.kinds |= algorithm.KindsOf(g.op.Counters)
 	return true
 }
 
@@ -56,47 +56,51 @@ func (m *manyCall) reset() {
 
 // command returns the command, with the script's text instead of its hash if sendText is set.
 func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, leaves *departure) command {
-	script, groups := algorithm.ManyScript(m.kinds), m.groups
+	script, groups := algorithm.DecideScript(m.kinds), m.groups
 	for len(groups) > 0 {
 		groups = groups[gatherForm(groups):]
 	}
-	args := m.appendKeys(newArgs(script, len(m.hashes), 2*len(m.groups)+2*len(m.hashes)))
+	args := append(m.appendKeys(newArgs(script, len(m.hashes), 1+len(m.groups)+2*len(m.hashes))), "")
 	for first := 0; first < len(m.groups); {
 		g, next := m.groups[first], first+1
 		for next < len(m.groups) && m.groups[next].sameForm(g) {
 			next++
 		}
-		args = algorithm.AppendForm(args, g.counters, g.calls, next-first)
+		args = g.op.AppendForm(args, next-first, g.now)
 		first = next
 	}
 	key := args[3]
 	if sendText {
 		args = asEval(args, script)
 	}
-	m.cmd = manyCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: leaves}, guard{proof, key}}
+	m.cmd = listCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: leaves}, guard{proof, key}}
 	return &m.cmd
 }
 
 // read hands the reply to the groups, and reports whether the reply is complete. A group
-// that the script did not decide gets a script of its own next.
+// whose counters are in another day is decided again.
 func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
+	now, err := algorithm.ReadTime(replies)
 	switch {
 	case len(replies) == 1 && replies[0] == unproved:
 		m.separate()
 		return false
-	case len(replies) != len(m.hashes):
+	case err != nil || len(replies) != 1+2*len(m.hashes):
 		m.fail(fmt.Errorf("the script replied %.99q for %d counters", replies, len(m.hashes)))
 		return false
 	}
+	rest := replies[1:]
 	for _, g := range m.groups {
-		own := replies[:len(g.counters)]
-		replies = replies[len(own):]
-		if own[0] == algorithm.Uncommon {
-			g.joins, g.kind = false, equalKind
+		own := rest[:2*len(g.op.Counters)]
+		rest = rest[len(own):]
+		if algorithm.IsOtherDay(own) {
+			if err := g.assume(now); err != nil {
+				g.finish(err)
+			}
 			continue
 		}
-		g.finished, g.answer = true, scriptReply{kind: manyKind, texts: own, calls: g.calls}
+		g.finished, g.answer = true, scriptReply{now, own, g.op.Calls}
 	}
 	return true
 }
@@ -122,9 +126,9 @@ func isManyRefused(err error) bool {
 }
 
 // sameForm reports whether two groups have the same form, so that they are grouped in the arguments
-// of decide_many.lua.
+// of decide.lua.
 func (g *group) sameForm(other *group) bool {
-	return g.calls == other.calls && algorithm.SameForm(g.counters, other.counters)
+	return g.op.Calls == other.op.Calls && g.now == other.now && algorithm.SameForm(g.op.Counters, other.op.Counters)
 }
 
 // gatherForm moves the groups of the same form as the first one to the front, and returns their
@@ -147,29 +151,12 @@ func (m *manyCall) appendKeys(args []any) []any {
 	text.Grow(100 * len(m.hashes))
 	keys := make([]string, 0, len(m.hashes))
 	for _, g := range m.groups {
-		for i := range g.counters {
+		for i := range g.op.Counters {
 			start := text.Len()
-			text.Write(g.counters[i].Key)
+			text.Write(g.op.Counters[i].Key)
 			keys = append(keys, text.String()[start:])
 			args = append(args, &keys[len(keys)-1])
 		}
 	}
 	return args
 }
-
-// manyCommand is the command of a manyCall.
-type manyCommand struct {
-	*redis.StringSliceCmd
-	sent  sendState
-	guard guard
-}
-
-// NoRetry implements redis.Cmder.
-func (c *manyCommand) NoRetry() bool { return true }
-
-// Args implements redis.Cmder.
-func (c *manyCommand) Args() []any {
-	return c.sent.write(c.guard.args(c.StringSliceCmd.Args()))
-}
-
-func (c *manyCommand) state() *sendState { return &c.sent }

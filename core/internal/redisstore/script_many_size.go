@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// manySize chooses how many keys a call of decide_many.lua may have, so that it delays other clients of
+// manySize chooses how many keys a script of a pipeline may have, so that it delays other clients of
 // the server by at most mostHeld. It takes the shortest time per key that this process has seen recently
 // for the server's, which is never longer.
 type manySize struct {

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -9,19 +10,22 @@ import (
 
 // scriptReply is the reply to a decision.
 type scriptReply struct {
-	kind   scriptKind
-	text   string   // of fastKind
-	texts  []string // of manyKind
-	values []any    // of the other kinds
-	calls  int64    // how many calls the script received
+	now   int64
+	texts []string // two for each counter; of an operation, the whole reply
+	calls int64    // how many calls the script received
 }
 
-func (c *scriptCall) reply() scriptReply {
-	if c.kind == fastKind {
-		return scriptReply{kind: fastKind, text: c.fast.Val(), calls: c.calls}
+// reply returns the reply to a script of its own.
+func (c *scriptCall) reply() (r scriptReply, err error) {
+	texts := c.cmd.Val()
+	if c.operation != nil {
+		return scriptReply{texts: texts}, nil
 	}
-	values, _ := c.cmd.Val().([]any)
-	return scriptReply{kind: c.kind, values: values, calls: c.calls}
+	now, err := algorithm.ReadTime(texts)
+	if err != nil {
+		return r, fmt.Errorf("the script replied %.99q: %w", texts, err)
+	}
+	return scriptReply{now, texts[1:], c.op.Calls}, nil
 }
 
 // scratch is memory for reading a reply. It is reused, because as a local variable it cost a direct
@@ -38,42 +42,25 @@ func (s *scratch) room(n int) []algorithm.Found {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// readVerdicts sets the verdicts of a request that has ahead equal calls before it. They are those
-// of the last of its calls that passed, or of the first call if none did. It returns how many
-// passed, except for a call that decide.lua decides, or an action.
-func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch, of *common) (passed int64, err error) {
-	switch a.kind {
-	case decideKind:
-		return 0, algorithm.ReadDecided(a.values, r.counters, r.charge, verdicts)
-	case actionKind:
-		return 0, r.action.read(a.values, r.counters, verdicts)
+// readVerdicts sets the verdicts of a request that has ahead equal calls before it: see algorithm.Op.Read.
+func (a *scriptReply) readVerdicts(r *request, ahead int64, verdicts []algorithm.Verdict, s *scratch) (passed int64, err error) {
+	if r.operation != nil {
+		return 0, r.operation.read(a.texts)
 	}
-	counters, found := r.counters, s.room(len(r.counters))
-	if err := a.readFound(counters, found); err != nil {
-		return 0, fmt.Errorf("the script replied %.99q, %.99q, %.99q: %w", a.text, a.texts, a.values, err)
-	}
-	all := a.calls
-	for i := range counters {
-		all = found[i].Fit(&counters[i], all)
-	}
-	passed = min(max(0, all-ahead), r.calls)
-	for i := range counters {
-		found[i].Nth(&counters[i], ahead+max(0, passed-1), all, &verdicts[i])
-		if found[i].Now == 0 { // the reply has no time, because the answer does not depend on it
-			verdicts[i].At = of.Time()
-		}
+	passed, err = r.op.Read(a.texts, a.now, ahead, a.calls, verdicts, s.room(len(r.op.Counters)))
+	switch {
+	case errors.Is(err, algorithm.ErrForeign):
+		return 0, fmt.Errorf("%w: one of %q", ErrForeign, r.keyNames())
+	case err != nil:
+		return 0, fmt.Errorf("the script replied %.99q: %w", a.texts, err)
 	}
 	return passed, nil
 }
 
-// readFound reads what a script found before it charged anything.
-func (a *scriptReply) readFound(counters []algorithm.Counter, found []algorithm.Found) error {
-	switch a.kind {
-	case fastKind:
-		return counters[0].Limit.ReadFast(a.text, counters[0].Cost, a.calls, &found[0])
-	case manyKind:
-		return algorithm.ReadMany(a.texts, counters, a.calls, found)
-	default:
-		return algorithm.ReadEqual(a.values, counters, found)
+// keyNames returns the keys of the request, for a message.
+func (r *request) keyNames() (keys []string) {
+	for i := range r.op.Counters {
+		keys = append(keys, string(r.op.Counters[i].Key))
 	}
+	return keys
 }

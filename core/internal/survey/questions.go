@@ -59,8 +59,7 @@ func (s *Survey) About(key string, limit *algorithm.Limit, cost int64) *Question
 	of := questionKey{key, limit.Max, limit.Rate, cost}
 	q := s.questions[of]
 	if q == nil {
-		// The counters are lenient, so that each rule gets an answer whatever the others say.
-		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, Lenient: true, ShowsDebt: true}}
+		q = &Question{counter: algorithm.Counter{Key: []byte(key), Limit: limit, Cost: cost, ShowsDebt: true}}
 		s.questions[of] = q
 	}
 	return q

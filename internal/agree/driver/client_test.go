@@ -94,6 +94,13 @@ func (c *client) Process(_ context.Context, cmd redis.Cmder) error {
 	switch cmd := cmd.(type) {
 	case interface{ SetVal(any) }:
 		cmd.SetVal(val)
+	case interface{ SetVal([]string) }:
+		values, _ := val.([]any)
+		var texts []string
+		for _, value := range values {
+			texts = append(texts, fmt.Sprint(value))
+		}
+		cmd.SetVal(texts)
 	case interface{ SetVal(string) }:
 		cmd.SetVal(fmt.Sprint(val))
 	}
