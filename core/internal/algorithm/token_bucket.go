@@ -181,8 +181,9 @@ func (b *tokenBucket) reserve(l *Limit, s *State, now, cost, patience int64) (v 
 	}
 	v.Wait = l.refilledAfter(used+(1-l.Max)*l.Permit, math.MaxInt64, t)
 	v.RetryAfter = max(0, v.Wait-patience, l.refilledAfter(used+cost*l.Permit-l.bound(math.MaxInt64), math.MaxInt64, t))
-	if whole < math.MaxInt64 { // the rate of the last call says when everything is back
-		v.RetryAfter = min(v.RetryAfter, (t.place+whole)*l.Tick-t.now)
+	if v.RetryAfter > 0 && whole < math.MaxInt64 { // the rate of the last call says when everything is back
+		back := (t.place+whole)*l.Tick - t.now
+		v.RetryAfter, v.Wait = min(v.RetryAfter, back), min(v.Wait, back)
 	}
 	if v.RetryAfter == 0 {
 		lives = v.charge(b.charge(s, t, l, cost, ""), cost)
