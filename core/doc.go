@@ -137,7 +137,7 @@
 // internal/redisstore the round trip. The arithmetic is in internal/algorithm. In the process it is
 // NAME.go. In Redis it is NAME.lua in decide_one.lua or, for several counters, decide.lua. The
 // script replies with how much it charged and the state, and NAME.go makes the verdict of
-// that (op.go, found.go).
+// that (reply.go, found.go).
 //
 // A Rule is a boundRule once it is attached (rule_bound.go), a namedRule under each name that its
 // counters have (rule_named.go), and an appliedRule in a call (call_decider.go). The last two

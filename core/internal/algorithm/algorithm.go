@@ -177,7 +177,7 @@ type definition interface {
 
 // These are what only some algorithms can do.
 type (
-	// leaser says whether two charges were made together; see Limit.LeasedTogether.
+	// leaser reports whether two charges were made together; see Limit.LeasedTogether.
 	leaser interface {
 		leasedTogether(l *Limit, a, b *Verdict) bool
 	}

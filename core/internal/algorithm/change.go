@@ -6,7 +6,7 @@ import "fmt"
 // are renewed, or a pause begins or ends.
 type Change struct {
 	Charges []Charge // to give back or, of slots, to renew
-	Renews  bool
+	Renews  bool     // the slots are renewed, not given back
 	// Key is that of a pause, which Pause begins or makes longer. If Pause is nil, the refusals before a pause
 	// that is over are forgotten.
 	Key   []byte
@@ -21,9 +21,10 @@ func (c *Change) Script() *Script {
 	return ChangeScript(ofCharges(c.Charges))
 }
 
-// Len returns the number of keys that are changed, and KeyAt one of them.
+// Len returns the number of keys that are changed.
 func (c *Change) Len() int { return max(1, len(c.Charges)) }
 
+// KeyAt returns the key at an index below Len.
 func (c *Change) KeyAt(i int) []byte {
 	if c.Key != nil {
 		return c.Key

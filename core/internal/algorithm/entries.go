@@ -41,8 +41,8 @@ func (s *State) liveAt(now, window int64) []Entry {
 	return entries[sort.Search(len(entries), func(i int) bool { return entries[i].At > now-window }):]
 }
 
-// lookAt returns how many permits remain, and after how long a cost fits: when the entry ends with which the
-// missing permits are back, or after a whole window if all entries together free too few.
+// lookAt returns how many permits remain, and after how long a cost fits. Entries end in their order, until
+// the missing permits are back. If all together free too few, that is after a whole window.
 func (s *State) lookAt(now int64, l *Limit, cost int64) (remaining, retryAfter int64) {
 	live := s.liveAt(now, l.Window)
 	var used, before int64
@@ -59,9 +59,9 @@ func (s *State) lookAt(now int64, l *Limit, cost int64) (remaining, retryAfter i
 	return l.Max - used, retryAfter
 }
 
-// found sets the state to one of two entries, which answers as that of the numbers that a script replied
-// does: how many permits are used, when the newest was taken and the one with whose end a unit fits (0:
-// none), and by how much the log's clock is ahead.
+// found sets the state to at most two entries that give the same answers as the log or the slots in Redis.
+// newest is when the newest permit was charged. freeing is when the permit was charged whose end brings the
+// last of the missing ones back; 0: there is none. shift is by how much the log's clock is ahead.
 func (f *Found) found(used, newest, freeing, missing, shift int64) *Entry {
 	f.State = State{}
 	if used == 0 {

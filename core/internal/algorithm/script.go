@@ -39,7 +39,7 @@ func readSource(files fs.FS, p *Properties) (s source) {
 	return s
 }
 
-// The scripts of single algorithms. KEYS, ARGV and reply are at the head of its file.
+// Records is the script that lists the calls of a log: sliding_log_records.lua.
 var Records = NewScript(head + toChange(&registry[SlidingLog].lua) + textOf("sliding_log_records.lua"))
 
 // DecideScript returns the script that decides calls on counters of these algorithms: decide.lua.

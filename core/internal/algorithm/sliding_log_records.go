@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,7 +26,7 @@ func ReadRecords(reply []string) (records []Record, err error) {
 		records = append(records, Record{At: at, Cost: cost, Note: reply[2]})
 	}
 	if err != nil || len(reply) > 0 {
-		return nil, fmt.Errorf("the script replied invalid values for records: %w", err)
+		return nil, fmt.Errorf("the script replied records of which some are invalid: %w", cmp.Or(err, errReply))
 	}
 	return records, nil
 }

@@ -12,7 +12,7 @@
 --
 -- args      units per permit, units refilled per tick, tick (microseconds: 1, or 1000 for windows of
 --           an hour and more), units of the full bucket, patience (microseconds): a bucket may be
---           overdrawn by what comes back within that time. What is asked is in units, too
+--           overdrawn by what comes back within that time. The cost is in these units as well
 -- state     a string, little-endian: I7 last tick, I7 units used, I6 units per permit, I5 units
 --           refilled per tick, I7 position of the last charge, I7 birth (microseconds): when the first
 --           of the permits in use was charged, or earlier

@@ -11,7 +11,7 @@ func (s *Store) Open(_ context.Context, counters []algorithm.Counter, b algorith
 	c := s.lockBill(counters, b.Key)
 	defer s.unlockAll(c.shards)
 	s.decideLocked(counters, c.hashes[:len(counters)], true, c.t, verdicts)
-	if algorithm.Passes(counters, verdicts) {
+	if algorithm.Fits(verdicts) {
 		hash := c.hashes[len(counters)]
 		e := s.entry(s.shard(hash), b.Key, hash, c.t, c.own)
 		e.state, e.freshAt = b.New(c.t.now, len(counters), counters[0].Cost), c.t.awake+b.Span

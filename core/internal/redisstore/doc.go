@@ -26,7 +26,7 @@
 //	clusterNode.redirect      client_redirect.go     to where a cluster's slot is now
 //	scriptCall.retry          script_call.go         whether to send it again, in another form
 //	scriptReply.readVerdicts  script_reply.go        the verdicts, in the scripts' order
-//	Op.Read                   ../algorithm/op.go     by NAME.go, from what the script found: found.go
+//	Op.Read                   ../algorithm/reply.go  by NAME.go, from what the script found: found.go
 //	toFailure                 failure.go             or why there are none
 //
 // operations.go has the further operations on counters, such as Reserve, GiveBack and Reset.

@@ -41,7 +41,8 @@ type scriptCall struct {
 type operation struct {
 	// args makes the arguments. at is about now, in microseconds.
 	args func(at int64) (*algorithm.Script, []any)
-	read func(reply []string) error // reads the reply, in the caller's goroutine
+	// read reads the reply to a request, in the caller's goroutine. It is nil for an operation that is none.
+	read func(reply []string) error
 }
 
 // listCommand is a command whose reply is a list of integers and strings.
@@ -73,8 +74,8 @@ func newOperation(args func(at int64) (*algorithm.Script, []any)) *scriptCall {
 	return &scriptCall{request: request{operation: &operation{args: args}}}
 }
 
-// isDecision reports whether the script decides over a request, or settles a bill.
-func (c *scriptCall) isDecision() bool { return c.operation == nil || c.operation.read != nil }
+// isRequest reports whether the call is for a request: it decides, or settles a bill.
+func (c *scriptCall) isRequest() bool { return c.operation == nil || c.operation.read != nil }
 
 // prepare prepares the call for its first command.
 func (c *scriptCall) prepare() {
@@ -111,7 +112,7 @@ func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (er
 	for again := true; again; trips++ {
 		failed := s.process(ctx, c.command(ctx), refusal)
 		refusal = nil
-		if c.isDecision() {
+		if c.isRequest() {
 			s.trips.count(failed, trips, 1, 1)
 		}
 		again, err = c.retry(failed)
@@ -167,7 +168,7 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 	case c.nested:
 		return false, nil
 	}
-	if !c.isDecision() {
+	if !c.isRequest() {
 		return false, nil
 	}
 	now := algorithm.OtherDay(c.cmd.Val())
