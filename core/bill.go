@@ -71,7 +71,9 @@ func (b *Bill) change(ctx context.Context, field string, n int, settles bool) er
 	if settles { // several windows together may have been charged more than one holds
 		change.Permits = min(int64(n), algorithm.MaxBilled)
 	}
-	answer, err := b.front.Store.Settle(context.WithoutCancel(ctx), &b.bill, change)
+	settlement := algorithm.Change{Kind: algorithm.ChangesBill, Bill: &b.bill, To: change}
+	err := b.front.Store.Change(context.WithoutCancel(ctx), &settlement)
+	answer := settlement.Billed
 	above := answer.Above
 	if above > 0 {
 		above += int64(n) - change.Permits

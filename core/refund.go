@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/abandoned"
+	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 	"github.com/accesslimit/accesslimit/core/internal/rediskey"
 	"github.com/accesslimit/accesslimit/core/internal/refund"
 )
@@ -60,7 +61,7 @@ func (f *front) refund(ctx context.Context, d Decision, n int) error {
 	if d.receipt.Turn {
 		err = f.Unused.Refund(ctx, abandoned.Turn{Charge: charges[0], Counts: d.ResetAfter})
 	} else {
-		err = f.Store.GiveBack(ctx, charges)
+		err = f.Store.Change(ctx, &algorithm.Change{Charges: charges})
 	}
 	return f.failures.errorOf(d.Rule, err)
 }

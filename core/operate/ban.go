@@ -67,7 +67,9 @@ func (o *Operator) pause(ctx context.Context, began time.Time, name, key string,
 	by, _ := actor.Of(ctx)
 	p := algorithm.Pause{Span: span.Microseconds(), By: algorithm.PauseBy(by.Author, by.Note)}
 	stored := o.parts.Pauses.Stored(name, key)
-	paused, err := o.parts.Store.Pause(ctx, stored, &p)
+	change := algorithm.Change{Kind: algorithm.Pauses, Key: stored, Pause: &p}
+	err = o.parts.Store.Change(ctx, &change)
+	paused := change.Paused
 	if longer = paused.Longer; failure.MayHaveActed(err) {
 		paused = o.parts.Pauses.Hold(stored, name, key, &p)
 	}

@@ -38,7 +38,9 @@ func (t *Turns) record(key string, p *algorithm.Pause) {
 // tryToRecord returns what the pause has led to, and why it holds only in this process, if it does.
 func (t *Turns) tryToRecord(key string, p *algorithm.Pause) (algorithm.Paused, error) {
 	ctx, known, stored := context.Background(), t.parts.Pauses, t.pauseKey(key)
-	paused, err := t.parts.Store.Pause(ctx, stored, p)
+	change := algorithm.Change{Kind: algorithm.Pauses, Key: stored, Pause: p}
+	err := t.parts.Store.Change(ctx, &change)
+	paused := change.Paused
 	if err != nil {
 		paused = known.Hold(stored, t.rule.Name, key, p)
 	} else {
@@ -80,10 +82,10 @@ func (t *Turns) pauseKey(key string) []byte {
 // waited do not come all at once.
 func (t *Turns) answeredAgain(key string) {
 	ctx := context.Background()
-	bucket := []algorithm.Counter{t.turnCounter(key)}
-	bucket[0].Cost = bucket[0].Limit.Max
-	t.parts.Store.DecideUpTo(ctx, bucket, make([]algorithm.Verdict, 1))
-	if err := t.parts.Store.PauseOver(ctx, t.pauseKey(key)); err != nil {
+	bucket := t.turnCounter(key)
+	bucket.Cost = bucket.Limit.Max
+	t.parts.Store.Do(ctx, algorithm.NewOp(algorithm.UpTo, bucket))
+	if err := t.parts.Store.Change(ctx, &algorithm.Change{Kind: algorithm.EndsPause, Key: t.pauseKey(key)}); err != nil {
 		t.prepared.StoreFailed(err)
 	}
 }

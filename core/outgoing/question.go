@@ -12,14 +12,13 @@ import (
 // a slot before a turn, because each is waited for in another way. Also, a turn that was reserved leaves
 // the rule with fewer counters.
 type question struct {
-	counters   []algorithm.Counter
-	verdicts   []algorithm.Verdict
+	*algorithm.Op
 	turn, slot int // indexes, or -1
 	slotIs     cause
 }
 
 func (a *attempt) question(turn bool) question {
-	q := question{turn: -1, slot: -1, slotIs: bySlot}
+	q := question{Op: algorithm.NewOp(algorithm.AllOrNone), turn: -1, slot: -1, slotIs: bySlot}
 	if turn {
 		q.turn = q.add(a.turnCounter(a.key))
 	}
@@ -31,8 +30,8 @@ func (a *attempt) question(turn bool) question {
 }
 
 func (q *question) add(c algorithm.Counter) (at int) {
-	q.counters = append(q.counters, c)
-	return len(q.counters) - 1
+	q.Counters, q.Verdicts = append(q.Counters, c), append(q.Verdicts, algorithm.Verdict{})
+	return len(q.Counters) - 1
 }
 
 // pause returns the counter of the key's pauses.
@@ -49,15 +48,14 @@ func (a *attempt) sawPause(c *algorithm.Counter, v *algorithm.Verdict, sent int6
 
 // ask takes all or nothing. It returns what holds the call up, if anything does.
 func (q *question) ask(a *attempt) (*obstacle, error) {
-	q.verdicts = make([]algorithm.Verdict, len(q.counters))
 	sent := a.parts.Pauses.Sent()
-	decide := func() { a.parts.Store.Decide(context.WithoutCancel(a.ctx), q.counters, true, q.verdicts) }
+	decide := func() { a.parts.Store.Do(context.WithoutCancel(a.ctx), q.Op) }
 	if err := a.parts.Unused.Ask(a.ctx, decide, func() { q.undo(a) }); err != nil {
 		return nil, err
 	}
-	a.sawPause(&q.counters[len(q.counters)-1], q.paused(), sent)
-	for i := range q.verdicts {
-		if q.verdicts[i].Failure() != nil {
+	a.sawPause(&q.Counters[len(q.Counters)-1], q.paused(), sent)
+	for i := range q.Verdicts {
+		if q.Verdicts[i].Failure() != nil {
 			if err := q.failed(a, i); err != nil {
 				return nil, err
 			}
@@ -70,9 +68,9 @@ func (q *question) ask(a *attempt) (*obstacle, error) {
 // failed reports that the store did not answer for the counter at i. The error says why the call
 // cannot be sent, if the policy is FailClosed.
 func (q *question) failed(a *attempt, i int) error {
-	v := &q.verdicts[i]
+	v := &q.Verdicts[i]
 	a.prepared.StoreFailed(v.Failure())
-	if q.paused().RetryAfter > 0 || !q.counters[i].Required {
+	if q.paused().RetryAfter > 0 || !q.Counters[i].Required {
 		return nil
 	}
 	return storeError(v.Failure())
@@ -83,15 +81,15 @@ func (q *question) obstacle() *obstacle {
 	switch {
 	case q.paused().RetryAfter > 0:
 		return &obstacle{byPause, micros(q.paused().RetryAfter)}
-	case q.slot >= 0 && q.verdicts[q.slot].RetryAfter > 0:
-		return &obstacle{q.slotIs, micros(q.verdicts[q.slot].RetryAfter)}
-	case q.turn >= 0 && q.verdicts[q.turn].RetryAfter > 0:
-		return &obstacle{byTurn, micros(q.verdicts[q.turn].RetryAfter)}
+	case q.slot >= 0 && q.Verdicts[q.slot].RetryAfter > 0:
+		return &obstacle{q.slotIs, micros(q.Verdicts[q.slot].RetryAfter)}
+	case q.turn >= 0 && q.Verdicts[q.turn].RetryAfter > 0:
+		return &obstacle{byTurn, micros(q.Verdicts[q.turn].RetryAfter)}
 	}
 	return nil
 }
 
-func (q *question) paused() *algorithm.Verdict { return &q.verdicts[len(q.verdicts)-1] }
+func (q *question) paused() *algorithm.Verdict { return &q.Verdicts[len(q.Verdicts)-1] }
 
 // isAfterPause reports whether a refusal is remembered, and no call was answered since its pause.
 func (q *question) isAfterPause() bool {
@@ -99,7 +97,7 @@ func (q *question) isAfterPause() bool {
 	return v.Err == nil && v.RetryAfter == 0 && v.ResetAfter > 0
 }
 
-func (q *question) charge(i int) algorithm.Charge { return q.counters[i].Charged(&q.verdicts[i]) }
+func (q *question) charge(i int) algorithm.Charge { return q.Counters[i].Charged(&q.Verdicts[i]) }
 
 // undo gives back what was taken for a caller who has left.
 func (q *question) undo(a *attempt) {
@@ -107,6 +105,6 @@ func (q *question) undo(a *attempt) {
 		a.hold(q.charge(q.slot)).release()
 	}
 	if q.turn >= 0 {
-		a.parts.Unused.Leave(abandoned.TurnOf(&q.counters[q.turn], &q.verdicts[q.turn]))
+		a.parts.Unused.Leave(abandoned.TurnOf(&q.Counters[q.turn], &q.Verdicts[q.turn]))
 	}
 }

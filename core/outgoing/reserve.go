@@ -16,13 +16,15 @@ const lookout = 500 * time.Millisecond
 // policy then refuses the call, or lets it go without one.
 func (a *attempt) reserve() error {
 	a.leaveLine() // turns come in their own order
-	c, patience := a.turnCounter(a.key), max(0, time.Until(a.until).Microseconds())
-	v := a.parts.Unused.Reserve(a.ctx, &c, patience)
+	op := algorithm.NewOp(algorithm.InTurn, a.turnCounter(a.key))
+	op.Patience = max(0, time.Until(a.until).Microseconds())
+	a.parts.Unused.Do(a.ctx, op)
+	c, v := &op.Counters[0], &op.Verdicts[0]
 	switch {
 	case v.Ended != nil:
 		return v.Ended
 	case v.RetryAfter > 0:
-		return a.givesUp(&obstacle{by: byTurn, wait: micros(patience + v.RetryAfter)})
+		return a.givesUp(&obstacle{by: byTurn, wait: micros(op.Patience + v.RetryAfter)})
 	case v.Err != nil:
 		a.prepared.StoreFailed(v.Err)
 		if c.Required {
@@ -31,7 +33,7 @@ func (a *attempt) reserve() error {
 		a.unpaced = true
 		return nil
 	}
-	a.turn = abandoned.TurnOf(&c, &v)
+	a.turn = abandoned.TurnOf(c, v)
 	if err := a.awaitTurn(micros(v.Wait)); err != nil {
 		return a.returnTurn(err)
 	}
@@ -70,11 +72,10 @@ func (a *attempt) lookOut(until time.Time) error {
 
 // lookForPause asks the store for a pause, and adapts the pace to it.
 func (a *attempt) lookForPause() {
-	var v [1]algorithm.Verdict
-	pause, sent := []algorithm.Counter{a.pause()}, a.parts.Pauses.Sent()
-	a.parts.Store.Decide(a.ctx, pause, false, v[:])
-	a.sawPause(&pause[0], &v[0], sent)
-	if lasts := micros(v[0].RetryAfter); lasts > 0 {
+	op, sent := algorithm.NewOp(algorithm.Looks, a.pause()), a.parts.Pauses.Sent()
+	a.parts.Store.Do(a.ctx, op)
+	a.sawPause(&op.Counters[0], &op.Verdicts[0], sent)
+	if lasts := micros(op.Verdicts[0].RetryAfter); lasts > 0 {
 		a.paces.entry(a.key).paused(time.Now(), lasts)
 	}
 }

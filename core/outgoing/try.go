@@ -20,7 +20,7 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 		return nil, held, a.returnTurn(err)
 	}
 	if q.turn >= 0 {
-		a.turn = abandoned.TurnOf(&q.counters[q.turn], &q.verdicts[q.turn])
+		a.turn = abandoned.TurnOf(&q.Counters[q.turn], &q.Verdicts[q.turn])
 	}
 	turn := &Turn{turns: a.Turns, key: a.key}
 	if q.slot >= 0 {

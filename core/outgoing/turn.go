@@ -119,6 +119,6 @@ func (t *Turn) ReleaseAfter(ctx context.Context) {
 
 // freePlace lets another call be the probe.
 func (t *Turn) freePlace() {
-	_ = t.turns.parts.Store.GiveBack(context.Background(), []algorithm.Charge{t.probe})
+	_ = t.turns.parts.Store.Change(context.Background(), &algorithm.Change{Charges: []algorithm.Charge{t.probe}})
 	t.turns.lines.wake(t.key)
 }

@@ -18,11 +18,11 @@ import (
 
 // Store holds the buckets.
 type Store interface {
-	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
-	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
-	// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if
-	// the context has ended. It returns how many of its permits stay.
-	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
+	// Do carries out an op.
+	Do(ctx context.Context, op *algorithm.Op)
+	// Change gives back a turn, as far as it still counts and nobody waits behind it, even if the context
+	// has ended.
+	Change(ctx context.Context, c *algorithm.Change) error
 	// InBackground runs a task that nobody waits for, except Close.
 	InBackground(do func())
 }
@@ -110,7 +110,7 @@ func (t *Turns) tryOnce(turn Turn) (done <-chan struct{}) {
 	tried := make(chan struct{})
 	t.background(func() {
 		defer close(tried)
-		_, _ = t.store.GiveBackTurn(context.Background(), turn.Charge)
+		_, _ = t.giveBack(context.Background(), turn.Charge)
 	})
 	return tried
 }
@@ -118,7 +118,7 @@ func (t *Turns) tryOnce(turn Turn) (done <-chan struct{}) {
 // Refund gives back permits of a turn, and returns the store's error. Permits that have to stay are
 // kept.
 func (t *Turns) Refund(ctx context.Context, turn Turn) error {
-	stays, err := t.store.GiveBackTurn(ctx, turn.Charge)
+	stays, err := t.giveBack(ctx, turn.Charge)
 	if err != nil {
 		return err
 	}
@@ -132,6 +132,13 @@ func (t *Turns) Refund(ctx context.Context, turn Turn) error {
 		t.tryLater(b)
 	}
 	return nil
+}
+
+// giveBack gives back a turn. It returns how many of its permits stay because of those who wait.
+func (t *Turns) giveBack(ctx context.Context, turn algorithm.Charge) (stays int64, err error) {
+	c := &algorithm.Change{Charges: []algorithm.Charge{turn}, Turn: true}
+	err = t.store.Change(ctx, c)
+	return c.Lost, err
 }
 
 // Close stops the passes that timers begin.

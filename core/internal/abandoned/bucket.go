@@ -78,7 +78,7 @@ func (t *Turns) run(b *bucket) {
 			ended = true
 			return
 		}
-		stays, err := t.store.GiveBackTurn(context.Background(), turn.Charge)
+		stays, err := t.giveBack(context.Background(), turn.Charge)
 		if err != nil {
 			if !failure.MayHaveActed(err) {
 				t.putBack(b, turn)

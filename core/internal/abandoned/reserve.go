@@ -14,16 +14,17 @@ func TurnOf(c *algorithm.Counter, v *algorithm.Verdict) Turn {
 	return Turn{Charge: c.Charged(v), Counts: time.Duration(v.ResetAfter) * time.Microsecond}
 }
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. If the context
-// ends, Reserve returns at once, and gives back what the store grants.
-func (t *Turns) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
-	own := clone(c) // the caller may leave, and use c again
-	var v algorithm.Verdict
-	reserve := func() { v = t.store.Reserve(ctx, &own, patience) }
-	if ended := t.Ask(ctx, reserve, func() { t.Leave(TurnOf(&own, &v)) }); ended != nil {
-		return algorithm.Verdict{Ended: ended}
+// Do takes a turn. If the context ends, Do returns at once, and gives back what the store grants.
+func (t *Turns) Do(ctx context.Context, op *algorithm.Op) {
+	own := algorithm.NewOp(op.Mode, clone(&op.Counters[0])) // the caller may leave, and use op again
+	own.Patience = op.Patience
+	take := func() { t.store.Do(ctx, own) }
+	undo := func() { t.Leave(TurnOf(&own.Counters[0], &own.Verdicts[0])) }
+	if ended := t.Ask(ctx, take, undo); ended != nil {
+		op.Verdicts[0] = algorithm.Verdict{Ended: ended}
+		return
 	}
-	return v
+	op.Verdicts[0] = own.Verdicts[0]
 }
 
 // Ask calls ask, which asks the store for something. If the context ends meanwhile, Ask returns its

@@ -1,11 +1,18 @@
 package algorithm
 
-// Op is what is asked of counters together.
+// Op is what is asked of counters together. A store answers by its Verdicts, and by Passed.
 type Op struct {
 	Mode     Mode
 	Counters []Counter
+	Verdicts []Verdict // room for one for each counter
+	// MayRecall reports whether a remembered refusal may answer an op that Looks. Those that charge may
+	// always be answered so.
+	MayRecall bool
 	// Calls is how many equal calls it stands for, if it charges.
 	Calls int64
+	// Passed is how many of these passed. The verdicts are those of the last one, or of the first one if none
+	// did. For UpTo, it is how much was charged, and the counters then have that cost, or 1.
+	Passed int64
 	// Share bounds the debt of InDebt: see Limit.Debt.
 	Share float64
 	// Patience is for how long the turn of InTurn may have to be awaited, in microseconds.
@@ -27,6 +34,14 @@ const (
 	InDebt                // each cost is charged as far as the bound of the debt allows
 	InTurn                // the cost is charged if its turn at a bucket, the only counter, comes within Patience
 )
+
+// NewOp returns an op on counters, with room for the verdicts.
+func NewOp(m Mode, counters ...Counter) *Op {
+	return &Op{Mode: m, Counters: counters, Verdicts: make([]Verdict, len(counters)), Calls: 1}
+}
+
+// Charges reports whether the op may charge something.
+func (o *Op) Charges() bool { return o.Mode != Looks }
 
 // alone reports whether decide_one.lua decides.
 func (o *Op) alone() bool { return len(o.Counters) == 1 && o.Recorded() == nil }

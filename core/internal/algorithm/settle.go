@@ -2,11 +2,11 @@ package algorithm
 
 import "fmt"
 
-// SettleScript returns the script for a change of the bill.
-func (b *Bill) SettleScript() *Script { return SettleScript(ofCharges(b.Charges)) }
+// script returns the script for a change of the bill.
+func (b *Bill) script() *Script { return SettleScript(ofCharges(b.Charges)) }
 
-// AppendSettle appends the arguments of settle.lua. at is about now, in microseconds.
-func (b *Bill) AppendSettle(argv []any, c BillChange, at int64) []any {
+// appendChange appends the arguments of settle.lua. at is about now, in microseconds.
+func (b *Bill) appendChange(argv []any, c BillChange, at int64) []any {
 	argv = append(argv, pack7(one(c.Settle), c.Permits, b.Charges[0].At, b.Estimate()))
 	for i := range b.Charges {
 		l := b.Charges[i].Limit
@@ -18,8 +18,8 @@ func (b *Bill) AppendSettle(argv []any, c BillChange, at int64) []any {
 	return argv
 }
 
-// ReadSettled reads the reply of settle.lua, and makes the same change of what the script found.
-func (b *Bill) ReadSettled(reply []string, c BillChange) (a BillAnswer, err error) {
+// readChange reads the reply of settle.lua, and makes the same change of what the script found.
+func (b *Bill) readChange(reply []string, c BillChange) (a BillAnswer, err error) {
 	now, err := ReadTime(reply)
 	if err == nil && len(reply) == 1 {
 		return a, ErrOtherDay

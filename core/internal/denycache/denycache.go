@@ -51,12 +51,31 @@ type Query struct {
 	cacheable   bool
 }
 
-// Snapshot fills the zero Query for a call, as of now. Some calls are never remembered: nobody
+// Repeat answers an op with a remembered refusal, and reports whether there is one that still holds. If not, it
+// fills the zero Query for the op, as of now. A refusal of one permit refuses any cost of UpTo. Neither a charge
+// in debt nor a turn can be refused by what is remembered.
+func (c *Cache) Repeat(q *Query, op *algorithm.Op) (repeated bool) {
+	switch {
+	case op.Mode == algorithm.AllOrNone || op.Mode == algorithm.Looks && op.MayRecall:
+		c.snapshot(q, op.Counters)
+		return c.repeat(q, op.Counters, op.Verdicts)
+	case op.Mode == algorithm.UpTo:
+		most := op.Counters[0].Cost
+		algorithm.SetCost(op.Counters, 1)
+		c.snapshot(q, op.Counters)
+		if repeated = c.repeat(q, op.Counters, op.Verdicts); !repeated {
+			algorithm.SetCost(op.Counters, most)
+		}
+	}
+	return repeated
+}
+
+// snapshot fills the zero Query for a call, as of now. Some calls are never remembered: nobody
 // knows when a slot in flight comes back, and a soft rule counts the call whoever refuses it.
 //
 // On the path of a call, queries and verdicts are filled in place. A copy would read several fields
 // at once that were just written one by one, for which a processor has to wait.
-func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
+func (c *Cache) snapshot(q *Query, counters []algorithm.Counter) {
 	if len(counters) > maxCounters {
 		return
 	}
@@ -74,9 +93,8 @@ func (c *Cache) Snapshot(q *Query, counters []algorithm.Counter) {
 	q.hash, q.cacheable = all, true
 }
 
-// Repeat answers a call with a remembered refusal. It reports whether there is one that still
-// holds.
-func (c *Cache) Repeat(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
+// repeat answers a call with a remembered refusal, and reports whether there is one that still holds.
+func (c *Cache) repeat(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
 	if !q.cacheable {
 		return false
 	}
@@ -93,15 +111,6 @@ func (c *Cache) Repeat(q *Query, counters []algorithm.Counter, verdicts []algori
 		r = r.next
 	}
 	return true
-}
-
-// RepeatLook is [Cache.Repeat] for a call that charges nothing.
-func (c *Cache) RepeatLook(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
-	if c.Repeat(q, counters, verdicts) {
-		return true
-	}
-	look := *q
-	return c.Repeat(&look, counters, verdicts)
 }
 
 // Invalidate forgets everything that is remembered for a key, including answers that are still on

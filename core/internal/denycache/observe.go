@@ -11,27 +11,18 @@ import (
 // maxAge is how long a refusal is remembered at most, in microseconds.
 const maxAge = int64(clock.MaxAge / time.Microsecond)
 
-// Observe updates the cache with the store's answer to a charging call; sent is when the call was
-// sent. It remembers a refusal that lasts. A charge invalidates the call's keys.
-func (c *Cache) Observe(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
+// Observe updates the cache with the store's answer to an op; sent is when it was sent. It remembers a refusal
+// that lasts. A charge invalidates the op's keys.
+func (c *Cache) Observe(q *Query, op *algorithm.Op, sent int64) {
 	switch {
-	case !refused(counters, verdicts):
-		for i := range counters {
-			c.Invalidate(counters[i].Key)
+	case op.Mode == algorithm.InDebt || op.Mode == algorithm.InTurn || op.Charges() && !refused(op.Counters, op.Verdicts):
+		for i := range op.Counters {
+			c.Invalidate(op.Counters[i].Key)
 		}
-	case q.cacheable:
-		c.remember(q, counters, verdicts, sent)
-		c.rememberForAll(q, counters, verdicts, sent)
+	case q.cacheable && refused(op.Counters, op.Verdicts):
+		c.remember(q, op.Counters, op.Verdicts, sent)
+		c.rememberForAll(q, op.Counters, op.Verdicts, sent)
 	}
-}
-
-// ObserveLook is [Cache.Observe] for a call that charges nothing.
-func (c *Cache) ObserveLook(q *Query, counters []algorithm.Counter, verdicts []algorithm.Verdict, sent int64) {
-	if !q.cacheable || !refused(counters, verdicts) {
-		return
-	}
-	c.remember(q, counters, verdicts, sent)
-	c.rememberForAll(q, counters, verdicts, sent)
 }
 
 // refused reports whether the store answered for all counters and refused the call, so that nothing
@@ -77,7 +68,7 @@ func (c *Cache) subset(q *Query, counters []algorithm.Counter, verdicts []algori
 	for n, i := range indexes {
 		of[n], answers[n] = counters[i], verdicts[i]
 	}
-	c.Snapshot(&sub, of)
+	c.snapshot(&sub, of)
 	for n, i := range indexes {
 		sub.generations[n] = q.generations[i]
 	}

@@ -16,12 +16,12 @@ func (c *Call) Add(a *Applied) {
 		return
 	}
 	c.warns = c.warns || len(a.Rule.Warn) > 0
-	before := len(c.counters)
+	before := len(c.op.Counters)
 	if !a.Counts() {
 		return
 	}
 	if costly := c.addLimits(a); costly >= 0 {
-		c.counters, c.verdicts, c.limits = c.counters[:before], c.verdicts[:before], c.limits[:before]
+		c.op.Counters, c.op.Verdicts, c.limits = c.op.Counters[:before], c.op.Verdicts[:before], c.limits[:before]
 		c.costs(a, costly)
 	}
 }
@@ -49,7 +49,7 @@ func (c *Call) addLimits(a *Applied) (costly int) {
 	}
 	l := lenience{costly: costly >= 0}
 	if a.Rule.Soft {
-		l.behind = uint16(len(c.counters) + 1)
+		l.behind = uint16(len(c.op.Counters) + 1)
 	}
 	for n := range a.count() {
 		if l.costly {
@@ -105,19 +105,19 @@ func (c *Call) addLimit(a *Applied, n int, cost int64, behind uint16) (at int, f
 	c.limits = append(c.limits, CallLimit{})
 	added := &c.limits[len(c.limits)-1] // filled in place: see addCounter
 	added.Applied, added.Limit, added.N = a, limit, n
-	return len(c.counters) - 1, true
+	return len(c.op.Counters) - 1, true
 }
 
 // addCounter adds a counter of a rule and room for its verdict. Its empty Key reuses the memory of an
 // earlier call's key.
 func (c *Call) addCounter(a *Applied, limit *algorithm.Limit, cost int64) *algorithm.Counter {
-	if len(c.counters) < cap(c.counters) {
-		c.counters = c.counters[:len(c.counters)+1]
+	if len(c.op.Counters) < cap(c.op.Counters) {
+		c.op.Counters = c.op.Counters[:len(c.op.Counters)+1]
 	} else {
-		c.counters = append(c.counters, algorithm.Counter{})
+		c.op.Counters = append(c.op.Counters, algorithm.Counter{})
 	}
-	c.verdicts = append(c.verdicts, algorithm.Verdict{})
-	counter := &c.counters[len(c.counters)-1]
+	c.op.Verdicts = append(c.op.Verdicts, algorithm.Verdict{})
+	counter := &c.op.Counters[len(c.op.Counters)-1]
 	// One by one, so that nothing large is copied.
 	counter.Key, counter.Limit, counter.Cost, counter.Mark = counter.Key[:0], limit, cost, ""
 	counter.Lease, counter.Personal = 0, a.Personal

@@ -14,12 +14,12 @@ func (c *Call) Charge(ctx context.Context, share float64) (above int64) {
 		c.decideUnasked(ctx, true)
 		return 0
 	}
-	c.engine.Store.Charge(ctx, c.counters, share, nil, c.verdicts)
-	c.conclude(true)
+	c.op.Share = share
+	c.ask(ctx, algorithm.InDebt)
 	if c.passed {
-		for i := range c.counters {
-			if c.verdicts[i].Failure() == nil {
-				above = max(above, c.counters[i].Cost-c.verdicts[i].Taken)
+		for i := range c.op.Counters {
+			if c.op.Verdicts[i].Failure() == nil {
+				above = max(above, c.op.Counters[i].Cost-c.op.Verdicts[i].Taken)
 			}
 		}
 	}
@@ -31,16 +31,18 @@ func (c *Call) Open(ctx context.Context, b algorithm.OpenBill) (fits bool) {
 	if !c.mustAsk() {
 		return c.decideUnasked(ctx, true)
 	}
-	c.engine.Store.Open(ctx, c.counters, b, c.verdicts)
-	return c.conclude(true)
+	c.op.Bill = &b
+	fits = c.ask(ctx, algorithm.AllOrNone)
+	c.op.Bill = nil
+	return fits
 }
 
 // Charges returns what the call was charged by the store, on each counter. It returns nil if the store
 // charged nothing.
 func (c *Call) Charges() (charges []algorithm.Charge) {
-	for i := range c.counters {
-		charge := c.counters[i].Charged(&c.verdicts[i])
-		if !c.passed || charge.Cost == 0 || c.verdicts[i].From != algorithm.FromStore {
+	for i := range c.op.Counters {
+		charge := c.op.Counters[i].Charged(&c.op.Verdicts[i])
+		if !c.passed || charge.Cost == 0 || c.op.Verdicts[i].From != algorithm.FromStore {
 			return nil
 		}
 		charge.Key = append([]byte(nil), charge.Key...)

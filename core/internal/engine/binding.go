@@ -14,7 +14,7 @@ func (c *Call) Binding() (at int) {
 			at = i
 		}
 	}
-	if c.hasSoft && (at < 0 || !c.counters[at].Refuses(&c.verdicts[at])) {
+	if c.hasSoft && (at < 0 || !c.op.Counters[at].Refuses(&c.op.Verdicts[at])) {
 		return c.softOr(at)
 	}
 	return at
@@ -42,19 +42,19 @@ func (c *Call) bindingSoft() (at int) {
 
 // SoftExceeded reports whether the limit at i exists, is soft, and is exceeded by the call.
 func (c *Call) SoftExceeded(i int) bool {
-	return c.hasSoft && i >= 0 && c.limits[i].Rule.Soft && c.verdicts[i].RetryAfter > 0
+	return c.hasSoft && i >= 0 && c.limits[i].Rule.Soft && c.op.Verdicts[i].RetryAfter > 0
 }
 
 // Unasked reports whether the limit at i was not asked, because the remembered refusal of
 // another limit still holds. Such a limit is left out of headers, decisions and counts.
-func (c *Call) Unasked(i int) bool { return c.verdicts[i].From == algorithm.FromNobody }
+func (c *Call) Unasked(i int) bool { return c.op.Verdicts[i].From == algorithm.FromNobody }
 
 // BindsMore reports whether the limit at i binds the call more than the one at j: a refusal more
 // than an allowance, a longer wait more than a shorter one, a verdict more than a failure, fewer
 // permits left more than many.
 func (c *Call) BindsMore(i, j int) bool {
-	a, b := &c.verdicts[i], &c.verdicts[j]
-	return BindsMore(a, b, c.counters[i].Refuses(a), c.counters[j].Refuses(b))
+	a, b := &c.op.Verdicts[i], &c.op.Verdicts[j]
+	return BindsMore(a, b, c.op.Counters[i].Refuses(a), c.op.Counters[j].Refuses(b))
 }
 
 // BindsMore reports whether verdict a binds a call more than b. refused and other report whether a

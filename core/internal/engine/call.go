@@ -13,9 +13,8 @@ type Call struct {
 	observer Observer
 	id       uint64 // of its first charge; unique as long as this object lives
 
-	limits   []CallLimit
-	counters []algorithm.Counter
-	verdicts []algorithm.Verdict
+	limits []CallLimit
+	op     algorithm.Op
 
 	costly Costly // the zero Costly if the cost can fit
 	state
@@ -135,15 +134,17 @@ type CallLimit struct {
 func (a *CallLimit) Shown() bool { return !a.Rule.Soft }
 
 // NewCall returns a call for a pool. Its first charge has the id.
-func (e *Engine) NewCall(o Observer, id uint64) Call { return Call{engine: e, observer: o, id: id} }
+func (e *Engine) NewCall(o Observer, id uint64) Call {
+	return Call{engine: e, observer: o, id: id, op: algorithm.Op{Calls: 1}}
+}
 
 // ID returns a number that no other call has, as long as this object lives.
 func (c *Call) ID() uint64 { return c.id }
 
 // Clear empties the call for the next one. It keeps the memory of keys and lists.
 func (c *Call) Clear() {
-	c.id += 1 + uint64(len(c.counters))
-	c.limits, c.counters, c.verdicts = c.limits[:0], c.counters[:0], c.verdicts[:0]
+	c.id += 1 + uint64(len(c.op.Counters))
+	c.limits, c.op.Counters, c.op.Verdicts = c.limits[:0], c.op.Counters[:0], c.op.Verdicts[:0]
 	c.state = state{}
 	c.merged, c.marked, c.failed = c.merged[:0], c.marked[:0], nil
 	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
@@ -166,7 +167,7 @@ func (c *Call) Holder() string { return c.holder }
 
 // Drop removes all counters of the call, so that rules can be added again.
 func (c *Call) Drop() {
-	c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+	c.op.Counters, c.op.Verdicts, c.limits = c.op.Counters[:0], c.op.Verdicts[:0], c.limits[:0]
 	c.hasSoft, c.hasCostly, c.warns, c.refused = false, false, false, false
 	c.costly, c.marked = Costly{}, c.marked[:0]
 }
@@ -178,10 +179,10 @@ func (c *Call) Len() int { return len(c.limits) }
 func (c *Call) Limit(i int) *CallLimit { return &c.limits[i] }
 
 // Counter returns the counter of the limit at i.
-func (c *Call) Counter(i int) *algorithm.Counter { return &c.counters[i] }
+func (c *Call) Counter(i int) *algorithm.Counter { return &c.op.Counters[i] }
 
 // Verdict returns the store's verdict on the limit at i.
-func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.verdicts[i] }
+func (c *Call) Verdict(i int) *algorithm.Verdict { return &c.op.Verdicts[i] }
 
 // Fit reports whether the store answered for all counters, and the call fits in each.
 func (c *Call) Fit() bool { return c.fit }

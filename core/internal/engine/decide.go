@@ -15,27 +15,27 @@ func (c *Call) Decide(ctx context.Context) (fits bool) {
 	}
 	// Leased permits cannot be taken back from a call that another counter refuses, nor do they reach a
 	// threshold. The limits of a mark may have an algorithm that cannot be leased.
-	if len(c.counters) == 1 && !c.warns && c.limits[0].Instead == nil {
-		c.counters[0].Lease = c.limits[0].Rule.Lease
+	if len(c.op.Counters) == 1 && !c.warns && c.limits[0].Instead == nil {
+		c.op.Counters[0].Lease = c.limits[0].Rule.Lease
 	}
+	return c.ask(ctx, algorithm.AllOrNone)
+}
+
+// ask asks the store, and makes a decision from its verdicts.
+func (c *Call) ask(ctx context.Context, m algorithm.Mode) (fits bool) {
 	restore := c.order()
-	c.engine.Store.Decide(ctx, c.counters, true, c.verdicts)
+	c.op.Mode = m
+	c.engine.Store.Do(ctx, &c.op)
 	restore()
-	return c.conclude(true)
+	return c.conclude(m != algorithm.Looks)
 }
 
 // Look is like Decide, but charges nothing. It may repeat a remembered refusal.
 func (c *Call) Look(ctx context.Context) (fits bool) {
-	if c.engine.Refusals == nil {
-		return c.Ask(ctx)
-	}
-	if !c.mustAsk() {
-		return c.decideUnasked(ctx, false)
-	}
-	restore := c.order()
-	c.engine.Refusals.Look(ctx, c.counters, c.verdicts)
-	restore()
-	return c.conclude(false)
+	c.op.MayRecall = true
+	fits = c.Ask(ctx)
+	c.op.MayRecall = false
+	return fits
 }
 
 // Ask is like Look, but always asks the store.
@@ -43,20 +43,15 @@ func (c *Call) Ask(ctx context.Context) (fits bool) {
 	if !c.mustAsk() {
 		return c.decideUnasked(ctx, false)
 	}
-	restore := c.order()
-	c.engine.Store.Decide(ctx, c.counters, false, c.verdicts)
-	restore()
-	return c.conclude(false)
+	return c.ask(ctx, algorithm.Looks)
 }
 
 // DecideUpTo is like Decide, but charges as much of the cost as fits. It returns the amount, or 1
 // if nothing fits. The call must have a single rule that Counts it, and its cost must not exceed that
 // rule's limits.
 func (c *Call) DecideUpTo(ctx context.Context) (granted int64) {
-	c.engine.Store.DecideUpTo(ctx, c.counters, c.verdicts)
-	granted = c.counters[0].Cost
-	c.conclude(true)
-	return granted
+	c.ask(ctx, algorithm.UpTo)
+	return c.op.Counters[0].Cost
 }
 
 // Reserve is like Decide, but takes the cost at the next turn of a bucket, if that comes within
@@ -65,7 +60,8 @@ func (c *Call) Reserve(ctx context.Context, patience int64) (fits bool) {
 	if !c.mustAsk() {
 		return c.decideUnasked(ctx, true)
 	}
-	c.verdicts[0] = c.engine.Turns.Reserve(ctx, &c.counters[0], patience)
+	c.op.Mode, c.op.Patience = algorithm.InTurn, patience
+	c.engine.Turns.Do(ctx, &c.op)
 	return c.conclude(true)
 }
 
@@ -79,7 +75,8 @@ func (c *Call) Recall() bool {
 		return c.decideUnasked(context.Background(), true) // which asks nobody
 	}
 	c.charging = true
-	return c.costly.By == nil && c.engine.Refusals.Recall(c.counters, c.verdicts)
+	c.op.Mode = algorithm.AllOrNone
+	return c.costly.By == nil && c.engine.Refusals.Recall(&c.op)
 }
 
 // Fail makes the call one that the store did not answer in time, because its time was spent before.
@@ -95,7 +92,7 @@ func (c *Call) Costly() Costly { return c.costly }
 // mustAsk reports whether only the store can decide the call: it has counters, no mark refuses it, its
 // cost can fit, and there is time left.
 func (c *Call) mustAsk() bool {
-	return !c.refused && c.costly.By == nil && len(c.counters) > 0 && c.failed == nil
+	return !c.refused && c.costly.By == nil && len(c.op.Counters) > 0 && c.failed == nil
 }
 
 // decideUnasked decides a call about which the store is not asked. It reports whether the cost fits; a
@@ -103,19 +100,22 @@ func (c *Call) mustAsk() bool {
 func (c *Call) decideUnasked(ctx context.Context, charging bool) (fits bool) {
 	switch {
 	case c.refused:
-		c.counters, c.verdicts, c.limits = c.counters[:0], c.verdicts[:0], c.limits[:0]
+		c.op.Counters, c.op.Verdicts, c.limits = c.op.Counters[:0], c.op.Verdicts[:0], c.limits[:0]
 	case c.costly.By != nil:
 		return false
 	}
-	for i := range c.verdicts {
-		c.verdicts[i] = algorithm.Verdict{Err: c.failed}
+	for i := range c.op.Verdicts {
+		c.op.Verdicts[i] = algorithm.Verdict{Err: c.failed}
 	}
 	if c.failed != nil && c.engine.StandIn != nil {
 		restore := c.order()
-		c.engine.StandIn(ctx, c.counters, charging, c.verdicts)
+		if c.op.Mode = algorithm.Looks; charging {
+			c.op.Mode = algorithm.AllOrNone
+		}
+		c.engine.StandIn(ctx, &c.op)
 		restore()
 	}
-	counts := len(c.counters) > 0
+	counts := len(c.op.Counters) > 0
 	fits = c.conclude(charging)
 	c.passed = c.passed && counts
 	return fits
@@ -137,7 +137,7 @@ func (c *Call) conclude(charging bool) (fits bool) {
 		return true
 	}
 	c.anyNear = true // allFit has not looked at all limits
-	c.passed = charging && algorithm.Passes(c.counters, c.verdicts)
+	c.passed = charging && algorithm.Passes(c.op.Counters, c.op.Verdicts)
 	c.reportFailures()
 	return true
 }
@@ -146,21 +146,21 @@ func (c *Call) conclude(charging bool) (fits bool) {
 func (c *Call) addMark(a *Applied) {
 	counter := c.addCounter(a, a.Rule.Limits[0].Compiled, 0)
 	if counter.Behind = 0; a.Rule.Soft {
-		counter.Behind = uint16(len(c.counters))
+		counter.Behind = uint16(len(c.op.Counters))
 	}
-	c.verdicts[len(c.verdicts)-1] = algorithm.Verdict{RetryAfter: a.Lasts, From: algorithm.FromMark}
+	c.op.Verdicts[len(c.op.Verdicts)-1] = algorithm.Verdict{RetryAfter: a.Lasts, From: algorithm.FromMark}
 	c.limits = append(c.limits, CallLimit{Applied: a, Limit: a.Rule.Limits[0], IsMark: true})
 }
 
 // allFit reports whether the store answered for all counters, and the call fits in each. It also notes
 // whether one of them is nearly used up.
 func (c *Call) allFit() bool {
-	for i := range c.verdicts {
-		v := &c.verdicts[i]
+	for i := range c.op.Verdicts {
+		v := &c.op.Verdicts[i]
 		if v.RetryAfter != 0 || v.Ended != nil || v.Failure() != nil {
 			return false
 		}
-		c.anyNear = c.anyNear || isNearlyUsedUp(&c.counters[i], v)
+		c.anyNear = c.anyNear || isNearlyUsedUp(&c.op.Counters[i], v)
 	}
 	return true
 }
@@ -168,8 +168,8 @@ func (c *Call) allFit() bool {
 // reportFailures reports the rules that the store did not answer for, once for each.
 func (c *Call) reportFailures() {
 	for i := range c.limits {
-		err := c.verdicts[i].Failure()
-		if err == nil || i > 0 && c.limits[i-1].Applied == c.limits[i].Applied && c.verdicts[i-1].Failure() != nil {
+		err := c.op.Verdicts[i].Failure()
+		if err == nil || i > 0 && c.limits[i-1].Applied == c.limits[i].Applied && c.op.Verdicts[i-1].Failure() != nil {
 			continue
 		}
 		c.observer.StoreFailed(c.limits[i].Applied, err)
@@ -184,8 +184,8 @@ func (c *Call) IsMarked() bool { return c.refused }
 
 // OverLimit reports whether a counter or a mark refused.
 func (c *Call) OverLimit() bool {
-	for i := range c.verdicts {
-		if c.verdicts[i].RetryAfter > 0 && c.counters[i].Behind == 0 {
+	for i := range c.op.Verdicts {
+		if c.op.Verdicts[i].RetryAfter > 0 && c.op.Counters[i].Behind == 0 {
 			return true
 		}
 	}
@@ -195,8 +195,8 @@ func (c *Call) OverLimit() bool {
 // Ended returns the index of the first limit that the store did not answer for because the caller's
 // own context ended, or -1.
 func (c *Call) Ended() (at int) {
-	for i := range c.verdicts {
-		if c.verdicts[i].Ended != nil {
+	for i := range c.op.Verdicts {
+		if c.op.Verdicts[i].Ended != nil {
 			return i
 		}
 	}
@@ -219,11 +219,11 @@ const (
 
 // Outcome returns what the limit at i decides. See Source for the origin of the verdict.
 func (c *Call) Outcome(i int) Outcome {
-	a, v := &c.limits[i], &c.verdicts[i]
+	a, v := &c.limits[i], &c.op.Verdicts[i]
 	switch {
 	case v.Err == nil && v.RetryAfter == 0:
 		return Allowed
-	case v.Err != nil && c.counters[i].Refuses(v):
+	case v.Err != nil && c.op.Counters[i].Refuses(v):
 		return StoreFailClosed
 	case v.Err != nil:
 		return StoreFailOpen
@@ -240,7 +240,7 @@ func (c *Call) Outcome(i int) Outcome {
 
 // Source returns what decided about the limit at i.
 func (c *Call) Source(i int) algorithm.Origin {
-	if v := &c.verdicts[i]; v.Err == nil {
+	if v := &c.op.Verdicts[i]; v.Err == nil {
 		return v.From
 	}
 	return algorithm.FromNobody

@@ -32,11 +32,11 @@ type Engine struct {
 	Refusals Refusals // nil if refusals are not remembered
 	// StandIn answers for the counters that the store did not answer for, whose verdicts say so. It is nil
 	// if nothing can.
-	StandIn func(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
+	StandIn func(ctx context.Context, op *algorithm.Op)
 	// KeyHead is the beginning of all keys.
 	KeyHead string
 	Slots   Slots
-	Turns   Turns // nil if no call reserves
+	Turns   Store // carries out ops InTurn
 }
 
 // Slots names the holders of slots of Concurrency.
@@ -45,35 +45,17 @@ type Slots interface {
 	NewHolder() string
 }
 
-// Turns hands out turns.
-type Turns interface {
-	// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
-	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
-}
-
 // Store has the counters. It never panics, and returns by its deadline.
 type Store interface {
-	// Decide answers for one call's counters, charging all of them or none.
-	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
-	// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the
-	// same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
-	// nothing fits.
-	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
-	// Charge charges the counters, of one subject, whether their costs fit or not. share bounds the
-	// debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
-	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)
-	// Open is Decide with a charge, for counters of one subject and one cost. If the call passes, it
-	// records a bill.
-	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
+	// Do carries out an op. If its verdicts cannot be known, they say why.
+	Do(ctx context.Context, op *algorithm.Op)
 }
 
 // Refusals remembers refusals of the store while they hold.
 type Refusals interface {
-	// Look is like Decide without a charge, but may repeat a remembered refusal.
-	Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
 	// Recall repeats a remembered refusal, and reports whether there is one that still holds. It
 	// does not ask the store.
-	Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool
+	Recall(op *algorithm.Op) bool
 }
 
 // Observer receives what is noticed while a call is decided, for counts, lists and logs. at is the

@@ -25,12 +25,12 @@ type lenience struct {
 // same counter, both are one call, and a cost that is too high for one rule is
 // too high for both. It returns the lenience for the further counters of the rule.
 func (c *Call) applyLenience(at int, l lenience) lenience {
-	for i := range c.counters {
-		if c.counters[i].Behind == l.behind {
-			c.counters[i].Behind = c.counters[at].Behind
+	for i := range c.op.Counters {
+		if c.op.Counters[i].Behind == l.behind {
+			c.op.Counters[i].Behind = c.op.Counters[at].Behind
 		}
 	}
-	l.behind = c.counters[at].Behind
+	l.behind = c.op.Counters[at].Behind
 	if l.costly = l.costly || c.limits[at].Costly; l.costly {
 		c.lookOnlyAt(at)
 	}
@@ -41,18 +41,18 @@ func (c *Call) applyLenience(at int, l lenience) lenience {
 // returns a function that moves them back, with their verdicts.
 func (c *Call) order() (restore func()) {
 	byCall := func(a, b algorithm.Counter) int { return cmp.Compare(a.Behind, b.Behind) }
-	if !c.hasSoft || slices.IsSortedFunc(c.counters, byCall) {
+	if !c.hasSoft || slices.IsSortedFunc(c.op.Counters, byCall) {
 		return stay
 	}
-	own := slices.Clone(c.counters)
-	slices.SortStableFunc(c.counters, byCall)
+	own := slices.Clone(c.op.Counters)
+	slices.SortStableFunc(c.op.Counters, byCall)
 	return func() {
-		verdicts := slices.Clone(c.verdicts)
+		verdicts := slices.Clone(c.op.Verdicts)
 		for i := range own {
-			at := slices.IndexFunc(c.counters, func(o algorithm.Counter) bool { return bytes.Equal(o.Key, own[i].Key) })
-			own[i].Cost, c.verdicts[i] = c.counters[at].Cost, verdicts[at]
+			at := slices.IndexFunc(c.op.Counters, func(o algorithm.Counter) bool { return bytes.Equal(o.Key, own[i].Key) })
+			own[i].Cost, c.op.Verdicts[i] = c.op.Counters[at].Cost, verdicts[at]
 		}
-		copy(c.counters, own)
+		copy(c.op.Counters, own)
 	}
 }
 
@@ -62,9 +62,9 @@ func stay() {}
 // charging them.
 func (c *Call) lookOnlyAt(at int) {
 	c.hasCostly = true
-	for i := range c.counters {
-		if c.counters[i].Behind == c.counters[at].Behind {
-			c.counters[i].Cost, c.limits[i].Costly = 0, true
+	for i := range c.op.Counters {
+		if c.op.Counters[i].Behind == c.op.Counters[at].Behind {
+			c.op.Counters[i].Cost, c.limits[i].Costly = 0, true
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (c *Call) lookOnlyAt(at int) {
 // looked at their counters, so it does not report that.
 func (c *Call) exceedCostly() {
 	for i := range c.limits {
-		if v := &c.verdicts[i]; c.limits[i].Costly && v.Err == nil && v.Ended == nil {
+		if v := &c.op.Verdicts[i]; c.limits[i].Costly && v.Err == nil && v.Ended == nil {
 			v.RetryAfter = algorithm.Forever
 		}
 	}

@@ -5,7 +5,7 @@ import "bytes"
 // mergeLast merges the last counter, of a rule's limit, into the one at i, which has the same key.
 // It returns the index of the counter, or -1 if the limit no longer has one.
 func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits bool) {
-	into, last := &c.counters[i], &c.counters[len(c.counters)-1]
+	into, last := &c.op.Counters[i], &c.op.Counters[len(c.op.Counters)-1]
 	if (into.Behind != 0) != (last.Behind != 0) {
 		return c.keepEnforced(i, a, n, limit), true
 	}
@@ -31,12 +31,12 @@ func (c *Call) mergeLast(i int, a *Applied, n int, limit *Limit) (at int, fits b
 // belongs to a soft rule; keepEnforced keeps the other. This happens only if the soft rule's name is
 // the one that an unnamed rule takes from its route or its patterns.
 func (c *Call) keepEnforced(i int, a *Applied, n int, limit *Limit) (at int) {
-	last := len(c.counters) - 1
-	if c.counters[last].Behind != 0 {
+	last := len(c.op.Counters) - 1
+	if c.op.Counters[last].Behind != 0 {
 		c.dropLast()
 		return -1
 	}
-	c.counters[i], c.counters[last] = c.counters[last], c.counters[i] // swapped, so that each keeps the memory of its own Key
+	c.op.Counters[i], c.op.Counters[last] = c.op.Counters[last], c.op.Counters[i] // swapped, so that each keeps the memory of its own Key
 	c.dropLast()
 	c.limits[i] = CallLimit{Applied: a, Limit: limit, N: n}
 	return i
@@ -44,9 +44,9 @@ func (c *Call) keepEnforced(i int, a *Applied, n int, limit *Limit) (at int) {
 
 // earlier returns the index of an earlier counter with the key of the last one, or -1.
 func (c *Call) earlier() int {
-	last := len(c.counters) - 1
+	last := len(c.op.Counters) - 1
 	for i := range last {
-		if bytes.Equal(c.counters[i].Key, c.counters[last].Key) {
+		if bytes.Equal(c.op.Counters[i].Key, c.op.Counters[last].Key) {
 			return i
 		}
 	}
@@ -55,14 +55,14 @@ func (c *Call) earlier() int {
 
 // dropLast removes the last counter.
 func (c *Call) dropLast() {
-	last := len(c.counters) - 1
-	c.counters, c.verdicts = c.counters[:last], c.verdicts[:last]
+	last := len(c.op.Counters) - 1
+	c.op.Counters, c.op.Verdicts = c.op.Counters[:last], c.op.Verdicts[:last]
 }
 
 // tighten makes the limit at i as strict as a later one with the same counter. It allows only as
 // many calls, and as large a burst, as both do. Callers are shown the rule that allows fewer.
 func (c *Call) tighten(i int, a *Applied, n int, limit *Limit) {
-	present, counter := &c.limits[i], &c.counters[i]
+	present, counter := &c.limits[i], &c.op.Counters[i]
 	permits, burst := present.permits(), counter.Limit.Max
 	if permits < limit.Max {
 		present.Merged = c.with(present.Merged, a)

@@ -43,7 +43,7 @@ func (c *Call) Notice(binding int) {
 
 // notice passes the decision of a rule to the observer.
 func (c *Call) notice(i int, bound bool) {
-	v := &c.verdicts[i]
+	v := &c.op.Verdicts[i]
 	d := Decided{Bound: bound, Near: c.passed && c.anyNear && c.near(i)}
 	if v.From == algorithm.FromStore && v.RetryAfter == 0 && v.Err == nil {
 		d.Usual = true
@@ -91,11 +91,11 @@ func merged(a, b []float64) []float64 {
 // near reports whether a call that passed left few permits of a limit of the rule that the limit
 // at i represents. The rule must have allowed it.
 func (c *Call) near(i int) bool {
-	if c.verdicts[i].RetryAfter > 0 { // a soft rule lets the call pass even so
+	if c.op.Verdicts[i].RetryAfter > 0 { // a soft rule lets the call pass even so
 		return false
 	}
 	for j := range c.limits {
-		if IsNear(&c.counters[j], &c.verdicts[j]) && c.SameRule(i, j) {
+		if IsNear(&c.op.Counters[j], &c.op.Verdicts[j]) && c.SameRule(i, j) {
 			return true
 		}
 	}
@@ -117,8 +117,8 @@ func isNearlyUsedUp(c *algorithm.Counter, v *algorithm.Verdict) bool {
 // rule that the limit at i represents.
 func (c *Call) MostUsed(i int) (most float64) {
 	for j := range c.limits {
-		if (i == j || c.SameRule(i, j)) && IsNear(&c.counters[j], &c.verdicts[j]) {
-			most = max(most, ShareInUse(&c.counters[j], &c.verdicts[j]))
+		if (i == j || c.SameRule(i, j)) && IsNear(&c.op.Counters[j], &c.op.Verdicts[j]) {
+			most = max(most, ShareInUse(&c.op.Counters[j], &c.op.Verdicts[j]))
 		}
 	}
 	return most

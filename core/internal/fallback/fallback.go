@@ -39,78 +39,45 @@ func AnyCountsHere(counters []algorithm.Counter, verdicts []algorithm.Verdict) b
 
 // StandIn answers for the counters that the shared store could not answer for. If it refuses a call that
 // other servers let pass, it returns what they charged, which must be given back.
-func (f *Counters) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) (charged []algorithm.Charge) {
-	local, indexes, othersPass := f.subset(counters, verdicts)
-	if len(local) == 0 {
+func (f *Counters) StandIn(ctx context.Context, op *algorithm.Op) (charged []algorithm.Charge) {
+	local, indexes, othersPass := f.subset(op)
+	if len(indexes) == 0 {
 		return nil
 	}
-	answers := make([]algorithm.Verdict, len(local))
-	f.Store.Decide(ctx, local, charge && othersPass, answers)
+	if !othersPass {
+		local.Mode = algorithm.Looks
+	}
+	f.Store.Do(ctx, local)
 	for n, i := range indexes {
-		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
+		op.Verdicts[i] = inPlaceOf(&op.Verdicts[i], local.Verdicts[n])
 	}
-	if !charge || !othersPass || algorithm.Passes(local, answers) {
-		return nil
+	switch {
+	case op.Mode == algorithm.UpTo:
+		algorithm.SetCost(op.Counters, local.Counters[0].Cost)
+	case local.Mode == algorithm.AllOrNone && !algorithm.Passes(local.Counters, local.Verdicts):
+		return Uncharge(op.Counters, op.Verdicts)
 	}
-	return Uncharge(counters, verdicts)
+	return nil
 }
 
-// StandInUpTo charges as much as fits here if the shared store could not answer. All counters of
-// the call are on one server.
-func (f *Counters) StandInUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	local, indexes, _ := f.subset(counters, verdicts)
-	if len(local) < len(counters) {
-		return
-	}
-	algorithm.SetCost(local, counters[0].Cost)
-	answers := make([]algorithm.Verdict, len(local))
-	f.Store.DecideUpTo(ctx, local, answers)
-	for n, i := range indexes {
-		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
-	}
-	algorithm.SetCost(counters, local[0].Cost)
-}
-
-// StandInCharge charges the counters here, whether their costs fit or not, if the shared store could
-// not answer for any of them.
-func (f *Counters) StandInCharge(ctx context.Context, counters []algorithm.Counter, share float64, verdicts []algorithm.Verdict) {
-	local, indexes, _ := f.subset(counters, verdicts)
-	answers := make([]algorithm.Verdict, len(local))
-	for n, i := range indexes {
-		local[n].Cost = counters[i].Cost
-	}
-	f.Store.Charge(ctx, local, share, nil, answers)
-	for n, i := range indexes {
-		verdicts[i] = inPlaceOf(&verdicts[i], answers[n])
-	}
-}
-
-// subset returns the counters of a call that are counted here, and their indexes in the call. It
+// subset returns an op on the counters that are counted here, and their indexes in the call. It
 // reports whether the other counters let the call pass. Nothing is counted for a caller who has left.
-func (f *Counters) subset(counters []algorithm.Counter, verdicts []algorithm.Verdict) (local []algorithm.Counter, indexes []int, othersPass bool) {
-	othersPass = true
-	for i := range counters {
-		c, v := &counters[i], &verdicts[i]
+func (f *Counters) subset(op *algorithm.Op) (local *algorithm.Op, indexes []int, othersPass bool) {
+	local, othersPass = &algorithm.Op{Mode: op.Mode, Calls: 1, Share: op.Share, Patience: op.Patience}, true
+	for i := range op.Counters {
+		c, v := &op.Counters[i], &op.Verdicts[i]
 		switch {
 		case v.Ended != nil:
 			return nil, nil, false
 		case countsHere(c, v):
 			indexes = append(indexes, i)
-			local = append(local, f.counter(c))
+			local.Counters = append(local.Counters, f.counter(c, op.Mode))
 		default:
 			othersPass = othersPass && !c.Refuses(v)
 		}
 	}
+	local.Verdicts = make([]algorithm.Verdict, len(indexes))
 	return local, indexes, othersPass
-}
-
-// StandInReserve takes a turn at a bucket if the shared store could not answer for it.
-func (f *Counters) StandInReserve(ctx context.Context, c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
-	if !countsHere(c, v) {
-		return
-	}
-	local := f.counter(c)
-	*v = inPlaceOf(v, f.Store.Reserve(ctx, &local, patience))
 }
 
 // inPlaceOf returns the answer of this process in place of the failure of the shared store.
@@ -133,12 +100,14 @@ func Uncharge(counters []algorithm.Counter, verdicts []algorithm.Verdict) (charg
 }
 
 // counter returns a counter of the call as it is counted here. A cost above the share of the limit
-// takes the whole share.
-func (f *Counters) counter(c *algorithm.Counter) algorithm.Counter {
+// takes the whole share, unless it is charged in debt.
+func (f *Counters) counter(c *algorithm.Counter, m algorithm.Mode) algorithm.Counter {
 	local := *c
 	local.Lease = 0
 	local.Limit = f.shares.of(c.Limit, c.LocalShare)
-	local.Cost = min(c.Cost, local.Limit.Max)
+	if m != algorithm.InDebt {
+		local.Cost = min(c.Cost, local.Limit.Max)
+	}
 	return local
 }
 

@@ -162,7 +162,7 @@ func (r *estimate) giveBack(ctx context.Context, store Store) error {
 		for i := range back {
 			back[i].Record = record
 		}
-		return store.GiveBack(ctx, back)
+		return store.Change(ctx, &algorithm.Change{Charges: back})
 	})
 	if err == nil {
 		r.givenBack()
@@ -192,12 +192,13 @@ func (r *estimate) chargeRest(ctx context.Context, store Store) error {
 	if len(counters) == 0 {
 		return nil
 	}
-	verdicts := make([]algorithm.Verdict, len(counters))
+	op := algorithm.NewOp(algorithm.InDebt, counters...)
 	err := r.try(func(record []byte) error {
-		store.Charge(ctx, counters, r.share, record, verdicts)
-		for i := range verdicts {
-			if verdicts[i].Err != nil {
-				return verdicts[i].Err // they are on one server, so none was charged
+		op.Share, op.Record = r.share, record
+		store.Do(ctx, op)
+		for i := range op.Verdicts {
+			if err := op.Verdicts[i].Err; err != nil {
+				return err // they are on one server, so none was charged
 			}
 		}
 		return nil
@@ -206,11 +207,11 @@ func (r *estimate) chargeRest(ctx context.Context, store Store) error {
 		return err
 	}
 	for i, c := range lower {
-		r.above = max(r.above, r.used-c.Cost-verdicts[i].Taken)
+		r.above = max(r.above, r.used-c.Cost-op.Verdicts[i].Taken)
 		if c.charged != nil {
-			c.charged(&counters[i], &verdicts[i])
+			c.charged(&counters[i], &op.Verdicts[i])
 		}
-		charge := counters[i].Charged(&verdicts[i])
+		charge := counters[i].Charged(&op.Verdicts[i])
 		charge.InDebt = true
 		r.charges = append(r.charges, countedCharge{Charge: charge, count: c.count, again: true})
 	}

@@ -51,7 +51,7 @@ func (h *Hold) renew() {
 	}
 	next := h.every
 	defer func() { h.timer.Reset(next) }() // also after a panic
-	err := h.keeper.store.Renew(context.Background(), h.slots)
+	err := h.keeper.store.Change(context.Background(), &algorithm.Change{Kind: algorithm.Renews, Charges: h.slots})
 	if err == nil {
 		h.giveBacks = 0
 	} else {

@@ -18,13 +18,10 @@ import (
 
 // Store holds the counters.
 type Store interface {
-	// GiveBack gives charges back, as far as they still count, even if the context has ended.
-	GiveBack(ctx context.Context, charges []algorithm.Charge) error
-	// Renew keeps the slots of a call in flight for another window each.
-	Renew(ctx context.Context, slots []algorithm.Charge) error
-	// Charge charges counters of one subject whether their costs fit or not. share bounds the debt:
-	// see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
-	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)
+	// Do carries out an op.
+	Do(ctx context.Context, op *algorithm.Op)
+	// Change changes counters after calls. What is given back comes back even if the context has ended.
+	Change(ctx context.Context, c *algorithm.Change) error
 }
 
 // Log receives what an operator should know.
@@ -51,9 +48,12 @@ type Keeper struct {
 // New returns a Keeper. The ledger remembers the refunds of decisions. Failures of the store are
 // counted and logged.
 func New(store Store, refunds *refund.Ledger, failures *failure.Counts, log Log) *Keeper {
+	giveBack := func(ctx context.Context, charges []algorithm.Charge) error {
+		return store.Change(ctx, &algorithm.Change{Charges: charges})
+	}
 	return &Keeper{
 		store: store, refunds: refunds, failures: failures, log: log,
-		retries:      slotretry.New(store.GiveBack, log.Panicked),
+		retries:      slotretry.New(giveBack, log.Panicked),
 		holderPrefix: strconv.FormatUint(rand.Uint64(), 36) + "-",
 	}
 }
@@ -103,7 +103,7 @@ func (k *Keeper) giveBack(ctx context.Context, charges []algorithm.Charge) {
 	if len(charges) == 0 {
 		return
 	}
-	err := k.store.GiveBack(ctx, charges)
+	err := k.store.Change(ctx, &algorithm.Change{Charges: charges})
 	if err == nil {
 		return
 	}

@@ -111,7 +111,10 @@ func (e *lease) wanted(waiting []*waiter) (needed int64) {
 func (l *Leases) run(e *lease, f *fetch) {
 	defer l.finishTask()
 	sent := l.clock.Now()
-	granted, v := l.source.Lease(f.ctx, &f.counter, f.permits)
+	op := algorithm.NewOp(algorithm.AllOrNone, f.counter)
+	op.Calls = f.permits
+	l.source.Do(f.ctx, op)
+	granted, v := op.Passed, op.Verdicts[0]
 	now := l.clock.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()

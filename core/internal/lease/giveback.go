@@ -71,7 +71,7 @@ func (q *giveBackQueue) pack(charges []algorithm.Charge) *parcel {
 
 func (q *giveBackQueue) send(p *parcel) {
 	defer q.remove(p)
-	_ = q.source.GiveBack(context.Background(), p.charges)
+	_ = q.source.Change(context.Background(), &algorithm.Change{Charges: p.charges})
 }
 
 // remove removes a parcel that was sent.

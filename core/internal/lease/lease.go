@@ -24,11 +24,10 @@ const sets = 512
 
 // Source is the store that permits come from, and are given back to.
 type Source interface {
-	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
-	// number. The verdict is that of the last granted call, or the refusal.
-	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
-	// GiveBack gives charges back, as far as they still count.
-	GiveBack(ctx context.Context, charges []algorithm.Charge) error
+	// Do carries out an op. Of one that stands for several calls, as many pass as fit.
+	Do(ctx context.Context, op *algorithm.Op)
+	// Change gives charges back, as far as they still count.
+	Change(ctx context.Context, c *algorithm.Change) error
 	// InBackground runs a function that only Close waits for.
 	InBackground(do func())
 	// Panicked reports a panic that was caught.

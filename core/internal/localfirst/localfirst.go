@@ -10,6 +10,7 @@ package localfirst
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
@@ -20,25 +21,13 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/pauses"
 )
 
-// Shared is the store that all processes share. The Stores of packages engine, inflight and limiter
-// describe the methods that have no comment here.
+// Shared is the store that all processes share. Package limiter describes the methods that have no comment
+// here.
 type Shared interface {
-	Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict)
-	// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their
-	// number. The verdict is that of the last granted call, or the refusal.
-	Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict)
-	DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict)
-	Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict
-	Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict)
-	Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict)
-	Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (algorithm.BillAnswer, error)
-	GiveBack(ctx context.Context, charges []algorithm.Charge) error
-	GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error)
+	Do(ctx context.Context, op *algorithm.Op)
+	Change(ctx context.Context, c *algorithm.Change) error
 	RefundsLost() uint64
-	Renew(ctx context.Context, slots []algorithm.Charge) error
 	Records(ctx context.Context, key []byte, limit *algorithm.Limit) ([]algorithm.Record, error)
-	Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error)
-	PauseOver(ctx context.Context, key []byte) error
 	Reset(ctx context.Context, keys ...[]byte) (changed bool, err error)
 	InBackground(do func())
 	// Panicked reports a panic that was caught.
@@ -83,99 +72,76 @@ func (s *Store) DropUnconfirmedBy(drop func(counters []algorithm.Counter, verdic
 	s.dropUnconfirmed = drop
 }
 
-// Decide answers for one call's counters, charging all of them or none; verdicts is as long as
-// counters.
-func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if charge {
-		s.decide(ctx, counters, verdicts)
-		if s.dropUnconfirmed != nil && anyMissing(verdicts) {
-			s.dropUnconfirmed(counters, verdicts)
-		}
-	} else {
-		s.Shared.Decide(ctx, counters, false, verdicts)
+// Do carries out an op.
+func (s *Store) Do(ctx context.Context, op *algorithm.Op) {
+	s.ask(ctx, op)
+	if op.Charges() && s.dropUnconfirmed != nil && anyMissing(op.Verdicts) {
+		s.dropUnconfirmed(op.Counters, op.Verdicts)
 	}
-	s.StandIn(ctx, counters, charge, verdicts)
+	s.StandIn(ctx, op)
 }
 
-// decide is Decide with a charge, without the fallback.
-func (s *Store) decide(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	leasable := len(counters) == 1 && lease.Leasable(&counters[0])
-	if leasable && s.leases.Take(&counters[0], &verdicts[0]) {
+// ask is Do without the fallback.
+func (s *Store) ask(ctx context.Context, op *algorithm.Op) {
+	leasable := len(op.Counters) == 1 && op.Mode == algorithm.AllOrNone && op.Bill == nil && lease.Leasable(&op.Counters[0])
+	if leasable && s.leases.Take(&op.Counters[0], &op.Verdicts[0]) {
 		return
 	}
 	var q denycache.Query
-	s.denied.Snapshot(&q, counters)
-	if s.denied.Repeat(&q, counters, verdicts) {
+	if s.denied.Repeat(&q, op) {
 		return
 	}
-	if leasable && s.leases.Fetch(ctx, &counters[0], &verdicts[0]) {
+	if leasable && s.leases.Fetch(ctx, &op.Counters[0], &op.Verdicts[0]) {
 		return
 	}
 	sent := s.clock.Now()
-	s.Shared.Decide(ctx, counters, true, verdicts)
-	s.denied.Observe(&q, counters, verdicts, sent)
-}
-
-// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
-// for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if nothing fits.
-func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	most := counters[0].Cost
-	var q denycache.Query
-	algorithm.SetCost(counters, 1) // a refusal of one permit refuses any cost
-	s.denied.Snapshot(&q, counters)
-	if s.denied.Repeat(&q, counters, verdicts) {
-		return
-	}
-	algorithm.SetCost(counters, most)
-	sent := s.clock.Now()
-	s.Shared.DecideUpTo(ctx, counters, verdicts)
-	s.denied.Observe(&q, counters, verdicts, sent)
-	if verdicts[0].Err == nil { // they are all on one shard
-		return
-	}
-	if fallback.AnyCountsHere(counters, verdicts) {
-		s.fallback.StandInUpTo(ctx, counters, verdicts)
-	}
-}
-
-// Look is like Decide without a charge, but may repeat a remembered refusal.
-func (s *Store) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	var q denycache.Query
-	s.denied.Snapshot(&q, counters)
-	if !s.denied.RepeatLook(&q, counters, verdicts) {
-		sent := s.clock.Now()
-		s.Shared.Decide(ctx, counters, false, verdicts)
-		s.denied.ObserveLook(&q, counters, verdicts, sent)
-	}
-	s.StandIn(ctx, counters, false, verdicts)
+	s.Shared.Do(ctx, op)
+	s.denied.Observe(&q, op, sent)
 }
 
 // Recall repeats a remembered refusal, and reports whether there is one that still holds. It does
 // not ask the shared store.
-func (s *Store) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
-	var q denycache.Query
-	s.denied.Snapshot(&q, counters)
-	return s.denied.Repeat(&q, counters, verdicts)
-}
+func (s *Store) Recall(op *algorithm.Op) bool { return s.denied.Repeat(new(denycache.Query), op) }
 
 // StandIn answers for the counters that the shared store did not answer for: by a pause that is known
 // here, or else by counting here. If the call is then refused, the charges on other
 // servers are given back.
-func (s *Store) StandIn(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if !anyFailed(verdicts) {
+func (s *Store) StandIn(ctx context.Context, op *algorithm.Op) {
+	if !anyFailed(op.Verdicts) {
 		return
 	}
-	s.Pauses.StandIn(counters, verdicts)
+	s.Pauses.StandIn(op.Counters, op.Verdicts)
 	var charged []algorithm.Charge
-	if !algorithm.Passes(counters, verdicts) {
-		charged = fallback.Uncharge(counters, verdicts)
+	if !algorithm.Passes(op.Counters, op.Verdicts) {
+		charged = fallback.Uncharge(op.Counters, op.Verdicts)
 	}
-	if fallback.AnyCountsHere(counters, verdicts) {
-		charged = append(charged, s.fallback.StandIn(ctx, counters, charge, verdicts)...)
+	if fallback.AnyCountsHere(op.Counters, op.Verdicts) {
+		charged = append(charged, s.fallback.StandIn(ctx, op)...)
 	}
 	if len(charged) > 0 {
 		s.leases.GiveBackSoon(charged)
 	}
+}
+
+// Change changes counters after calls, where their charges were made.
+func (s *Store) Change(ctx context.Context, c *algorithm.Change) error {
+	defer func() {
+		for i := range c.Len() {
+			s.denied.Invalidate(c.KeyAt(i))
+		}
+	}()
+	here, shared := s.fallback.Split(c.Charges)
+	if len(here) == 0 {
+		return s.Shared.Change(ctx, c)
+	}
+	own, others := *c, *c
+	own.Charges, others.Charges = here, shared
+	err := s.fallback.Change(ctx, &own)
+	if len(shared) > 0 {
+		err = errors.Join(err, s.Shared.Change(ctx, &others))
+	}
+	c.Lost = own.Lost + others.Lost
+	return err
 }
 
 // anyMissing reports whether the shared store did not answer for a counter, or not before the caller left.
@@ -195,24 +161,6 @@ func anyFailed(verdicts []algorithm.Verdict) bool {
 		}
 	}
 	return false
-}
-
-// Lease takes permits from the shared store, for the leases.
-func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
-	counters, sent := []algorithm.Counter{*c}, s.clock.Now()
-	var q denycache.Query
-	s.denied.Snapshot(&q, counters)
-	granted, v = s.Shared.Lease(ctx, c, calls)
-	s.denied.Observe(&q, counters, []algorithm.Verdict{v}, sent)
-	return granted, v
-}
-
-// Reserve takes a turn at a bucket.
-func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
-	defer s.denied.Invalidate(c.Key)
-	v := s.Shared.Reserve(ctx, c, patience)
-	s.fallback.StandInReserve(ctx, c, patience, &v)
-	return v
 }
 
 // Reset forgets keys of one subject, including leased permits and what was counted here. It reports
@@ -248,15 +196,3 @@ func (s *Store) Evictions() uint64 { return s.fallback.Evictions() }
 
 // RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.Shared.RefundsLost() + s.fallback.RefundsLost() }
-
-// Pause begins a pause of the calls that go out, or makes it longer.
-func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (algorithm.Paused, error) {
-	defer s.denied.Invalidate(key)
-	return s.Shared.Pause(ctx, key, p)
-}
-
-// PauseOver forgets the refusals before a pause that is over.
-func (s *Store) PauseOver(ctx context.Context, key []byte) error {
-	defer s.denied.Invalidate(key)
-	return s.Shared.PauseOver(ctx, key)
-}

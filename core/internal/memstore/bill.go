@@ -1,40 +1,36 @@
 package memstore
 
-import (
-	"context"
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-)
-
-// Open decides a call like Decide and, if it passes, records a bill. All counters have one cost.
-func (s *Store) Open(_ context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
+// open decides a call and, if it passes, records a bill.
+func (s *Store) open(op *algorithm.Op) {
+	counters, b := op.Counters, op.Bill
 	c := s.lockBill(counters, b.Key)
 	defer s.unlockAll(c.shards)
-	s.decideLocked(counters, c.hashes[:len(counters)], true, c.t, verdicts)
-	if algorithm.Fits(verdicts) {
+	s.decideLocked(counters, c.hashes[:len(counters)], true, c.t, op.Verdicts)
+	if algorithm.Fits(op.Verdicts) {
 		hash := c.hashes[len(counters)]
 		e := s.entry(s.shard(hash), b.Key, hash, c.t, c.own)
 		e.state, e.freshAt = b.New(c.t.now, len(counters), counters[0].Cost), c.t.awake+b.Span
 	}
 }
 
-// Settle changes a bill.
-func (s *Store) Settle(_ context.Context, b *algorithm.Bill, change algorithm.BillChange) (a algorithm.BillAnswer, err error) {
+// changeBill adds to a bill, or settles it.
+func (s *Store) changeBill(b *algorithm.Bill, to algorithm.BillChange) (a algorithm.BillAnswer) {
 	c := s.lockBill(b.Counters(), b.Key)
 	defer s.unlockAll(c.shards)
 	hash := c.hashes[len(b.Charges)]
 	e, state := s.shard(hash).lookUp(b.Key, tag(hash))
 	if e == nil {
-		return a, nil
+		return a
 	}
 	c.share, c.of = b.Share, s
 	bill := *state // charging may move the entry
-	a = b.Change(&bill, change, c.t.now, c)
-	s.refundsLost.Add(uint64(a.Lost))
-	if e, _ := s.shard(hash).lookUp(b.Key, tag(hash)); e != nil && change.Settle {
+	a = b.Change(&bill, to, c.t.now, c)
+	if e, _ := s.shard(hash).lookUp(b.Key, tag(hash)); e != nil && to.Settle {
 		e.freshAt = min(e.freshAt, c.t.awake+algorithm.SettledLife)
 	}
-	return a, nil
+	return a
 }
 
 // billCall holds the counters of a bill while their shards, and that of the bill, are locked.

@@ -1,22 +1,17 @@
 package memstore
 
-import (
-	"context"
+import "github.com/accesslimit/accesslimit/core/internal/algorithm"
 
-	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-)
-
-// Charge charges the counters whether their costs fit or not. share bounds the debt: see
-// algorithm.Limit.Debt. No answer is ever lost here, so it needs no record.
-func (s *Store) Charge(_ context.Context, counters []algorithm.Counter, share float64, _ []byte, verdicts []algorithm.Verdict) {
+// chargeTogether charges the counters of an op in debt.
+func (s *Store) chargeTogether(op *algorithm.Op) {
 	arrived := s.arrival()
-	hashes := s.appendHashes(nil, counters)
+	hashes := s.appendHashes(nil, op.Counters)
 	shards := s.lockAll(nil, hashes)
 	defer s.unlockAll(shards)
 	t := s.latest(hashes, arrived)
-	own := func(n *name) bool { return n.isAny(counters) }
-	for i := range counters {
-		s.chargeInDebt(&counters[i], hashes[i], t, share, &verdicts[i], own)
+	own := func(n *name) bool { return n.isAny(op.Counters) }
+	for i := range op.Counters {
+		s.chargeInDebt(&op.Counters[i], hashes[i], t, op.Share, &op.Verdicts[i], own)
 	}
 }
 

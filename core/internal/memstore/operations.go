@@ -7,12 +7,12 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds.
-func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64) (v algorithm.Verdict) {
+// takeTurn takes a turn at a bucket, if it comes within patience, in microseconds.
+func (s *Store) takeTurn(c *algorithm.Counter, patience int64, v *algorithm.Verdict) {
 	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
 		e, state := shard.lookUp(c.Key, tag(hash))
 		var lives int64
-		if v, lives = c.Limit.Reserve(state, t.now, c.Cost, patience); lives == 0 {
+		if *v, lives = c.Limit.Reserve(state, t.now, c.Cost, patience); lives == 0 {
 			if e != nil {
 				e.keep(t, v.ResetAfter)
 			}
@@ -24,7 +24,33 @@ func (s *Store) Reserve(_ context.Context, c *algorithm.Counter, patience int64)
 		}
 		e.freshAt = t.awake + lives
 	})
-	return v
+}
+
+// Change changes counters after calls. It never fails.
+func (s *Store) Change(_ context.Context, c *algorithm.Change) error {
+	switch c.Kind {
+	case algorithm.GivesBack:
+		for i := range c.Charges {
+			s.change(c.Charges[i].Key, func(e *entry, t instant) { c.Lost += e.giveBack(&c.Charges[i], t) })
+		}
+	case algorithm.Renews:
+		s.renew(c.Charges)
+	case algorithm.Pauses:
+		s.pause(c)
+	case algorithm.EndsPause:
+		s.change(c.Key, func(e *entry, t instant) {
+			if e.state.PauseOver(t.now) {
+				e.freshAt = t.awake
+			}
+		})
+	case algorithm.ChangesBill:
+		c.Billed = s.changeBill(c.Bill, c.To)
+		c.Lost = c.Billed.Lost
+	}
+	if !c.Turn {
+		s.refundsLost.Add(uint64(c.Lost))
+	}
+	return nil
 }
 
 // locked calls do while the shard of a key is locked.
@@ -34,21 +60,6 @@ func (s *Store) locked(key []byte, do func(shard *shard, hash uint64, t instant)
 	s.lock(shard)
 	defer shard.mu.Unlock()
 	do(shard, hash, s.timeIn(shard, arrived))
-}
-
-// GiveBack gives charges back, as far as they still count.
-func (s *Store) GiveBack(_ context.Context, charges []algorithm.Charge) error {
-	for i := range charges {
-		s.change(charges[i].Key, func(e *entry, t instant) { s.refundsLost.Add(uint64(e.giveBack(&charges[i], t))) })
-	}
-	return nil
-}
-
-// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it. It returns
-// how many of its permits stay because of those who wait.
-func (s *Store) GiveBackTurn(_ context.Context, turn algorithm.Charge) (stays int64, err error) {
-	s.change(turn.Key, func(e *entry, t instant) { stays = e.giveBack(&turn, t) })
-	return stays, nil
 }
 
 // giveBack gives a charge back, and returns how many permits may still have counted but were not given
@@ -75,22 +86,28 @@ func (s *Store) change(key []byte, do func(e *entry, t instant)) {
 	})
 }
 
-// Renew keeps the slots of a call in flight for another window each.
-func (s *Store) Renew(_ context.Context, slots []algorithm.Charge) error {
+// renew keeps the slots of a call in flight for another window each.
+func (s *Store) renew(slots []algorithm.Charge) {
 	own := func(n *name) bool {
 		return slices.ContainsFunc(slots, func(slot algorithm.Charge) bool { return n.is(slot.Key) })
 	}
 	for i := range slots {
-		s.renew(&slots[i], own)
+		slot := &slots[i]
+		s.locked(slot.Key, func(shard *shard, hash uint64, t instant) {
+			e := s.entry(shard, slot.Key, hash, t, own)
+			slot.Limit.Renew(&e.state, t.of(slot.Limit), slot.Mark)
+			e.freshAt = t.awake + slot.Limit.Window
+		})
 	}
-	return nil
 }
 
-func (s *Store) renew(slot *algorithm.Charge, own callKeys) {
-	s.locked(slot.Key, func(shard *shard, hash uint64, t instant) {
-		e := s.entry(shard, slot.Key, hash, t, own)
-		slot.Limit.Renew(&e.state, t.of(slot.Limit), slot.Mark)
-		e.freshAt = t.awake + slot.Limit.Window
+// pause begins a pause of the calls that go out, or makes it longer.
+func (s *Store) pause(c *algorithm.Change) {
+	s.locked(c.Key, func(shard *shard, hash uint64, t instant) {
+		e := s.entry(shard, c.Key, hash, t, nil)
+		var lives int64
+		c.Paused, lives = e.state.Pause(t.now, c.Pause)
+		e.freshAt = t.awake + lives
 	})
 }
 
@@ -98,27 +115,6 @@ func (s *Store) renew(slot *algorithm.Charge, own callKeys) {
 func (s *Store) Records(_ context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
 	s.change(key, func(e *entry, t instant) { records = limit.Records(&e.state, t.now) })
 	return records, nil
-}
-
-// Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
-func (s *Store) Pause(_ context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
-	s.locked(key, func(shard *shard, hash uint64, t instant) {
-		e := s.entry(shard, key, hash, t, nil)
-		var lives int64
-		now, lives = e.state.Pause(t.now, p)
-		e.freshAt = t.awake + lives
-	})
-	return now, nil
-}
-
-// PauseOver forgets the refusals before a pause that is over.
-func (s *Store) PauseOver(_ context.Context, key []byte) error {
-	s.change(key, func(e *entry, t instant) {
-		if e.state.PauseOver(t.now) {
-			e.freshAt = t.awake
-		}
-	})
-	return nil
 }
 
 // PauseOf returns the state of the pause with a key, and the time in microseconds since the epoch.

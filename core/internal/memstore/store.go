@@ -84,51 +84,53 @@ func (s *Store) UseClock(clock func() int64) { s.clock = clock }
 // first decision.
 func (s *Store) OnPanic(report func(err error)) { s.sweeper.failed = report }
 
-// Decide answers for one call's counters, and charges all of them or none. verdicts must be as long
-// as counters.
-func (s *Store) Decide(_ context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if len(counters) == 1 {
-		s.DecideOne(&counters[0], charge, &verdicts[0])
-		return
+// Do carries out an op, which stands for one call. No answer is ever lost here, so a charge in debt needs no
+// record.
+func (s *Store) Do(_ context.Context, op *algorithm.Op) {
+	switch {
+	case op.Bill != nil:
+		s.open(op)
+	case op.Mode == algorithm.InDebt:
+		s.chargeTogether(op)
+	case op.Mode == algorithm.InTurn:
+		s.takeTurn(&op.Counters[0], op.Patience, &op.Verdicts[0])
+	case len(op.Counters) == 1 && op.Mode != algorithm.UpTo:
+		s.DecideOne(&op.Counters[0], op.Charges(), &op.Verdicts[0])
+	default:
+		s.decideTogether(op)
 	}
-	s.decideTogether(counters, charge, false, s.arrival(), verdicts)
 }
 
-// DecideOne is Decide for a call with one counter.
+// DecideOne decides a call with one counter.
 func (s *Store) DecideOne(c *algorithm.Counter, charge bool, v *algorithm.Verdict) {
 	s.decideOne(c, charge, s.arrival(), v)
 }
 
-// DecideUpTo charges as much of the counters' cost as fits into all of them. The cost is the same
-// for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if nothing fits.
-func (s *Store) DecideUpTo(_ context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	s.decideTogether(counters, true, true, s.arrival(), verdicts)
-}
-
 // decideTogether decides counters while all of their shards are locked.
-func (s *Store) decideTogether(counters []algorithm.Counter, charge, upTo bool, arrived int64, verdicts []algorithm.Verdict) {
+func (s *Store) decideTogether(op *algorithm.Op) {
 	var roomForHashes [16]uint64
 	var roomForShards [16]int
-	hashes := s.appendHashes(roomForHashes[:0], counters)
+	arrived := s.arrival()
+	hashes := s.appendHashes(roomForHashes[:0], op.Counters)
 	shards := s.lockAll(roomForShards[:0], hashes)
 	defer s.unlockAll(shards)
 	t := s.latest(hashes, arrived)
-	if upTo {
-		s.fit(counters, hashes, t, verdicts)
+	if op.Mode == algorithm.UpTo {
+		s.fit(op, hashes, t)
 	}
-	s.decideLocked(counters, hashes, charge, t, verdicts)
+	s.decideLocked(op.Counters, hashes, op.Charges(), t, op.Verdicts)
 }
 
 // fit lowers the cost of counters to what fits into all of them, or to 1. Their shards must be
 // locked.
-func (s *Store) fit(counters []algorithm.Counter, hashes []uint64, t instant, verdicts []algorithm.Verdict) {
-	fits := counters[0].Cost
-	algorithm.SetCost(counters, 1)
-	s.decideLocked(counters, hashes, false, t, verdicts)
-	for i := range verdicts {
-		fits = min(fits, verdicts[i].Remaining)
+func (s *Store) fit(op *algorithm.Op, hashes []uint64, t instant) {
+	op.Passed = op.Counters[0].Cost
+	algorithm.SetCost(op.Counters, 1)
+	s.decideLocked(op.Counters, hashes, false, t, op.Verdicts)
+	for i := range op.Verdicts {
+		op.Passed = min(op.Passed, max(0, op.Verdicts[i].Remaining))
 	}
-	algorithm.SetCost(counters, max(1, fits))
+	algorithm.SetCost(op.Counters, max(1, op.Passed))
 }
 
 // decideOne decides one counter, as most calls have only one. decideTogether would take 1.3 to 1.6

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -16,31 +17,63 @@ type request struct {
 	proof     *oneServerProof // must hold, because the keys have different hash tags; nil if they do not
 }
 
-// Decide answers for one call's counters; verdicts must be as long as counters. On one shard, one
-// script charges all of them or none. Several shards are asked at the same time, or first the one
-// that will probably refuse. If one of them refuses, or fails and is Required, the charges of the
-// others are given back in the background. Different hash tags count as different shards unless it
-// is proved that one server holds all keys.
+// Do carries out an op. On one shard, one script decides. An op that looks or charges all or none may have
+// keys on several shards. Those are asked at the same time, or first the one that will probably refuse. If one
+// of them refuses, or fails and is Required, the charges of the others are given back in the background.
+// Different hash tags count as different shards unless it is proved that one server holds all keys.
 //
 // If the caller's own context ends, the verdicts report that in Ended, never as a failure of Redis.
-func (s *Store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if sameHashTag(counters) {
-		s.decideOnShard(ctx, ctx, s.newRequest(newOp(counters, charge, 1)), verdicts)
-	} else if proof := s.router.proof(); proof == nil {
-		s.decideOnShards(ctx, ctx, counters, charge, verdicts)
-	} else {
-		r := s.newRequest(newOp(counters, charge, 1))
-		r.proof = proof
-		s.decideProved(ctx, r, verdicts)
+func (s *Store) Do(ctx context.Context, op *algorithm.Op) {
+	switch {
+	case op.Mode == algorithm.InTurn:
+		s.takeTurn(ctx, op)
+	case sameHashTag(op.Counters):
+		r := s.newRequest(*op)
+		r.op.Record, r.op.Bill = bytes.Clone(op.Record), cloneBill(op.Bill)
+		passed, err := s.callShard(ctx, r, op.Verdicts)
+		if op.Passed = passed; err != nil {
+			s.failVerdicts(ctx, err, op.Verdicts)
+		}
+	default:
+		s.decideAcross(ctx, op)
 	}
 }
 
-// decideProved decides counters with different hash tags in one script. If the proof does not hold,
-// the call waits for a new one, but for at most a quarter of its time, because it can still ask the
-// shards separately. It may have to wait again, because the connection that it gets may be new.
-func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorithm.Verdict) {
-	start := time.Now()
-	if r.proof.wanted() && s.decideOnShard(ctx, ctx, r, verdicts) {
+// cloneBill returns a copy, because a command may outlive its caller.
+func cloneBill(b *algorithm.OpenBill) *algorithm.OpenBill {
+	if b == nil {
+		return nil
+	}
+	return &algorithm.OpenBill{Key: bytes.Clone(b.Key), Span: b.Span}
+}
+
+// takeTurn takes a turn at a bucket. It sends nothing for a caller who has left. If the caller leaves
+// afterwards, takeTurn still returns the answer, so that the turn can be given back.
+func (s *Store) takeTurn(ctx context.Context, op *algorithm.Op) {
+	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+	defer cancel()
+	call := newDecision(s.newRequest(*op))
+	call.caller = ctx
+	reply, err := s.runScript(deadline, op.Counters[0].Key, call)
+	if err == nil {
+		_, err = reply.readVerdicts(&call.request, 0, op.Verdicts, new(scratch))
+	}
+	if err != nil {
+		s.failVerdicts(ctx, err, op.Verdicts)
+	}
+}
+
+// decideAcross decides counters with different hash tags, in one script if it is proved that one server holds
+// them. If the proof does not hold, the call waits for a new one, but for at most a quarter of its time, because
+// it can still ask the shards separately. It may have to wait again, because the connection that it gets may be
+// new.
+func (s *Store) decideAcross(ctx context.Context, op *algorithm.Op) {
+	r, start := s.newRequest(*op), time.Now()
+	if r.proof = s.router.proof(); r.proof == nil {
+		s.decideOnShards(ctx, ctx, op)
+		return
+	}
+	if r.proof.wanted() && s.decideOnShard(ctx, ctx, r, op.Verdicts) {
 		return
 	}
 	rest, cancel := context.WithDeadline(ctx, start.Add(s.timeout))
@@ -48,22 +81,11 @@ func (s *Store) decideProved(ctx context.Context, r request, verdicts []algorith
 	soon, stopWaiting := context.WithDeadline(ctx, start.Add(s.timeout/4))
 	defer stopWaiting()
 	for r.proof.await(soon) {
-		if s.decideOnShard(ctx, rest, r, verdicts) {
+		if s.decideOnShard(ctx, rest, r, op.Verdicts) {
 			return
 		}
 	}
-	s.decideOnShards(ctx, rest, r.op.Counters, r.op.Mode == algorithm.AllOrNone, verdicts)
-}
-
-// Lease charges as many calls of a counter's cost as fit, up to calls, and returns their number.
-// The verdict is that of the last granted call, or the refusal.
-func (s *Store) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
-	counter, verdict := [...]algorithm.Counter{*c}, [1]algorithm.Verdict{}
-	granted, err := s.callShard(ctx, s.newRequest(newOp(counter[:], true, calls)), verdict[:])
-	if err != nil {
-		return 0, s.failedVerdict(ctx, err)
-	}
-	return granted, verdict[0]
+	s.decideOnShards(ctx, rest, op)
 }
 
 // decideOnShard decides counters that lie on one shard. It reports false, and decides nothing, if
@@ -78,14 +100,6 @@ func (s *Store) decideOnShard(caller, ctx context.Context, r request, verdicts [
 		s.failVerdicts(caller, err, verdicts)
 	}
 	return true
-}
-
-// newOp returns the op of a number of equal calls, or of a look.
-func newOp(counters []algorithm.Counter, charge bool, calls int64) algorithm.Op {
-	if !charge {
-		return algorithm.Op{Mode: algorithm.Looks, Counters: counters, Calls: 1}
-	}
-	return algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: calls}
 }
 
 func (s *Store) newRequest(op algorithm.Op) request {
@@ -171,15 +185,11 @@ func (s *Store) callDirectly(ctx context.Context, shard *shard, r request, refus
 
 // failVerdicts sets the verdicts to the error for which the store did not answer.
 func (s *Store) failVerdicts(caller context.Context, err error, verdicts []algorithm.Verdict) {
-	failed := s.failedVerdict(caller, err)
+	failed := algorithm.Verdict{Ended: failure.CallersEnd(caller)}
+	if failed.Ended == nil {
+		failed.Err = toFailure(err, s.timeout)
+	}
 	for i := range verdicts {
 		verdicts[i] = failed
 	}
-}
-
-func (s *Store) failedVerdict(caller context.Context, err error) algorithm.Verdict {
-	if ended := failure.CallersEnd(caller); ended != nil {
-		return algorithm.Verdict{Ended: ended}
-	}
-	return algorithm.Verdict{Err: toFailure(err, s.timeout)}
 }

@@ -23,8 +23,8 @@ import (
 // The counters of soft rules on shards of their own are asked last, when it is known whether the call passes.
 //
 // ctx is the caller's context, or one derived from it that ends earlier.
-func (s *Store) decideOnShards(caller, ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	start, parts := time.Now(), splitByTag(counters)
+func (s *Store) decideOnShards(caller, ctx context.Context, op *algorithm.Op) {
+	start, parts, charge, verdicts := time.Now(), splitByTag(op.Counters), op.Charges(), op.Verdicts
 	behind := partsWhere(parts, (*shardPart).isBehind)
 	if first := partsWhere(parts, func(p *shardPart) bool { return !p.isBehind() }); charge && len(first) > 0 {
 		s.chargeParts(caller, ctx, start, first)
@@ -69,7 +69,11 @@ func (s *Store) decideParts(caller, ctx context.Context, parts []*shardPart, cha
 	failed := s.sideBySide(len(parts), func(i int) error {
 		p := parts[i]
 		p.looked = !charge
-		s.decideOnShard(caller, ctx, s.newRequest(newOp(p.counters, charge, 1)), p.verdicts)
+		op := algorithm.Op{Mode: algorithm.Looks, Counters: p.counters, Calls: 1}
+		if charge {
+			op.Mode = algorithm.AllOrNone
+		}
+		s.decideOnShard(caller, ctx, s.newRequest(op), p.verdicts)
 		return nil
 	})
 	for i, err := range failed {
@@ -132,17 +136,21 @@ func (s *Store) giveBackParts(parts []*shardPart, verdicts []algorithm.Verdict) 
 	}
 }
 
-// splitCharges splits charges by hash tag.
-func splitCharges(charges []algorithm.Charge) (parts [][]algorithm.Charge) {
+// splitByKey splits a change by the hash tags of its keys.
+func splitByKey(c *algorithm.Change) (parts []algorithm.Change) {
+	if len(c.Charges) == 0 {
+		return []algorithm.Change{*c}
+	}
 	indexes := make(map[string]int)
-	for _, c := range charges {
-		i, ok := indexes[string(hashTag(c.Key))]
+	for _, charge := range c.Charges {
+		i, ok := indexes[string(hashTag(charge.Key))]
 		if !ok {
 			i = len(parts)
-			indexes[string(hashTag(c.Key))] = i
-			parts = append(parts, nil)
+			indexes[string(hashTag(charge.Key))] = i
+			parts = append(parts, *c)
+			parts[i].Charges = nil
 		}
-		parts[i] = append(parts[i], c)
+		parts[i].Charges = append(parts[i].Charges, charge)
 	}
 	return parts
 }

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -11,120 +10,46 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// act carries out an op on counters that lie on one shard.
-func (s *Store) act(ctx context.Context, op algorithm.Op, verdicts []algorithm.Verdict) {
-	s.decideOnShard(ctx, ctx, s.newRequest(op), verdicts)
-}
-
-// DecideUpTo charges as much of the counters' cost as fits into all of them, on one shard. The cost
-// is the same for all. It sets their Cost to the cost that it decided: as much as fits, or 1 if
-// nothing fits.
-func (s *Store) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	s.act(ctx, algorithm.Op{Mode: algorithm.UpTo, Counters: counters, Calls: 1}, verdicts)
-}
-
-// Charge charges the counters, which lie on one shard, whether their costs fit or not. share bounds
-// the debt: see algorithm.Limit.Debt. With a record, they are charged once: see algorithm.Charge.
-func (s *Store) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
-	s.act(ctx, algorithm.Op{Mode: algorithm.InDebt, Counters: counters, Calls: 1, Share: share, Record: bytes.Clone(record)}, verdicts)
-}
-
-// Open decides a call on one shard like Decide and, if it passes, records a bill. All counters have
-// one cost.
-func (s *Store) Open(ctx context.Context, counters []algorithm.Counter, b algorithm.OpenBill, verdicts []algorithm.Verdict) {
-	b.Key = bytes.Clone(b.Key)
-	s.act(ctx, algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: 1, Bill: &b}, verdicts)
-}
-
-// Reserve takes a turn at a bucket, if it comes within patience, in microseconds. It sends nothing
-// for a caller who has left. If the caller leaves afterwards, Reserve still returns the answer, so
-// that the turn can be given back.
-func (s *Store) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
-	defer cancel()
-	counters, verdicts := []algorithm.Counter{*c}, [1]algorithm.Verdict{}
-	call := newDecision(s.newRequest(algorithm.Op{Mode: algorithm.InTurn, Counters: counters, Calls: 1, Patience: patience}))
-	call.caller = ctx
-	reply, err := s.runScript(deadline, c.Key, call)
-	if err == nil {
-		_, err = reply.readVerdicts(&call.request, 0, verdicts[:], new(scratch))
+// Change changes counters after calls. What is given back comes back even if the context has ended, because
+// charges are also given back for callers who have left. Otherwise, the error is the caller's own if the
+// context has ended. If it is of the store, it is a *failure.Error, or the joined ones of several shards.
+func (s *Store) Change(ctx context.Context, c *algorithm.Change) (err error) {
+	switch c.Kind {
+	case algorithm.ChangesBill:
+		err = s.changeBill(ctx, c)
+	case algorithm.GivesBack:
+		err = s.changeOnShards(context.WithoutCancel(ctx), c)
+	default:
+		err = s.changeOnShards(ctx, c)
 	}
-	if err != nil {
-		return s.failedVerdict(ctx, err)
+	if !c.Turn {
+		s.refundsLost.Add(uint64(c.Lost))
 	}
-	return verdicts[0]
+	return err
 }
 
-// Settle changes a bill. The error is the caller's own if the context has ended, and otherwise a
-// *failure.Error.
-func (s *Store) Settle(ctx context.Context, b *algorithm.Bill, change algorithm.BillChange) (a algorithm.BillAnswer, err error) {
-	r := s.newRequest(algorithm.Op{Counters: b.Counters()})
-	r.operation = &operation{
-		args: func(at int64) (*algorithm.Script, []any) {
-			script := b.SettleScript()
-			return script, b.AppendSettle(onKeys(script, len(b.Charges), func(i int) []byte { return b.Charges[i].Key }, b.Key, 1+3*len(b.Charges)), change, at)
-		},
-		read: func(reply []string) (err error) {
-			a, err = b.ReadSettled(reply, change)
-			return err
-		},
-	}
-	verdicts := [1]algorithm.Verdict{}
+// changeBill is Change for a bill. It goes through a lane, because calls may change bills often.
+func (s *Store) changeBill(ctx context.Context, c *algorithm.Change) error {
+	r, verdicts := s.newRequest(algorithm.Op{Counters: c.Bill.Counters()}), [1]algorithm.Verdict{}
+	r.operation = changing(c)
+	r.operation.read = c.Read
 	s.decideOnShard(ctx, ctx, r, verdicts[:])
 	if ended := verdicts[0].Ended; ended != nil {
-		return a, ended
+		return ended
 	}
-	s.refundsLost.Add(uint64(a.Lost))
-	return a, verdicts[0].Err
+	return verdicts[0].Err
 }
 
-// changing returns the call that changes counters.
-func changing(c algorithm.Change) *scriptCall {
-	return newOperation(func(int64) (*algorithm.Script, []any) {
+// changing returns the operation that changes counters.
+func changing(c *algorithm.Change) *operation {
+	return &operation{args: func(at int64) (*algorithm.Script, []any) {
 		script := c.Script()
-		return script, c.Append(onKeys(script, c.Len(), c.KeyAt, c.Record(), 1+2*c.Len()))
-	})
-}
-
-// change changes counters of one shard. read reads the reply.
-func (s *Store) change(ctx context.Context, c algorithm.Change, read func(c *algorithm.Change, reply []string) error) error {
-	return s.withTimeout(ctx, func(deadline context.Context) error {
-		reply, err := s.runList(deadline, c.KeyAt(0), changing(c))
-		if err == nil {
-			err = read(&c, reply)
-		}
-		return err
-	})
-}
-
-// GiveBack gives charges back, as far as they still count, even if the context has ended, because
-// charges are also given back for callers who have left.
-func (s *Store) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	return s.changeOnShards(context.WithoutCancel(ctx), algorithm.Change{Charges: charges}, func(c *algorithm.Change, reply []string) error {
-		lost, err := c.ReadLost(reply)
-		s.refundsLost.Add(uint64(lost))
-		return err
-	})
-}
-
-// GiveBackTurn gives back a turn, as far as it still counts and nobody waits behind it, even if the
-// context has ended. It returns how many of its permits stay because of those who wait.
-func (s *Store) GiveBackTurn(ctx context.Context, turn algorithm.Charge) (stays int64, err error) {
-	c := algorithm.Change{Charges: []algorithm.Charge{turn}}
-	err = s.change(context.WithoutCancel(ctx), c, func(c *algorithm.Change, reply []string) (err error) {
-		stays, err = c.ReadLost(reply)
-		return err
-	})
-	return stays, err
+		return script, c.Append(onKeys(script, c.Len(), c.KeyAt, c.Record(), 1+3*c.Len()), at)
+	}}
 }
 
 // RefundsLost returns how many permits may still have counted but were not given back.
 func (s *Store) RefundsLost() uint64 { return s.refundsLost.Load() }
-
-// Renew keeps the slots of a call in flight for another window each.
-func (s *Store) Renew(ctx context.Context, slots []algorithm.Charge) error {
-	return s.changeOnShards(ctx, algorithm.Change{Charges: slots, Renews: true}, nil)
-}
 
 // Records returns the calls that count in a log now, newest first.
 func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit) (records []algorithm.Record, err error) {
@@ -139,20 +64,6 @@ func (s *Store) Records(ctx context.Context, key []byte, limit *algorithm.Limit)
 		return err
 	})
 	return records, err
-}
-
-// Pause begins a pause of the calls that go out, or makes it longer. key is the pause's.
-func (s *Store) Pause(ctx context.Context, key []byte, p *algorithm.Pause) (now algorithm.Paused, err error) {
-	err = s.change(ctx, algorithm.Change{Key: key, Pause: p}, func(c *algorithm.Change, reply []string) (err error) {
-		now, err = c.ReadPaused(reply)
-		return err
-	})
-	return now, err
-}
-
-// PauseOver forgets the refusals before a pause that is over.
-func (s *Store) PauseOver(ctx context.Context, key []byte) error {
-	return s.change(ctx, algorithm.Change{Key: key}, func(*algorithm.Change, []string) error { return nil })
 }
 
 // Reset deletes keys of one hash tag, and reports whether any existed. One command for all of them
@@ -197,50 +108,47 @@ func (s *Store) del(deadline context.Context, keys [][]byte) (deleted int, err e
 func (s *Store) withTimeout(ctx context.Context, do func(deadline context.Context) error) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err := do(deadline)
-	if err == nil {
-		return nil
-	}
-	if ended := failure.CallersEnd(ctx); ended != nil {
-		return ended
-	}
-	return toFailure(err, s.timeout)
+	return s.failureOf(ctx, do(deadline))
 }
 
-// changeOnShards changes charges. If it is proved that one server holds all of them, it runs
-// the script once, and otherwise on all their shards at the same time, so that a shard that does
-// not answer does not delay the others. It returns the failures of all shards, joined. If read is
-// not nil, it reads the replies.
-func (s *Store) changeOnShards(ctx context.Context, c algorithm.Change, read func(c *algorithm.Change, reply []string) error) error {
+// changeOnShards is Change for charges or a pause. If it is proved that one server holds all keys, it runs
+// the script once, and otherwise on all their shards at the same time, so that a shard that does not answer
+// does not delay the others. It returns the failures of all shards, joined.
+func (s *Store) changeOnShards(ctx context.Context, c *algorithm.Change) error {
 	deadline, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	run := func(c algorithm.Change, proof *oneServerProof) error {
-		call := changing(c)
-		call.proof = proof
+	run := func(c *algorithm.Change, proof *oneServerProof) error {
+		call := &scriptCall{request: request{operation: changing(c), proof: proof}}
 		reply, err := s.runList(deadline, c.KeyAt(0), call)
-		if err == nil && read != nil {
-			err = read(&c, reply)
+		if err == nil {
+			err = c.Read(reply)
 		}
 		return err
 	}
-	parts := splitCharges(c.Charges)
+	parts := splitByKey(c)
 	if proof := s.router.proof(); len(parts) > 1 && proof.wanted() {
-		switch err := run(c, proof); {
-		case err == nil:
-			return nil
-		case err != errUnproved:
-			return toFailure(err, s.timeout)
+		if err := run(c, proof); err != errUnproved {
+			return s.failureOf(ctx, err)
 		}
 	}
-	failed := s.sideBySide(len(parts), func(i int) error {
-		return run(algorithm.Change{Charges: parts[i], Renews: c.Renews}, nil)
-	})
+	failed := s.sideBySide(len(parts), func(i int) error { return run(&parts[i], nil) })
 	for i, err := range failed {
-		if err != nil {
-			failed[i] = toFailure(err, s.timeout)
-		}
+		failed[i] = s.failureOf(ctx, err)
+		c.Lost += parts[i].Lost
+		c.Paused = parts[i].Paused
 	}
 	return errors.Join(failed...)
+}
+
+// failureOf returns what an error is for the caller: his own if his context has ended, or a failure.
+func (s *Store) failureOf(caller context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ended := failure.CallersEnd(caller); ended != nil {
+		return ended
+	}
+	return toFailure(err, s.timeout)
 }
 
 // runList runs a script on the shard of a key, and returns its reply.

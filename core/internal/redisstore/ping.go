@@ -25,7 +25,7 @@ func (s *Store) Ping(ctx context.Context, keyHead string) error {
 			return err
 		}
 		return cmp.Or(s.sideBySide(len(shards), func(i int) error {
-			_, err := s.callShard(deadline, s.newRequest(newOp(counters[i:i+1], true, 1)), make([]algorithm.Verdict, 1))
+			_, err := s.callShard(deadline, s.newRequest(*algorithm.NewOp(algorithm.AllOrNone, counters[i])), make([]algorithm.Verdict, 1))
 			if err == errBreakerOpen {
 				err = shards[i].whyOpen()
 			}

@@ -24,7 +24,7 @@ func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	s := &Store{common: newCommon(timeout), turns: make(chan struct{}, turns)}
 	s.forecasts.start = time.Now()
 	s.giveBack = func(charges []algorithm.Charge) {
-		s.InBackground(func() { _ = s.GiveBack(context.Background(), charges) })
+		s.InBackground(func() { _ = s.Change(context.Background(), &algorithm.Change{Charges: charges}) })
 	}
 	s.router = newRouter(client, s.common)
 	return s

@@ -98,17 +98,18 @@ func (s *Survey) askPartSafely(ctx context.Context, part []*Question) {
 
 // askPart asks the store for some counters together, or one by one if it cannot read one of them.
 func (s *Survey) askPart(ctx context.Context, part []*Question) {
-	counters, verdicts := make([]algorithm.Counter, len(part)), make([]algorithm.Verdict, len(part))
-	for i, q := range part {
-		counters[i] = q.counter
+	op := algorithm.NewOp(algorithm.Looks)
+	for _, q := range part {
+		op.Counters = append(op.Counters, q.counter)
 	}
-	s.askStore(ctx, counters, verdicts)
+	op.Verdicts = make([]algorithm.Verdict, len(part))
+	s.askStore(ctx, op)
 	for i, q := range part {
-		if q.verdict = verdicts[i]; q.verdict.Ended != nil {
+		if q.verdict = op.Verdicts[i]; q.verdict.Ended != nil {
 			q.verdict = algorithm.Verdict{Err: failure.NoAnswer(failure.Timeout, s.parts.Timeout, q.verdict.Ended)}
 		}
 	}
-	if len(part) > 1 && slices.ContainsFunc(verdicts, func(v algorithm.Verdict) bool { return failure.ClassOf(v.Err) == failure.Foreign }) {
+	if len(part) > 1 && slices.ContainsFunc(op.Verdicts, func(v algorithm.Verdict) bool { return failure.ClassOf(v.Err) == failure.Foreign }) {
 		for i := range part {
 			s.askPart(ctx, part[i:i+1])
 		}
@@ -116,11 +117,11 @@ func (s *Survey) askPart(ctx context.Context, part []*Question) {
 }
 
 // askStore asks the store when it is the turn of a report.
-func (s *Survey) askStore(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
+func (s *Survey) askStore(ctx context.Context, op *algorithm.Op) {
 	if s.parts.Redis != nil {
 		defer s.parts.Redis.Turn(ctx)()
 	}
-	s.parts.Store.Decide(ctx, counters, false, verdicts)
+	s.parts.Store.Do(ctx, op)
 }
 
 // FindTime returns the time of the latest answer, or 0 if there is none and the store is not this

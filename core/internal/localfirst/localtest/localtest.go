@@ -50,33 +50,47 @@ func NewShared(t testing.TB, maxKeys int) *Shared {
 
 var errDown = errors.New("the store is down")
 
-// Decide implements localfirst.Shared.
-func (s *Shared) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+// Do implements localfirst.Shared.
+func (s *Shared) Do(ctx context.Context, op *algorithm.Op) {
 	s.Asked.Add(1)
-	s.decide(ctx, counters, charge, verdicts)
+	s.do(ctx, op)
 }
 
-// DecideUpTo implements localfirst.Shared.
-func (s *Shared) DecideUpTo(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	s.Asked.Add(1)
-	most := counters[0].Cost
-	s.Store.DecideUpTo(ctx, counters, verdicts)
-	if s.Down.Load() {
-		algorithm.SetCost(counters, most)
-		for i := range verdicts {
-			verdicts[i] = algorithm.Verdict{Err: errDown}
+func (s *Shared) do(ctx context.Context, op *algorithm.Op) {
+	cost := op.Counters[0].Cost
+	call(s.BeforeDecide)
+	if op.Mode == algorithm.AllOrNone {
+		s.LeasedCalls.Store(op.Calls)
+		s.decideCalls(ctx, op)
+	} else {
+		s.Store.Do(ctx, op)
+	}
+	call(s.AfterDecide)
+	for i := range op.Verdicts {
+		if s.Down.Load() || s.DownFor != "" && strings.Contains(string(op.Counters[i].Key), s.DownFor) {
+			op.Verdicts[i], op.Passed = algorithm.Verdict{Err: errDown}, 0
+			op.Counters[i].Cost = cost
 		}
 	}
 }
 
-func (s *Shared) decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	call(s.BeforeDecide)
-	s.Store.Decide(ctx, counters, charge, verdicts)
-	call(s.AfterDecide)
-	for i := range verdicts {
-		if s.Down.Load() || s.DownFor != "" && strings.Contains(string(counters[i].Key), s.DownFor) {
-			verdicts[i] = algorithm.Verdict{Err: errDown}
-		}
+// decideCalls decides several calls, as the store in Redis does.
+func (s *Shared) decideCalls(ctx context.Context, op *algorithm.Op) {
+	if op.Calls == 1 {
+		s.Store.Do(ctx, op)
+		op.Passed = 1
+	} else {
+		cost, v := op.Counters[0].Cost, s.look(op.Counters[0])
+		op.Passed = max(1, min(op.Calls, v.Remaining/cost))
+		op.Counters[0].Cost = op.Passed * cost
+		s.Store.Do(ctx, op)
+		op.Counters[0].Cost = cost
+	}
+	switch err := ctx.Err(); {
+	case err != nil:
+		op.Verdicts[0], op.Passed = algorithm.Verdict{Ended: err}, 0
+	case op.Verdicts[0].RetryAfter != 0:
+		op.Passed = 0
 	}
 }
 
@@ -86,28 +100,19 @@ func call(hook func()) {
 	}
 }
 
-// Lease implements localfirst.Shared, as the store in Redis does.
-func (s *Shared) Lease(ctx context.Context, c *algorithm.Counter, calls int64) (int64, algorithm.Verdict) {
-	s.Asked.Add(1)
-	s.LeasedCalls.Store(calls)
-	counter, verdict := []algorithm.Counter{*c}, make([]algorithm.Verdict, 1)
-	s.Store.Decide(ctx, counter, false, verdict)
-	fits := min(calls, verdict[0].Remaining/c.Cost)
-	counter[0].Cost = max(1, fits) * c.Cost
-	s.decide(ctx, counter, true, verdict)
-	if err := ctx.Err(); err != nil {
-		return 0, algorithm.Verdict{Ended: err}
-	}
-	if verdict[0].RetryAfter != 0 || verdict[0].Err != nil {
-		return 0, verdict[0]
-	}
-	return max(1, fits), verdict[0]
+// look returns what the store says of a counter.
+func (s *Shared) look(c algorithm.Counter) algorithm.Verdict {
+	op := algorithm.NewOp(algorithm.Looks, c)
+	s.Store.Do(context.Background(), op)
+	return op.Verdicts[0]
 }
 
-// GiveBack implements localfirst.Shared.
-func (s *Shared) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	call(s.BeforeGiveBack)
-	return s.Store.GiveBack(ctx, charges)
+// Change implements localfirst.Shared.
+func (s *Shared) Change(ctx context.Context, c *algorithm.Change) error {
+	if c.Kind == algorithm.GivesBack {
+		call(s.BeforeGiveBack)
+	}
+	return s.Store.Change(ctx, c)
 }
 
 // Reset implements localfirst.Shared.
@@ -138,35 +143,31 @@ func (s *Shared) WantAsked(t testing.TB, want int64) {
 }
 
 // Left returns how many permits of a counter are left.
-func (s *Shared) Left(c algorithm.Counter) int64 {
-	verdicts := make([]algorithm.Verdict, 1)
-	s.Store.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
-	return verdicts[0].Remaining
-}
+func (s *Shared) Left(c algorithm.Counter) int64 { return s.look(c).Remaining }
 
 // Shards is a shared store with a server for each subject. When one refuses a call, nobody is
 // charged.
 type Shards struct{ *Shared }
 
-// Decide implements localfirst.Shared.
-func (s Shards) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+// Do implements localfirst.Shared.
+func (s Shards) Do(ctx context.Context, op *algorithm.Op) {
 	s.Asked.Add(1)
-	s.each(ctx, counters, false, verdicts)
-	if charge && algorithm.Passes(counters, verdicts) {
-		s.each(ctx, counters, true, verdicts)
+	s.each(ctx, op, algorithm.Looks)
+	if op.Charges() && algorithm.Passes(op.Counters, op.Verdicts) {
+		s.each(ctx, op, op.Mode)
 	}
 }
 
-func (s Shards) each(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
+func (s Shards) each(ctx context.Context, op *algorithm.Op, m algorithm.Mode) {
 	part := uint8(0)
-	for from := 0; from < len(counters); part++ {
+	for from := 0; from < len(op.Counters); part++ {
 		to := from + 1
-		for to < len(counters) && HashTag(counters[to]) == HashTag(counters[from]) {
+		for to < len(op.Counters) && HashTag(op.Counters[to]) == HashTag(op.Counters[from]) {
 			to++
 		}
-		s.decide(ctx, counters[from:to], charge, verdicts[from:to])
-		for i := range verdicts[from:to] {
-			verdicts[from+i].Part = part
+		s.do(ctx, &algorithm.Op{Mode: m, Counters: op.Counters[from:to], Verdicts: op.Verdicts[from:to], Calls: 1})
+		for i := range op.Verdicts[from:to] {
+			op.Verdicts[from+i].Part = part
 		}
 		from = to
 	}
@@ -191,9 +192,13 @@ func NewProcess(t testing.TB, shared localfirst.Shared) Process {
 
 // Ask charges what the counters cost, if it fits.
 func (p Process) Ask(counters ...algorithm.Counter) []algorithm.Verdict {
-	verdicts := make([]algorithm.Verdict, len(counters))
-	p.Decide(context.Background(), counters, true, verdicts)
-	return verdicts
+	return p.Do(context.Background(), algorithm.NewOp(algorithm.AllOrNone, counters...))
+}
+
+// Do carries out an op, and returns the verdicts.
+func (p Process) Do(ctx context.Context, op *algorithm.Op) []algorithm.Verdict {
+	p.Store.Do(ctx, op)
+	return op.Verdicts
 }
 
 // MustTake charges what the counters cost, and fails the test if it does not fit.
