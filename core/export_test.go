@@ -39,11 +39,11 @@ type holding struct {
 	released chan struct{}
 }
 
-func (h holding) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if bytes.Contains(counters[0].Key, []byte("%dry")) {
+func (h holding) Do(ctx context.Context, op *algorithm.Op) {
+	if bytes.Contains(op.Counters[0].Key, []byte("%dry")) {
 		<-h.released
 	}
-	h.Store.Decide(ctx, counters, charge, verdicts)
+	h.Store.Do(ctx, op)
 }
 
 // AwaitAudit returns when the versions of a set so far are in the audit.
@@ -71,7 +71,7 @@ func useStore(f *front, s limiter.Store, refusals engine.Refusals) {
 func GiveBackAtOnce(l *Limiter) {
 	local := l.front().Local
 	local.Shared.GiveBackBy(func(charges []algorithm.Charge) {
-		if err := local.GiveBack(context.Background(), charges); err != nil {
+		if err := local.Change(context.Background(), &algorithm.Change{Charges: charges}); err != nil {
 			panic(err)
 		}
 	})
@@ -91,11 +91,12 @@ type late struct {
 	granted, answer chan struct{}
 }
 
-func (l late) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
-	v := l.Store.Reserve(ctx, c, patience)
-	close(l.granted)
-	<-l.answer
-	return v
+func (l late) Do(ctx context.Context, op *algorithm.Op) {
+	l.Store.Do(ctx, op)
+	if op.Mode == algorithm.InTurn {
+		close(l.granted)
+		<-l.answer
+	}
 }
 
 // UseAnswers makes a limiter answer with the test's verdicts: one for each counter of a call, in
@@ -111,8 +112,8 @@ type answers struct {
 	verdicts []algorithm.Verdict
 }
 
-func (a answers) Decide(_ context.Context, _ []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
-	copy(verdicts, a.verdicts)
+func (a answers) Do(_ context.Context, op *algorithm.Op) {
+	copy(op.Verdicts, a.verdicts)
 }
 
 // Kept returns what is kept outside a limiter: the objects that its next calls work with.

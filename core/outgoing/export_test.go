@@ -44,23 +44,13 @@ type late struct {
 	granted, answer chan struct{}
 }
 
-func (l *late) wait(reserves bool) {
-	if reserves == l.reservation {
+// Do implements limiter.Store.
+func (l *late) Do(ctx context.Context, op *algorithm.Op) {
+	l.Store.Do(ctx, op)
+	if (op.Mode == algorithm.InTurn) == l.reservation {
 		l.once.Do(func() { close(l.granted) })
 		<-l.answer
 	}
-}
-
-// Decide implements limiter.Store.
-func (l *late) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	l.Store.Decide(ctx, counters, charge, verdicts)
-	l.wait(false)
-}
-
-// Reserve implements limiter.Store.
-func (l *late) Reserve(ctx context.Context, c *algorithm.Counter, patience int64) algorithm.Verdict {
-	defer l.wait(true)
-	return l.Store.Reserve(ctx, c, patience)
 }
 
 // AnswerLate lets the next call wait for the answer to its reservation, or else to its first question,

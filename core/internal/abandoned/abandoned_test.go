@@ -20,11 +20,11 @@ type failing struct {
 
 func (f *failing) InBackground(do func()) { go do() }
 
-func (f *failing) GiveBackTurn(context.Context, algorithm.Charge) (stays int64, err error) {
+func (f *failing) Change(context.Context, *algorithm.Change) error {
 	if f.asked++; f.asked == 1 {
-		return 0, &failure.Error{Class: f.with, Err: errors.New("no answer")}
+		return &failure.Error{Class: f.with, Err: errors.New("no answer")}
 	}
-	return 0, nil
+	return nil
 }
 
 // A turn that the store was not asked for is tried again. One that may have come back is not.

@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,15 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/internal/scriptclock"
 )
 
 // open decides a call on both engines, and opens a bill if it passes.
 func (e *engines) open(at int64, key string, span int64, counters []algorithm.Counter) (b *algorithm.Bill, verdicts []algorithm.Verdict) {
-	verdicts = make([]algorithm.Verdict, len(counters))
-	terms := algorithm.OpenBill{Key: []byte(key), Span: span}
-	e.process.Open(context.Background(), counters, terms, verdicts)
-	s := e.op("open "+key, algorithm.Op{Mode: algorithm.AllOrNone, Counters: counters, Calls: 1, Bill: &terms}, at, verdicts)
+	op := algorithm.NewOp(algorithm.AllOrNone, counters...)
+	op.Bill = &algorithm.OpenBill{Key: []byte(key), Span: span}
+	s := e.do("open "+key, op, at)
+	verdicts = op.Verdicts
 	if algorithm.Passes(counters, verdicts) {
 		s.writes = s.keys
 		b = &algorithm.Bill{Key: []byte(key), Share: 1}
@@ -34,21 +32,11 @@ func (e *engines) open(at int64, key string, span int64, counters []algorithm.Co
 
 // settle changes a bill on both engines.
 func (e *engines) settle(at int64, b *algorithm.Bill, c algorithm.BillChange) algorithm.BillAnswer {
-	a, _ := e.process.Settle(context.Background(), b, c)
-	s := step{said: fmt.Sprintf("%s: %+v", b.Key, c), script: b.SettleScript(), argv: b.AppendSettle(nil, c, at)}
-	s.check = func(reply any) error {
-		if got, err := b.ReadSettled(scriptclock.Texts(reply), c); err != nil || got != a {
-			return fmt.Errorf("Redis says %+v, %v, this process %+v", got, err, a)
-		}
-		return nil
-	}
-	for _, of := range b.Counters() {
-		s.keys = append(s.keys, string(of.Key))
-	}
+	s, change := e.change(fmt.Sprintf("%+v of", c), at, algorithm.Change{Kind: algorithm.ChangesBill, Bill: b, To: c})
 	s.keys = append(s.keys, string(b.Key))
 	s.writes = s.keys
 	e.add(s)
-	return a
+	return change.Billed
 }
 
 // openBill opens a bill on all members that can be in debt.

@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -14,8 +13,7 @@ func (e *engines) crowd(calls int64, at int64, counters []algorithm.Counter) []a
 	op := algorithm.Op{Mode: algorithm.AllOrNone, Counters: slices.Clone(counters), Calls: calls}
 	want := make([][]algorithm.Verdict, calls)
 	for i := range want {
-		want[i] = make([]algorithm.Verdict, len(counters))
-		e.process.Decide(context.Background(), counters, true, want[i])
+		want[i] = e.ask(algorithm.NewOp(algorithm.AllOrNone, counters...))
 	}
 	s := e.op(fmt.Sprint(calls, " times"), op, at, want[0])
 	s.check = func(reply any) error { return checkCrowd(op, reply, calls, want) }

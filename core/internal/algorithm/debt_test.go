@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -12,10 +11,10 @@ import (
 
 // chargeInDebt charges counters of both engines whether their costs fit or not.
 func (e *engines) chargeInDebt(at int64, share float64, counters []algorithm.Counter) []algorithm.Verdict {
-	verdicts := make([]algorithm.Verdict, len(counters))
-	e.process.Charge(context.Background(), counters, share, nil, verdicts)
-	e.add(e.op(fmt.Sprint("in debt up to ", share), algorithm.Op{Mode: algorithm.InDebt, Counters: counters, Calls: 1, Share: share}, at, verdicts))
-	return verdicts
+	op := algorithm.NewOp(algorithm.InDebt, counters...)
+	op.Share = share
+	e.add(e.do(fmt.Sprint("in debt up to ", share), op, at))
+	return op.Verdicts
 }
 
 // shares are bounds of debts.

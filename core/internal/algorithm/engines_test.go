@@ -69,20 +69,30 @@ func (e *engines) op(said string, op algorithm.Op, at int64, want []algorithm.Ve
 	return s
 }
 
+// ask carries out an op in this process, and returns the verdicts.
+func (e *engines) ask(op *algorithm.Op) []algorithm.Verdict {
+	e.process.Do(context.Background(), op)
+	return op.Verdicts
+}
+
+// do carries out an op in this process. It returns the step by which Redis must give the same answers.
+func (e *engines) do(said string, op *algorithm.Op, at int64) step {
+	asked := *op
+	asked.Counters = slices.Clone(op.Counters) // what UpTo charges becomes their cost
+	return e.op(said, asked, at, e.ask(op))
+}
+
 // decide decides over counters together. Redis receives the bounds of calendars at another time.
 func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []algorithm.Verdict {
-	counters = slices.Clone(counters)
+	op := algorithm.NewOp(algorithm.Looks, slices.Clone(counters)...)
 	for i := range counters {
-		counters[i].ShowsDebt = true // as replies to looks do
+		op.Counters[i].ShowsDebt = true // as replies to looks do
 	}
-	verdicts := make([]algorithm.Verdict, len(counters))
-	e.process.Decide(context.Background(), counters, charge, verdicts)
-	op := algorithm.Op{Mode: algorithm.Looks, Counters: counters, Calls: 1}
 	if charge {
 		op.Mode = algorithm.AllOrNone
 	}
-	e.add(e.op(fmt.Sprint("charge: ", charge), op, at, verdicts))
-	verdicts = slices.Clone(verdicts)
+	e.add(e.do(fmt.Sprint("charge: ", charge), op, at))
+	verdicts := slices.Clone(op.Verdicts)
 	for i := range verdicts {
 		verdicts[i].Remaining = max(0, verdicts[i].Remaining)
 	}
@@ -91,54 +101,52 @@ func (e *engines) decide(charge bool, at int64, counters []algorithm.Counter) []
 
 // upTo charges as much of the counters' cost as fits, and stores that in their Cost.
 func (e *engines) upTo(at int64, counters []algorithm.Counter) []algorithm.Verdict {
-	op := algorithm.Op{Mode: algorithm.UpTo, Counters: slices.Clone(counters), Calls: 1}
-	verdicts := make([]algorithm.Verdict, len(counters))
-	e.process.DecideUpTo(context.Background(), counters, verdicts)
-	e.add(e.op("up to", op, at, verdicts))
-	return verdicts
+	op := algorithm.NewOp(algorithm.UpTo, counters...)
+	e.add(e.do("up to", op, at))
+	return op.Verdicts
 }
 
 func (e *engines) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
-	v := e.process.Reserve(context.Background(), &c, patience)
-	op := algorithm.Op{Mode: algorithm.InTurn, Counters: []algorithm.Counter{c}, Calls: 1, Patience: patience}
-	e.add(e.op(fmt.Sprint("reserve with patience ", patience), op, e.now, []algorithm.Verdict{v}))
-	return v
+	op := algorithm.NewOp(algorithm.InTurn, c)
+	op.Patience = patience
+	e.add(e.do(fmt.Sprint("reserve with patience ", patience), op, e.now))
+	return op.Verdicts[0]
 }
 
-// change returns a step that changes counters. Redis must answer as check says.
-func (e *engines) change(said string, c algorithm.Change, check func(reply []string) error) step {
-	s := step{said: said, script: c.Script(), argv: c.Append(nil)}
+// change changes counters in this process. It returns the step by which Redis must give the same answers, and
+// these.
+func (e *engines) change(said string, at int64, c algorithm.Change) (s step, changed *algorithm.Change) {
+	theirs := c
+	_ = e.process.Change(context.Background(), &c)
+	s = step{said: said, script: c.Script(), argv: c.Append(nil, at)}
 	for i := range c.Len() {
 		s.keys = append(s.keys, string(c.KeyAt(i)))
 		s.said += " " + string(c.KeyAt(i))
 	}
 	s.writes = s.keys
-	s.check = func(reply any) error { return check(scriptclock.Texts(reply)) }
-	return s
+	s.check = func(reply any) error {
+		err := theirs.Read(scriptclock.Texts(reply))
+		if err != nil || theirs.Lost != c.Lost || theirs.Paused != c.Paused || theirs.Billed != c.Billed {
+			return fmt.Errorf("Redis says %+v, %v, this process %+v", theirs, err, c)
+		}
+		return nil
+	}
+	return s, &c
 }
 
 func (e *engines) giveBack(charges ...algorithm.Charge) {
-	before := e.process.RefundsLost()
-	_ = e.process.GiveBack(context.Background(), charges)
-	lost := int64(e.process.RefundsLost() - before)
-	said, c := "give back", algorithm.Change{Charges: slices.Clone(charges)}
+	said := "give back"
 	for i := range charges {
 		said += fmt.Sprintf(" %s cost %d at %d", charges[i].Key, charges[i].Cost, charges[i].At)
 	}
-	e.add(e.change(said, c, func(reply []string) error {
-		if got, err := c.ReadLost(reply); err != nil || got != lost {
-			return fmt.Errorf("Redis lost %v, %v, this process %d", got, err, lost)
-		}
-		return nil
-	}))
+	s, _ := e.change(said, e.now, algorithm.Change{Charges: slices.Clone(charges)})
+	e.add(s)
 }
 
 func (e *engines) renew(slots ...algorithm.Charge) {
-	_ = e.process.Renew(context.Background(), slots)
-	e.add(e.change(fmt.Sprintf("renew for %q", slots[0].Mark), algorithm.Change{Charges: slots, Renews: true}, noError))
+	s, _ := e.change(fmt.Sprintf("renew for %q", slots[0].Mark), e.now, algorithm.Change{Kind: algorithm.Renews, Charges: slots})
+	e.add(s)
 }
-
-func noError([]string) error { return nil }
 
 func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record {
 	records, _ := e.process.Records(context.Background(), []byte(key), limit)
@@ -150,21 +158,15 @@ func (e *engines) records(key string, limit *algorithm.Limit) []algorithm.Record
 	return records
 }
 
-func (e *engines) pause(key string, p algorithm.Pause) (paused algorithm.Paused) {
-	paused, _ = e.process.Pause(context.Background(), []byte(key), &p)
-	c := algorithm.Change{Key: []byte(key), Pause: &p}
-	e.add(e.change(fmt.Sprintf("pause: %+v", p), c, func(reply []string) error {
-		if got, err := c.ReadPaused(reply); err != nil || got != paused {
-			return fmt.Errorf("Redis pauses %+v, %v, this process %+v", got, err, paused)
-		}
-		return nil
-	}))
-	return paused
+func (e *engines) pause(key string, p algorithm.Pause) algorithm.Paused {
+	s, c := e.change(fmt.Sprintf("pause: %+v", p), e.now, algorithm.Change{Kind: algorithm.Pauses, Key: []byte(key), Pause: &p})
+	e.add(s)
+	return c.Paused
 }
 
 func (e *engines) pauseOver(key string) {
-	_ = e.process.PauseOver(context.Background(), []byte(key))
-	e.add(e.change("the pause is over", algorithm.Change{Key: []byte(key)}, noError))
+	s, _ := e.change("the pause is over", e.now, algorithm.Change{Kind: algorithm.EndsPause, Key: []byte(key)})
+	e.add(s)
 }
 
 func (e *engines) reset(key string) {

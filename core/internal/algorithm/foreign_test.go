@@ -60,7 +60,7 @@ func deciding(op algorithm.Op, at int64) attempt {
 
 // changing returns the attempt of a change.
 func changing(c algorithm.Change) attempt {
-	a := attempt{script: c.Script(), argv: c.Append(nil)}
+	a := attempt{script: c.Script(), argv: c.Append(nil, early)}
 	for i := range c.Len() {
 		a.keys = append(a.keys, string(c.KeyAt(i)))
 	}
@@ -88,8 +88,8 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	charges := []algorithm.Charge{other.Charged(&given), this.Charged(&given), log.Charged(&given)}
 	of := l.Properties()
 	if of.Pauses {
-		all["begin"] = changing(algorithm.Change{Key: this.Key, Pause: &algorithm.Pause{Span: second, Longest: hour}})
-		all["over"] = changing(algorithm.Change{Key: this.Key})
+		all["begin"] = changing(algorithm.Change{Kind: algorithm.Pauses, Key: this.Key, Pause: &algorithm.Pause{Span: second, Longest: hour}})
+		all["over"] = changing(algorithm.Change{Kind: algorithm.EndsPause, Key: this.Key})
 		return all
 	}
 	all["open"] = deciding(algorithm.Op{
@@ -109,7 +109,7 @@ func attempts(l *algorithm.Limit, key string) map[string]attempt {
 	if of.Slots {
 		slots := this
 		slots.Key = []byte("other slots")
-		all["renew"] = changing(algorithm.Change{Charges: []algorithm.Charge{slots.Charged(&given), this.Charged(&given)}, Renews: true})
+		all["renew"] = changing(algorithm.Change{Kind: algorithm.Renews, Charges: []algorithm.Charge{slots.Charged(&given), this.Charged(&given)}})
 	}
 	all["give back"] = changing(algorithm.Change{Charges: charges})
 	return all

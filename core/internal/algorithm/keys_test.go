@@ -127,7 +127,7 @@ func TestRefundOfAWrongSum(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := algorithm.Change{Charges: []algorithm.Charge{counter.Charged(&algorithm.Verdict{At: early, Taken: 1, Position: early})}}
-	err := s.Eval(ctx, timed(t, c.Script()), []string{"sum"}, append(c.Append(nil), int64(early))...).Err()
+	err := s.Eval(ctx, timed(t, c.Script()), []string{"sum"}, append(c.Append(nil, early), int64(early))...).Err()
 	if err == nil || !strings.Contains(err.Error(), "NOTACOUNTER") || s.Get(ctx, "sum").Val() != wrong {
 		t.Errorf("%v; the state is %q, was %q", err, s.Get(ctx, "sum").Val(), wrong)
 	}

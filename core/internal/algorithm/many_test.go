@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -67,8 +66,7 @@ func (e *engines) crowds(forms []crowdForm) (first [][]algorithm.Verdict) {
 			s.said += fmt.Sprint(", ", f.equal, " times")
 			want := make([][]algorithm.Verdict, f.equal)
 			for i := range want {
-				want[i] = make([]algorithm.Verdict, len(counters))
-				e.process.Decide(context.Background(), counters, true, want[i])
+				want[i] = e.ask(algorithm.NewOp(algorithm.AllOrNone, counters...))
 			}
 			passes := algorithm.Passes(counters, want[0])
 			for _, c := range counters {

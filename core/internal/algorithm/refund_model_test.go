@@ -124,10 +124,8 @@ func TestRefundsNeverCreatePermits(t *testing.T) {
 				receipts = append(receipts, refundable(&counter, &v, int64(len(kept))))
 				kept = append(kept, keptCharge{e.now, counter.Cost})
 			}
-			look := []algorithm.Counter{{Key: counter.Key, Limit: l, ShowsDebt: true}}
-			verdicts := make([]algorithm.Verdict, 1)
-			e.process.Decide(context.Background(), look, false, verdicts)
-			used, sum := l.Max-verdicts[0].Remaining, int64(0)
+			looked := e.ask(algorithm.NewOp(algorithm.Looks, algorithm.Counter{Key: counter.Key, Limit: l, ShowsDebt: true}))
+			used, sum := l.Max-looked[0].Remaining, int64(0)
 			for i := len(kept) - 1; i >= 0; i-- {
 				sum += kept[i].permits
 				if back := (e.now - kept[i].at) * fastest; used*second < sum*second-back {

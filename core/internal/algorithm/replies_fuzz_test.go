@@ -55,28 +55,24 @@ func FuzzReplies(f *testing.F) {
 		window := algorithm.Windowed(algorithm.FixedWindow, 7, second)
 		other := algorithm.Counter{Key: []byte("b"), Limit: &window, Cost: 1}
 		given := algorithm.Verdict{At: early, Taken: 1}
+		change := func(c algorithm.Change) {
+			if err := c.Read(reply); err == nil && (c.Lost < 0 || c.Kind == algorithm.Pauses && c.Paused.Lasts < second) {
+				t.Errorf("%q: %+v", reply, c)
+			}
+		}
 		op := algorithm.Op{Mode: algorithm.Mode(form % 5), Counters: []algorithm.Counter{this}, Calls: 1, Share: 1, Patience: second}
 		switch form % 9 {
 		case 0:
 			op.Counters = append(op.Counters, other)
 		case 5:
 			bill := algorithm.Bill{Key: []byte("bill"), Share: 1, Charges: []algorithm.Charge{other.Charged(&given)}}
-			a, err := bill.ReadSettled(reply, algorithm.BillChange{Settle: calls%2 == 0, Permits: int64(ahead)})
-			if err == nil && a.Lost < 0 {
-				t.Errorf("%q: %+v", reply, a)
-			}
+			change(algorithm.Change{Kind: algorithm.ChangesBill, Bill: &bill, To: algorithm.BillChange{Settle: calls%2 == 0, Permits: int64(ahead)}})
 			return
 		case 6:
-			c := algorithm.Change{Charges: []algorithm.Charge{this.Charged(&given), other.Charged(&given)}}
-			if lost, err := c.ReadLost(reply); err == nil && lost < 0 {
-				t.Errorf("%q: %d are lost", reply, lost)
-			}
+			change(algorithm.Change{Charges: []algorithm.Charge{this.Charged(&given), other.Charged(&given)}})
 			return
 		case 7:
-			c := algorithm.Change{Key: []byte("a"), Pause: &algorithm.Pause{Span: second, Longest: hour}}
-			if p, err := c.ReadPaused(reply); err == nil && p.Lasts < second {
-				t.Errorf("%q: %+v", reply, p)
-			}
+			change(algorithm.Change{Kind: algorithm.Pauses, Key: []byte("a"), Pause: &algorithm.Pause{Span: second, Longest: hour}})
 			return
 		case 8:
 			if records, err := algorithm.ReadRecords(reply); err == nil && 3*len(records) != len(reply) {

@@ -142,7 +142,7 @@ func (s *server) giveBack(charged algorithm.Verdict, a ask) (changed bool) {
 	c := algorithm.Change{Charges: []algorithm.Charge{a.counters[0].Charged(&charged)}}
 	key := string(c.KeyAt(0))
 	before := s.state(key)
-	if err := s.Eval(context.Background(), timed(s.t, c.Script()), []string{key}, append(c.Append(nil), a.now)...).Err(); err != nil {
+	if err := s.Eval(context.Background(), timed(s.t, c.Script()), []string{key}, append(c.Append(nil, a.now), a.now)...).Err(); err != nil {
 		s.t.Fatalf("given back at %d: %v", a.now, err)
 	}
 	return s.state(key) != before

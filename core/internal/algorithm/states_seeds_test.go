@@ -24,8 +24,8 @@ func (s *server) stateAfter(f *testing.F, l *algorithm.Limit, used []int64) []by
 		keys, argv := a.args()
 		if l.Kind == algorithm.Pausing {
 			p := algorithm.Pause{Span: second, Refused: true, Longest: hour, By: algorithm.PauseBy("bob", "ticket 7")}
-			c := algorithm.Change{Key: []byte("counter"), Pause: &p}
-			s.EvalSha(ctx, s.sha(timed, c.Script()), keys, append(c.Append(nil), now)...)
+			c := algorithm.Change{Kind: algorithm.Pauses, Key: []byte("counter"), Pause: &p}
+			s.EvalSha(ctx, s.sha(timed, c.Script()), keys, append(c.Append(nil, now), now)...)
 			continue
 		}
 		s.EvalSha(ctx, s.sha(timed, a.op().Script()), keys, argv...)

@@ -1,7 +1,6 @@
 package algorithm_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -101,19 +100,24 @@ func TestReservationsEndWhereNothingCanBeCounted(t *testing.T) {
 	for _, of := range oddBuckets {
 		limit := bucket(t, of[0], of[1], of[2])
 		e, counter := newEngines(early), algorithm.Counter{Key: []byte("bucket"), Limit: &limit, Cost: limit.Reserved}
+		reserve := func() algorithm.Verdict {
+			op := algorithm.NewOp(algorithm.InTurn, counter)
+			op.Patience = 1 << 60
+			return e.ask(op)[0]
+		}
 		var v algorithm.Verdict
 		for tries := 0; v.RetryAfter == 0 && tries < 100_000; tries++ {
-			v = e.process.Reserve(context.Background(), &counter, 1<<60)
+			v = reserve()
 		}
 		if v.RetryAfter == 0 {
 			continue // so large that it takes too long to fill
 		}
 		e.now += v.RetryAfter - 1
-		if v := e.process.Reserve(context.Background(), &counter, 1<<60); v.RetryAfter != 1 {
+		if v := reserve(); v.RetryAfter != 1 {
 			t.Errorf("%v: 1 µs before it can be counted: %+v", of, v)
 		}
 		e.now++
-		if v := e.process.Reserve(context.Background(), &counter, 1<<60); v.RetryAfter != 0 {
+		if v := reserve(); v.RetryAfter != 0 {
 			t.Errorf("%v: after RetryAfter: %+v", of, v)
 		}
 	}

@@ -125,8 +125,8 @@ func TestOtherCallsAskTheStore(t *testing.T) {
 			p.Ask(counters...)
 			shared.WantAsked(t, 1)
 			for range 2 {
-				p.Decide(context.Background(), counters, false, make([]algorithm.Verdict, len(counters)))
-				p.Decide(context.Background(), []algorithm.Counter{c}, false, make([]algorithm.Verdict, 1))
+				p.Do(context.Background(), algorithm.NewOp(algorithm.Looks, counters...))
+				p.Do(context.Background(), algorithm.NewOp(algorithm.Looks, c))
 				shared.WantAsked(t, 2)
 			}
 			if strings.HasPrefix(name, "never: ") {
@@ -168,7 +168,7 @@ func testBounds(t *testing.T) {
 	counters := make([]algorithm.Counter, flood)
 	for i := range counters {
 		counters[i] = Counter(fmt.Sprintf("user:%020d", i), limit, 1)
-		shared.Store.Decide(context.Background(), counters[i:i+1], true, make([]algorithm.Verdict, 1))
+		shared.Store.Do(context.Background(), algorithm.NewOp(algorithm.AllOrNone, counters[i]))
 	}
 	var hot []algorithm.Counter
 	for i := range 20 {
@@ -205,31 +205,33 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// The answer to a Look is repeated, for other Looks and for calls. A Decide without a charge always
-// asks, and its answer is not remembered.
+// The answer to a look that may recall is repeated, for others and for calls. Another look always asks, and its
+// answer is not remembered.
 func TestLooksAreRepeated(t *testing.T) {
 	shared := NewShared(t, 100)
 	p := NewProcess(t, shared)
-	call, verdicts := []algorithm.Counter{Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1)}, make([]algorithm.Verdict, 1)
-	look := func(asked int64) {
+	call := Counter("user:a", Windowed(algorithm.FixedWindow, 1, Hour), 1)
+	look := algorithm.NewOp(algorithm.Looks, call)
+	look.MayRecall = true
+	looks := func(asked int64) {
 		t.Helper()
-		if p.Look(context.Background(), call, verdicts); algorithm.Passes(call, verdicts) {
-			t.Errorf("%+v, want it refused", verdicts)
+		if v := p.Do(context.Background(), look); algorithm.Passes(look.Counters, v) {
+			t.Errorf("%+v, want it refused", v)
 		}
 		shared.WantAsked(t, asked)
 	}
-	p.MustTake(t, call...)
+	p.MustTake(t, call)
 	for range 2 {
-		p.Decide(context.Background(), call, false, verdicts)
+		p.Do(context.Background(), algorithm.NewOp(algorithm.Looks, call))
 	}
 	shared.WantAsked(t, 3)
-	look(1)
-	look(0)
-	if !p.Recall(call, verdicts) {
+	looks(1)
+	looks(0)
+	if !p.Recall(algorithm.NewOp(algorithm.AllOrNone, call)) {
 		t.Error("not recalled")
 	}
-	p.MustReset(t, call...)
-	p.Look(context.Background(), call, verdicts)
+	p.MustReset(t, call)
+	p.Do(context.Background(), look)
 	shared.WantAsked(t, 1)
 }
 
@@ -239,7 +241,7 @@ func TestARefusalForAllIsRecalled(t *testing.T) {
 	p := NewProcess(t, NewShared(t, 100))
 	all, own := Counter("ip", Windowed(algorithm.FixedWindow, 1, Hour), 1), Counter("user:a", Windowed(algorithm.FixedWindow, 2, Hour), 1)
 	own.Personal = true
-	recalled := func() bool { return p.Recall([]algorithm.Counter{all}, make([]algorithm.Verdict, 1)) }
+	recalled := func() bool { return p.Recall(algorithm.NewOp(algorithm.AllOrNone, all)) }
 	p.MustTake(t, all, own)
 	p.MustRefuse(t, algorithm.FromStore, all, own)
 	if !recalled() {

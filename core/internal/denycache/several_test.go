@@ -44,7 +44,7 @@ func TestARefusalByOneOfSeveralServers(t *testing.T) {
 			shared.WantAsked(t, 1)
 			// Changes on the server that refused are seen at once.
 			for _, c := range []algorithm.Counter{own, also} {
-				_ = p.GiveBack(context.Background(), []algorithm.Charge{{Key: c.Key, Limit: c.Limit}})
+				_ = p.Change(context.Background(), &algorithm.Change{Charges: []algorithm.Charge{{Key: c.Key, Limit: c.Limit}}})
 				p.Ask(call...)
 				shared.WantAsked(t, 1)
 				p.Ask(call...)

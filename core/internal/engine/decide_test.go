@@ -48,9 +48,6 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("passed %t after %q", c.Passed(), test.want)
 		}
 	}
-	w := newWorld(t)
-	w.open().add(two...).Look(background)
-	want(t, "without a memory", strings.Join(w.store.asked, ", "), "decide 2, charge false, lease 0")
 }
 
 // Only Decide charges, and a call that was looked at did not pass.

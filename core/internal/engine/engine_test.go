@@ -61,16 +61,21 @@ type store struct {
 	asked   []string
 }
 
-func (s *store) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	if len(counters) != len(verdicts) {
-		panic(fmt.Sprint(len(verdicts), " verdicts on ", len(counters), " counters"))
+func (s *store) Do(ctx context.Context, op *algorithm.Op) {
+	if len(op.Counters) != len(op.Verdicts) {
+		panic(fmt.Sprint(len(op.Verdicts), " verdicts on ", len(op.Counters), " counters"))
 	}
-	s.asked = append(s.asked, fmt.Sprintf("decide %d, charge %t, lease %d", len(counters), charge, counters[0].Lease))
+	switch {
+	case op.MayRecall:
+		s.asked = append(s.asked, "look")
+	case op.Mode == algorithm.Looks || op.Mode == algorithm.AllOrNone:
+		s.asked = append(s.asked, fmt.Sprintf("decide %d, charge %t, lease %d", len(op.Counters), op.Charges(), op.Counters[0].Lease))
+	}
 	if s.answers == nil {
-		s.Store.Decide(ctx, counters, charge, verdicts)
+		s.Store.Do(ctx, op)
 		return
 	}
-	copy(verdicts, s.answers)
+	copy(op.Verdicts, s.answers)
 }
 
 // memory remembers the refusals that a test says.
@@ -79,13 +84,8 @@ type memory struct {
 	recalled []algorithm.Verdict
 }
 
-func (m *memory) Look(ctx context.Context, counters []algorithm.Counter, verdicts []algorithm.Verdict) {
-	m.asked = append(m.asked, "look")
-	m.Store.Decide(ctx, counters, false, verdicts)
-}
-
-func (m *memory) Recall(counters []algorithm.Counter, verdicts []algorithm.Verdict) bool {
-	return m.recalled != nil && copy(verdicts, m.recalled) == len(counters)
+func (m *memory) Recall(op *algorithm.Op) bool {
+	return m.recalled != nil && copy(op.Verdicts, m.recalled) == len(op.Counters)
 }
 
 // call is a call that notes what its engine notices.

@@ -88,9 +88,7 @@ func TestACallerHasLeft(t *testing.T) {
 	cancel()
 	c := local("user:a", Windowed(algorithm.FixedWindow, 100, Hour), 1, 1)
 	c.Lease = 10
-	var v [1]algorithm.Verdict
-	p.Decide(ctx, []algorithm.Counter{c}, true, v[:])
-	if v[0].Ended == nil || p.Len() != 0 {
+	if v := p.Do(ctx, algorithm.NewOp(algorithm.AllOrNone, c)); v[0].Ended == nil || p.Len() != 0 {
 		t.Errorf("%+v, %d counters here", v[0], p.Len())
 	}
 }

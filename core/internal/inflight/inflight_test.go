@@ -52,34 +52,33 @@ func newWorld(t *testing.T) *world {
 
 type brokenStore struct{ w *world }
 
-func (b brokenStore) Charge(ctx context.Context, counters []algorithm.Counter, share float64, record []byte, verdicts []algorithm.Verdict) {
-	if err := b.w.unlessBroken(&b.w.brokenCharges, func() error { b.w.Store.Charge(ctx, counters, share, record, verdicts); return nil }); err != nil {
-		for i := range verdicts {
-			verdicts[i].Err = err
+func (b brokenStore) Do(ctx context.Context, op *algorithm.Op) {
+	if err := b.w.unlessBroken(&b.w.brokenCharges, func() error { b.w.Store.Do(ctx, op); return nil }); err != nil {
+		for i := range op.Verdicts {
+			op.Verdicts[i].Err = err
 		}
 	}
 }
 
-func (b brokenStore) Renew(ctx context.Context, slots []algorithm.Charge) error {
+func (b brokenStore) Change(ctx context.Context, c *algorithm.Change) error {
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	if len(b.w.renewals) > 0 {
+	change, broken := func() error { return b.w.Store.Change(ctx, c) }, &b.w.brokenGiveBacks
+	switch {
+	case c.Kind == algorithm.Renews && len(b.w.renewals) > 0:
 		err := b.w.renewals[0]
 		b.w.renewals = b.w.renewals[1:]
 		return err
+	case c.Kind == algorithm.Renews:
+		broken = &b.w.brokenRenewals
+	default:
+		b.w.giveBacks++
+		if b.w.passedGiveBacks > 0 {
+			b.w.passedGiveBacks--
+			return change()
+		}
 	}
-	return b.w.unlessBroken(&b.w.brokenRenewals, func() error { return b.w.Store.Renew(ctx, slots) })
-}
-
-func (b brokenStore) GiveBack(ctx context.Context, charges []algorithm.Charge) error {
-	b.w.mu.Lock()
-	defer b.w.mu.Unlock()
-	b.w.giveBacks++
-	if b.w.passedGiveBacks > 0 {
-		b.w.passedGiveBacks--
-		return b.w.Store.GiveBack(ctx, charges)
-	}
-	return b.w.unlessBroken(&b.w.brokenGiveBacks, func() error { return b.w.Store.GiveBack(ctx, charges) })
+	return b.w.unlessBroken(broken, change)
 }
 
 func (w *world) unlessBroken(times *int, do func() error) error {
@@ -93,20 +92,19 @@ func (w *world) unlessBroken(times *int, do func() error) error {
 // take charges a call of one to a limit, and returns the charge.
 func (w *world) take(t *testing.T, key string, limit *algorithm.Limit) algorithm.Charge {
 	t.Helper()
-	counters := []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: 1, Mark: w.NewHolder()}}
-	verdicts := make([]algorithm.Verdict, 1)
-	w.Decide(background, counters, true, verdicts)
-	if verdicts[0].Taken != 1 {
-		t.Fatalf("not charged: %+v", verdicts[0])
+	op := algorithm.NewOp(algorithm.AllOrNone, algorithm.Counter{Key: []byte(key), Limit: limit, Cost: 1, Mark: w.NewHolder()})
+	w.Do(background, op)
+	if op.Verdicts[0].Taken != 1 {
+		t.Fatalf("not charged: %+v", op.Verdicts[0])
 	}
-	return counters[0].Charged(&verdicts[0])
+	return op.Counters[0].Charged(&op.Verdicts[0])
 }
 
 func (w *world) wantLeft(t *testing.T, key string, limit *algorithm.Limit, want int64) {
 	t.Helper()
-	verdicts := make([]algorithm.Verdict, 1)
-	w.Decide(background, []algorithm.Counter{{Key: []byte(key), Limit: limit, Cost: 1}}, false, verdicts)
-	if got := verdicts[0].Remaining; got != want {
+	op := algorithm.NewOp(algorithm.Looks, algorithm.Counter{Key: []byte(key), Limit: limit, Cost: 1})
+	w.Do(background, op)
+	if got := op.Verdicts[0].Remaining; got != want {
 		t.Errorf("%d left of %s, want %d", got, key, want)
 	}
 }
@@ -161,7 +159,7 @@ func TestARenewalThatComesAfterTheRelease(t *testing.T) {
 				held.Release()
 				time.Sleep(150 * time.Millisecond) // by then it is given back once more
 				synctest.Wait()
-				if err := w.Store.Renew(background, []algorithm.Charge{slot}); err != nil {
+				if err := w.Store.Change(background, &algorithm.Change{Kind: algorithm.Renews, Charges: []algorithm.Charge{slot}}); err != nil {
 					t.Fatal(err)
 				}
 				w.wantLeft(t, "s", one, 0)

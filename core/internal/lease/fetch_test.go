@@ -74,21 +74,19 @@ func TestACallerLeavesAFetch(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		var stays sync.WaitGroup
-		verdict := make([]algorithm.Verdict, 1)
 		go func() {
 			time.Sleep(time.Millisecond)
 			stays.Go(func() { p.MustTake(t, c) })
 		}()
-		p.Decide(ctx, []algorithm.Counter{c}, true, verdict)
-		v, passed := verdict[0], time.Since(begin)
+		v, passed := p.Do(ctx, algorithm.NewOp(algorithm.AllOrNone, c))[0], time.Since(begin)
 		if passed != 5*time.Millisecond || !errors.Is(v.Ended, context.DeadlineExceeded) || v.Err != nil {
 			t.Errorf("after %v: %+v", passed, v)
 		}
 		stays.Wait()
 		shared.BeforeDecide = nil
 		shared.Asked.Store(0)
-		p.Decide(ctx, []algorithm.Counter{c}, true, verdict) // the call of a caller who has left is not sent
-		if v := verdict[0]; !errors.Is(v.Ended, context.DeadlineExceeded) && v.From != algorithm.FromLease {
+		// The call of a caller who has left is not sent.
+		if v := p.Do(ctx, algorithm.NewOp(algorithm.AllOrNone, c))[0]; !errors.Is(v.Ended, context.DeadlineExceeded) && v.From != algorithm.FromLease {
 			t.Errorf("%+v", v)
 		}
 		shared.WantAsked(t, 0)

@@ -242,6 +242,6 @@ func TestCallsThatTakeNoLease(t *testing.T) {
 		}
 		shared.WantAsked(t, 1)
 	}
-	p.Decide(context.Background(), []algorithm.Counter{Leased("user:a", limit, 1, 100)}, false, make([]algorithm.Verdict, 1))
+	p.Do(context.Background(), algorithm.NewOp(algorithm.Looks, Leased("user:a", limit, 1, 100)))
 	shared.WantAsked(t, 1)
 }

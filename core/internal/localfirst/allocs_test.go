@@ -22,13 +22,13 @@ func TestAllocations(t *testing.T) {
 	for name, counters := range map[string][]algorithm.Counter{
 		"a refusal": {refused}, "a refusal of two": {other, refused}, "a leased permit": {hot},
 	} {
-		verdicts := make([]algorithm.Verdict, len(counters))
-		decide := func() { p.Decide(context.Background(), counters, true, verdicts) }
+		op := algorithm.NewOp(algorithm.AllOrNone, counters...)
+		decide := func() { p.Do(context.Background(), op) }
 		for range 100_000 {
 			decide()
 		}
-		if got := testing.AllocsPerRun(1000, decide); got != 0 || verdicts[0].From == algorithm.FromStore {
-			t.Errorf("%s: %v allocations, %+v", name, got, verdicts[0])
+		if got := testing.AllocsPerRun(1000, decide); got != 0 || op.Verdicts[0].From == algorithm.FromStore {
+			t.Errorf("%s: %v allocations, %+v", name, got, op.Verdicts[0])
 		}
 	}
 }

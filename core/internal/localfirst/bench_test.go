@@ -30,9 +30,9 @@ func BenchmarkDenyCacheTogether(b *testing.B) {
 	p.Ask(together...)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		verdicts := make([]algorithm.Verdict, 3)
+		op := algorithm.NewOp(algorithm.AllOrNone, together...)
 		for pb.Next() {
-			p.Decide(context.Background(), together, true, verdicts)
+			p.Do(context.Background(), op)
 		}
 	})
 }
@@ -65,9 +65,10 @@ func benchmark(b *testing.B, keys int, of func(int) algorithm.Counter, p Process
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		verdicts := make([]algorithm.Verdict, 1)
+		op := algorithm.NewOp(algorithm.AllOrNone, counters[0])
 		for i := 0; pb.Next(); i++ {
-			p.Decide(context.Background(), counters[i%keys:i%keys+1], true, verdicts)
+			op.Counters = counters[i%keys : i%keys+1]
+			p.Do(context.Background(), op)
 		}
 	})
 }

@@ -130,7 +130,7 @@ func (p *pair) play(s *step) error {
 	ctx, last := context.Background(), &s.counters[len(s.counters)-1]
 	switch s.do {
 	case "give-back":
-		_, _ = p.process.GiveBack(ctx, p.charges), p.plain.GiveBack(ctx, p.charges)
+		_, _ = p.process.Change(ctx, &algorithm.Change{Charges: p.charges}), p.plain.Change(ctx, &algorithm.Change{Charges: p.charges})
 		p.charges = nil
 	case "reset":
 		_, _ = p.process.Reset(ctx, last.Key)
@@ -138,7 +138,11 @@ func (p *pair) play(s *step) error {
 	case "reserve":
 		for i := range s.counters {
 			if c := &s.counters[i]; c.Limit.Kind == algorithm.TokenBucket {
-				return p.same(c, p.process.Reserve(ctx, c, Second), p.plain.Reserve(ctx, c, Second))
+				got, want := algorithm.NewOp(algorithm.InTurn, *c), algorithm.NewOp(algorithm.InTurn, *c)
+				got.Patience, want.Patience = Second, Second
+				p.process.Do(ctx, got)
+				p.plain.Do(ctx, want)
+				return p.same(c, got.Verdicts[0], want.Verdicts[0])
 			}
 		}
 	default:
@@ -148,9 +152,14 @@ func (p *pair) play(s *step) error {
 }
 
 func (p *pair) ask(s *step) error {
-	got, want := make([]algorithm.Verdict, len(s.counters)), make([]algorithm.Verdict, len(s.counters))
-	p.process.Decide(context.Background(), s.counters, s.do == "ask", got)
-	p.plain.Decide(context.Background(), s.counters, s.do == "ask", want)
+	mode := algorithm.Looks
+	if s.do == "ask" {
+		mode = algorithm.AllOrNone
+	}
+	op := algorithm.NewOp(mode, s.counters...)
+	got := p.process.Do(context.Background(), algorithm.NewOp(mode, s.counters...))
+	p.plain.Do(context.Background(), op)
+	want := op.Verdicts
 	for i := range got {
 		if got[i].From == algorithm.FromRefusal {
 			p.repeated++

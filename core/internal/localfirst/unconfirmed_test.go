@@ -19,18 +19,18 @@ func TestUnconfirmedSlotsBehindAStandIn(t *testing.T) {
 		p.DropUnconfirmedBy(func(counters []algorithm.Counter, verdicts []algorithm.Verdict) {
 			given = append(given, verdicts[0])
 		})
-		counters, verdicts := []algorithm.Counter{Counter("s", slots, 1)}, make([]algorithm.Verdict, 1)
-		counters[0].LocalShare = share
-		p.Decide(context.Background(), counters, true, verdicts)
+		c := Counter("s", slots, 1)
+		c.LocalShare = share
+		p.Ask(c)
 		if len(given) > 0 {
 			t.Errorf("%s: %+v although the store answered", name, given)
 		}
 		shared.Down.Store(true)
-		p.Decide(context.Background(), counters, false, verdicts)
+		p.Do(context.Background(), algorithm.NewOp(algorithm.Looks, c))
 		if len(given) > 0 {
 			t.Errorf("%s: %+v of a look", name, given)
 		}
-		p.Decide(context.Background(), counters, true, verdicts)
+		p.Ask(c)
 		if len(given) != 1 || given[0].Err == nil {
 			t.Errorf("%s: %+v, want the failure", name, given)
 		}

@@ -46,15 +46,15 @@ func BenchmarkDecide(b *testing.B) {
 func benchmarkDecide(b *testing.B, s *Store, limit *algorithm.Limit, n int) {
 	keys := newKeys(n)
 	for i := range n {
-		s.Decide(context.Background(), []algorithm.Counter{{Key: keys.at(i), Limit: limit, Cost: 1}}, true, make([]algorithm.Verdict, 1))
+		s.Do(context.Background(), algorithm.NewOp(algorithm.AllOrNone, algorithm.Counter{Key: keys.at(i), Limit: limit, Cost: 1}))
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		call, verdicts := []algorithm.Counter{{Limit: limit, Cost: 1}}, make([]algorithm.Verdict, 1)
+		op := algorithm.NewOp(algorithm.AllOrNone, algorithm.Counter{Limit: limit, Cost: 1})
 		keys.each(pb, func(key []byte) {
-			call[0].Key = key
-			s.Decide(context.Background(), call, true, verdicts)
+			op.Counters[0].Key = key
+			s.Do(context.Background(), op)
 		})
 	})
 }

@@ -110,13 +110,10 @@ func (p *cellPair) change(step *cellStep, c algorithm.Counter) error {
 	switch step.do {
 	case "reserve":
 		if c.Limit.Properties().Reserves {
-			return p.charged(c, p.hot.Reserve(ctx, &c, patience), p.table.Reserve(ctx, &c, patience))
+			return p.charged(c, p.hot.reserve(c, patience), p.table.reserve(c, patience))
 		}
 	case "up to":
-		var v, want [1]algorithm.Verdict
-		p.hot.DecideUpTo(ctx, []algorithm.Counter{c}, v[:])
-		p.table.DecideUpTo(ctx, []algorithm.Counter{c}, want[:])
-		return p.same(v[0], want[0])
+		return p.same(p.hot.do(algorithm.UpTo, c)[0], p.table.do(algorithm.UpTo, c)[0])
 	case "give back":
 		if at := len(p.charges) - 1 - step.charge; at >= 0 {
 			p.giveBack(p.charges[at], step.part)
@@ -140,7 +137,7 @@ func (p *cellPair) giveBack(both [2]algorithm.Charge, part int64) {
 	for i, s := range []*Store{p.hot, p.table} {
 		charge := both[i]
 		charge.Cost -= (charge.Cost - 1) * part / 1024
-		_ = s.GiveBack(context.Background(), []algorithm.Charge{charge})
+		_ = s.Change(context.Background(), &algorithm.Change{Charges: []algorithm.Charge{charge}})
 	}
 }
 

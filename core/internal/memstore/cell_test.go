@@ -1,7 +1,6 @@
 package memstore_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -66,22 +65,22 @@ func TestHotKeyIsExact(t *testing.T) {
 // useUp charges a counter until it is full, and asks for other keys meanwhile. It returns how much
 // each answer left, and whether the counter was seen out of the table.
 func useUp(s *memstore.Store, hot algorithm.Counter, g int) (left []int64, opened bool) {
-	v := make([]algorithm.Verdict, 1)
+	var v algorithm.Verdict
 	for i := 0; ; i++ {
 		if i%200 == 0 {
-			v[0] = s.Heat(&hot)
+			v = s.Heat(&hot)
 		} else {
-			s.Decide(context.Background(), []algorithm.Counter{hot}, true, v)
+			s.DecideOne(&hot, true, &v)
 		}
-		if v[0].RetryAfter > 0 {
+		if v.RetryAfter > 0 {
 			return left, opened
 		}
-		left = append(left, v[0].Remaining)
+		left = append(left, v.Remaining)
 		switch {
 		case g == 0 && i%1000 == 0:
-			s.Decide(context.Background(), []algorithm.Counter{hot}, false, v)
+			s.DecideOne(&hot, false, &v)
 		case g == 1 && i%1000 == 0:
-			s.Decide(context.Background(), []algorithm.Counter{{Key: fmt.Appendf(nil, "other%d", i%7), Limit: hot.Limit, Cost: 1}}, true, v)
+			s.DecideOne(&algorithm.Counter{Key: fmt.Appendf(nil, "other%d", i%7), Limit: hot.Limit, Cost: 1}, true, &v)
 		}
 		if i%200 == 0 && s.HasCell() {
 			opened = true

@@ -101,7 +101,9 @@ func TestClockSetBackWithinAWindow(t *testing.T) {
 		"one":      func(s *Store, c algorithm.Counter) { s.decide(true, c) },
 		"together": func(s *Store, c algorithm.Counter) { s.decide(true, counter("other", minute(1)), c) },
 		"in debt": func(s *Store, c algorithm.Counter) {
-			s.Charge(context.Background(), []algorithm.Counter{c}, 1, nil, make([]algorithm.Verdict, 1))
+			op := algorithm.NewOp(algorithm.InDebt, c)
+			op.Share = 1
+			s.Do(context.Background(), op)
 		},
 		"in a cell": func(s *Store, c algorithm.Counter) { s.Heat(&c) },
 	} {
@@ -172,7 +174,7 @@ func TestClockSetBackByACallThatChargesNothing(t *testing.T) {
 	for name, call := range map[string]func(s *Store){
 		"refused":  func(s *Store) { s.decide(true, c) },
 		"together": func(s *Store) { s.decide(true, c, counter("other", &limit)) },
-		"reserved": func(s *Store) { s.Reserve(context.Background(), &c, 0) },
+		"reserved": func(s *Store) { s.reserve(c, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,7 +222,7 @@ func TestSlotsAreHeldWhileSuspended(t *testing.T) {
 			if take(s, "after") {
 				t.Errorf("%v later there is a second slot", jump)
 			}
-			_ = s.Renew(context.Background(), []algorithm.Charge{{Key: []byte("slots"), Limit: &limit, Mark: "before"}})
+			_ = s.Change(context.Background(), &algorithm.Change{Kind: algorithm.Renews, Charges: []algorithm.Charge{{Key: []byte("slots"), Limit: &limit, Mark: "before"}}})
 			time.Sleep(30*time.Second - time.Microsecond)
 			if take(s, "after") {
 				t.Errorf("%v later, the renewed slot is not held for a window", jump)

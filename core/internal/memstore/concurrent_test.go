@@ -34,13 +34,13 @@ func TestSeveralKeysInAnyOrderAdmitMax(t *testing.T) {
 			var admitted atomic.Int64
 			together(func(goroutine int) {
 				order := rand.New(rand.NewPCG(1, uint64(goroutine))).Perm(8)
-				call, verdicts := make([]algorithm.Counter, 8), make([]algorithm.Verdict, 8)
+				op := algorithm.NewOp(algorithm.AllOrNone, make([]algorithm.Counter, 8)...)
 				for i, n := range order {
-					call[i] = counter(fmt.Sprint("key", n), limit)
+					op.Counters[i] = counter(fmt.Sprint("key", n), limit)
 				}
 				for range 30 {
-					s.Decide(context.Background(), call, true, verdicts)
-					if fits(verdicts) {
+					s.Do(context.Background(), op)
+					if fits(op.Verdicts) {
 						admitted.Add(1)
 					}
 				}

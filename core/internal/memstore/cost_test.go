@@ -13,22 +13,22 @@ import (
 func TestDecideAllocatesNothing(t *testing.T) {
 	for name, limit := range limits(t, 100) {
 		s, c := newStore(100_000)
-		one, three := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Counter, 3)
-		for i := range three {
-			three[i] = counter(fmt.Sprint("key", i), limit)
+		one, three := algorithm.NewOp(algorithm.AllOrNone, counter("key", limit)), algorithm.NewOp(algorithm.AllOrNone, make([]algorithm.Counter, 3)...)
+		look := algorithm.NewOp(algorithm.Looks, one.Counters...)
+		for i := range three.Counters {
+			three.Counters[i] = counter(fmt.Sprint("key", i), limit)
 		}
-		verdicts := make([]algorithm.Verdict, 3)
 		for what, decide := range map[string]func(){
-			"decide":                  func() { s.Decide(context.Background(), one, true, verdicts[:1]) },
-			"decide several together": func() { s.Decide(context.Background(), three, true, verdicts) },
-			"look":                    func() { s.Decide(context.Background(), one, false, verdicts[:1]) },
+			"decide":                  func() { s.Do(context.Background(), one) },
+			"decide several together": func() { s.Do(context.Background(), three) },
+			"look":                    func() { s.Do(context.Background(), look) },
 		} {
 			step := func() {
 				c.now += second / 150 // through all sub-windows, sometimes admitted and sometimes refused
 				decide()
 			}
 			for range 500 { // until the states have their room
-				s.Decide(context.Background(), one, true, verdicts[:1])
+				s.Do(context.Background(), one)
 				step()
 			}
 			if n := testing.AllocsPerRun(1000, step); n != 0 {
@@ -43,17 +43,18 @@ func TestOperationsAllocateNothing(t *testing.T) {
 	s := New(100, nil)
 	defer s.Close()
 	ctx, limit := context.Background(), limits(t, 1)["bucket"]
-	call, verdicts := []algorithm.Counter{counter("key", limit)}, make([]algorithm.Verdict, 1)
-	none := []algorithm.Counter{counter("no key", limit)}
-	none[0].Cost = 2
-	charges := make([]algorithm.Charge, 1)
+	none := counter("no key", limit)
+	none.Cost = 2
+	look, refuse := algorithm.NewOp(algorithm.Looks, none), algorithm.NewOp(algorithm.AllOrNone, none)
+	turn, unused := algorithm.NewOp(algorithm.InTurn, counter("key", limit)), algorithm.Change{Charges: make([]algorithm.Charge, 1)}
+	turn.Patience = second
 	for what, do := range map[string]func(){
-		"look at no key": func() { s.Decide(ctx, none, false, verdicts) },
-		"refuse no key":  func() { s.Decide(ctx, none, true, verdicts) },
+		"look at no key": func() { s.Do(ctx, look) },
+		"refuse no key":  func() { s.Do(ctx, refuse) },
 		"take turns": func() {
-			v := s.Reserve(ctx, &call[0], second)
-			charges[0] = call[0].Charged(&v)
-			_ = s.GiveBack(ctx, charges)
+			s.Do(ctx, turn)
+			unused.Charges[0] = turn.Counters[0].Charged(&turn.Verdicts[0])
+			_ = s.Change(ctx, &unused)
 		},
 	} {
 		do()

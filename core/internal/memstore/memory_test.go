@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -36,13 +35,14 @@ func TestMemoryPerKey(t *testing.T) {
 // wantMemory charges a number of keys, each in a number of sub-windows one after the other.
 func wantMemory(t *testing.T, name string, limit *algorithm.Limit, subject string, keys, times int, most int64) {
 	t.Helper()
-	key, verdicts := make([]byte, 64), make([]algorithm.Verdict, 1)
+	var verdict algorithm.Verdict
+	key := make([]byte, 64)
 	before := held()
 	s, c := newStore(250_000)
 	for range times {
 		for i := range keys {
 			key = fmt.Appendf(key[:0], subject+"}:reply:tb4:600000000", i)
-			s.Decide(context.Background(), []algorithm.Counter{{Key: key, Limit: limit, Cost: 1}}, true, verdicts)
+			s.DecideOne(&algorithm.Counter{Key: key, Limit: limit, Cost: 1}, true, &verdict)
 		}
 		c.now += second / 32
 	}

@@ -31,19 +31,19 @@ func TestOperationsUnderManyCallers(t *testing.T) {
 			turn := counter("bucket "+name, bucket)
 			switch goroutine % 8 {
 			case 0:
-				_, _ = s.Pause(ctx, call[1].Key, &algorithm.Pause{Span: second / 1000})
+				_ = s.Change(ctx, &algorithm.Change{Kind: algorithm.Pauses, Key: call[1].Key, Pause: &algorithm.Pause{Span: second / 1000}})
 			case 1:
-				_ = s.Renew(ctx, []algorithm.Charge{charge("slots "+name, &slots, "other")})
+				_ = s.Change(ctx, &algorithm.Change{Kind: algorithm.Renews, Charges: []algorithm.Charge{charge("slots "+name, &slots, "other")}})
 			case 2:
 				_, _ = s.Records(ctx, call[0].Key, &log)
 			case 3:
-				v := s.Reserve(ctx, &turn, second)
-				_ = s.GiveBack(ctx, []algorithm.Charge{turn.Charged(&v)})
+				v := s.reserve(turn, second)
+				_ = s.Change(ctx, &algorithm.Change{Charges: []algorithm.Charge{turn.Charged(&v)}})
 			case 4:
 				_, _ = s.Reset(ctx, call[i%3].Key)
 			default:
 				verdicts := s.decide(true, call...)
-				_ = s.GiveBack(ctx, []algorithm.Charge{call[0].Charged(&verdicts[0]), call[2].Charged(&verdicts[2])})
+				_ = s.Change(ctx, &algorithm.Change{Charges: []algorithm.Charge{call[0].Charged(&verdicts[0]), call[2].Charged(&verdicts[2])}})
 			}
 		}
 	})

@@ -59,9 +59,24 @@ func counter(key string, limit *algorithm.Limit) algorithm.Counter {
 
 // decide decides over counters together.
 func (s *Store) decide(charge bool, counters ...algorithm.Counter) []algorithm.Verdict {
-	verdicts := make([]algorithm.Verdict, len(counters))
-	s.Decide(context.Background(), counters, charge, verdicts)
-	return verdicts
+	if charge {
+		return s.do(algorithm.AllOrNone, counters...)
+	}
+	return s.do(algorithm.Looks, counters...)
+}
+
+func (s *Store) do(m algorithm.Mode, counters ...algorithm.Counter) []algorithm.Verdict {
+	op := algorithm.NewOp(m, counters...)
+	s.Do(context.Background(), op)
+	return op.Verdicts
+}
+
+// reserve takes a turn at a bucket.
+func (s *Store) reserve(c algorithm.Counter, patience int64) algorithm.Verdict {
+	op := algorithm.NewOp(algorithm.InTurn, c)
+	op.Patience = patience
+	s.Do(context.Background(), op)
+	return op.Verdicts[0]
 }
 
 // take takes one permit of a key, and reports whether there was one.

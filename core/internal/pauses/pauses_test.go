@@ -57,11 +57,11 @@ func (s shared) record(key string, span int64) {
 	s.t.Helper()
 	store := redisstore.New(s.client, patient)
 	defer store.Close()
-	paused, err := store.Pause(context.Background(), s.Stored("n", key), &algorithm.Pause{Span: span})
-	if err != nil {
+	c := algorithm.Change{Kind: algorithm.Pauses, Key: s.Stored("n", key), Pause: &algorithm.Pause{Span: span}}
+	if err := store.Change(context.Background(), &c); err != nil {
 		s.t.Fatal(err)
 	}
-	<-s.Recorded(context.Background(), "n", key, paused)
+	<-s.Recorded(context.Background(), "n", key, c.Paused)
 }
 
 // listed returns the keys in force of a list that is read in pages.

@@ -15,10 +15,10 @@ import (
 func TestAllocationsOfACallAlone(t *testing.T) {
 	_, client := startOne(t)
 	for name, limit := range limits(t, 100_000) {
-		s, call, verdicts := newStore(t, client, patient), []algorithm.Counter{counter(name, limit)}, make([]algorithm.Verdict, 1)
-		s.mustTake(t, call...)
-		if got := testing.AllocsPerRun(200, func() { s.Decide(context.Background(), call, true, verdicts) }); got > 14 || !passes(verdicts[0]) {
-			t.Errorf("%s: %v allocations, want at most 14; %+v", name, got, verdicts[0])
+		s, op := newStore(t, client, patient), algorithm.NewOp(algorithm.AllOrNone, counter(name, limit))
+		s.mustTake(t, op.Counters...)
+		if got := testing.AllocsPerRun(200, func() { s.Do(context.Background(), op) }); got > 14 || !passes(op.Verdicts[0]) {
+			t.Errorf("%s: %v allocations, want at most 14; %+v", name, got, op.Verdicts[0])
 		}
 	}
 }
@@ -27,16 +27,16 @@ func TestAllocationsOfACallAlone(t *testing.T) {
 // callers. How many calls share one depends on the machine.
 func TestAllocationsOfMergedCalls(t *testing.T) {
 	_, client := startOne(t)
-	s, call := newStore(t, client, patient), []algorithm.Counter{counter("hot", daily(t, 100_000))}
+	s, call := newStore(t, client, patient), counter("hot", daily(t, 100_000))
 	const each = 50
 	storm := func() {
 		together(crowd, func(int) {
-			verdicts := make([]algorithm.Verdict, 1)
+			op := algorithm.NewOp(algorithm.AllOrNone, call)
 			for range each {
-				s.Decide(context.Background(), call, true, verdicts)
+				s.Do(context.Background(), op)
 			}
-			if !passes(verdicts[0]) {
-				t.Errorf("%+v", verdicts[0])
+			if !passes(op.Verdicts[0]) {
+				t.Errorf("%+v", op.Verdicts[0])
 			}
 		})
 	}

@@ -72,10 +72,9 @@ func benchmarkDecide(b *testing.B, client redis.UniversalClient, parallelism int
 	s := newStore(b, client, patient)
 	var callers atomic.Int64
 	decide := func(next func() bool) {
-		call := counters(callers.Add(1))
-		for verdicts := make([]algorithm.Verdict, len(call)); next(); {
-			if s.Decide(context.Background(), call, true, verdicts); !passes(verdicts[0]) {
-				b.Errorf("%+v", verdicts)
+		for op := algorithm.NewOp(algorithm.AllOrNone, counters(callers.Add(1))...); next(); {
+			if s.Do(context.Background(), op); !passes(op.Verdicts[0]) {
+				b.Errorf("%+v", op.Verdicts)
 			}
 		}
 	}

@@ -13,17 +13,17 @@ func (s store) bill(t *testing.T, subject string, limit *algorithm.Limit, estima
 	c := counter(subject, limit)
 	c.Cost = estimate
 	b := algorithm.Bill{Key: fmt.Appendf(nil, "test:{%s}:bill:%d", subject, used), Share: 1}
-	verdicts := make([]algorithm.Verdict, 1)
-	s.Open(context.Background(), []algorithm.Counter{c}, algorithm.OpenBill{Key: b.Key, Span: 3600 * 1_000_000}, verdicts)
-	if !passes(verdicts[0]) {
-		t.Errorf("%+v", verdicts[0])
+	op := algorithm.NewOp(algorithm.AllOrNone, c)
+	op.Bill = &algorithm.OpenBill{Key: b.Key, Span: 3600 * 1_000_000}
+	if s.Do(context.Background(), op); !passes(op.Verdicts[0]) {
+		t.Errorf("%+v", op.Verdicts[0])
 		return
 	}
-	b.Charges = []algorithm.Charge{c.Charged(&verdicts[0])}
+	b.Charges = []algorithm.Charge{c.Charged(&op.Verdicts[0])}
 	b.Charges[0].InDebt = true
-	a, err := s.Settle(context.Background(), &b, algorithm.BillChange{Settle: true, Permits: used})
-	if err != nil || a.Status != algorithm.BillChanged {
-		t.Errorf("%+v, %v", a, err)
+	change := algorithm.Change{Kind: algorithm.ChangesBill, Bill: &b, To: algorithm.BillChange{Settle: true, Permits: used}}
+	if err := s.Change(context.Background(), &change); err != nil || change.Billed.Status != algorithm.BillChanged {
+		t.Errorf("%+v, %v", change.Billed, err)
 	}
 }
 

@@ -159,8 +159,8 @@ func TestAbandonedCallsMayHaveBeenCharged(t *testing.T) {
 	s := newShard(n, 10, newCommon(time.Minute))
 	limit := algorithm.Windowed(algorithm.SlidingWindow, 5, 1_000_000)
 	ctx, end := context.WithCancel(context.Background())
-	counters := []algorithm.Counter{{Key: []byte("test:{k}:name:sw2:1000000"), Limit: &limit, Cost: 1}}
-	call := s.enqueue(ctx, request{op: newOp(counters, true, 1), hash: 1})
+	op := algorithm.NewOp(algorithm.AllOrNone, algorithm.Counter{Key: []byte("test:{k}:name:sw2:1000000"), Limit: &limit, Cost: 1})
+	call := s.enqueue(ctx, request{op: *op, hash: 1})
 	<-n.asked
 	end()
 	if err := call.await(); classOf(err) != failure.Timeout || !errors.Is(err, context.Canceled) {

@@ -69,9 +69,21 @@ func newStore(t testing.TB, client redis.UniversalClient, timeout time.Duration)
 
 // take takes what the counters cost, all or nothing.
 func (s store) take(ctx context.Context, counters ...algorithm.Counter) []algorithm.Verdict {
-	verdicts := make([]algorithm.Verdict, len(counters))
-	s.Decide(ctx, counters, true, verdicts)
-	return verdicts
+	return s.ask(ctx, algorithm.AllOrNone, counters...)
+}
+
+func (s store) ask(ctx context.Context, m algorithm.Mode, counters ...algorithm.Counter) []algorithm.Verdict {
+	op := algorithm.NewOp(m, counters...)
+	s.Do(ctx, op)
+	return op.Verdicts
+}
+
+// lease takes as many calls as fit, up to calls.
+func (s store) lease(c algorithm.Counter, calls int64) (granted int64, v algorithm.Verdict) {
+	op := algorithm.NewOp(algorithm.AllOrNone, c)
+	op.Calls = calls
+	s.Do(context.Background(), op)
+	return op.Passed, op.Verdicts[0]
 }
 
 // mustTake takes what the counters cost, and fails the test if it is not there.
@@ -87,12 +99,11 @@ func (s store) mustTake(t testing.TB, counters ...algorithm.Counter) {
 // left returns how many permits a counter has left.
 func (s store) left(t testing.TB, c algorithm.Counter) int64 {
 	t.Helper()
-	verdicts := make([]algorithm.Verdict, 1)
-	s.Decide(context.Background(), []algorithm.Counter{c}, false, verdicts)
-	if v := verdicts[0]; v.Err != nil || v.Ended != nil {
+	v := s.ask(context.Background(), algorithm.Looks, c)[0]
+	if v.Err != nil || v.Ended != nil {
 		t.Fatalf("%s cannot be looked at: %+v", c.Key, v)
 	}
-	return verdicts[0].Remaining
+	return v.Remaining
 }
 
 func passes(v algorithm.Verdict) bool { return v.RetryAfter == 0 && v.Err == nil && v.Ended == nil }

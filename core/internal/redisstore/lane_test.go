@@ -165,7 +165,7 @@ func TestLeaseTakesAsMuchAsFits(t *testing.T) {
 				for range 10 {
 					passed := int64(0)
 					if i%2 == 0 {
-						granted, v := s.Lease(context.Background(), &c, 7)
+						granted, v := s.lease(c, 7)
 						if v.Err != nil || granted < 0 || granted > 7 || (granted == 0) != (v.RetryAfter > 0) {
 							t.Errorf("granted %d: %+v", granted, v)
 						}
@@ -182,7 +182,7 @@ func TestLeaseTakesAsMuchAsFits(t *testing.T) {
 				t.Errorf("%d calls of two permits passed, %d permits left, want 500 and 0", calls, s.left(t, c))
 			}
 			c.Cost = 1
-			if granted, v := s.Lease(context.Background(), &c, 5); granted != 0 || v.RetryAfter == 0 {
+			if granted, v := s.lease(c, 5); granted != 0 || v.RetryAfter == 0 {
 				t.Errorf("granted %d of nothing: %+v", granted, v)
 			}
 		})
@@ -202,7 +202,7 @@ func TestMoreCallsThanCanBeCounted(t *testing.T) {
 	for _, limit := range []*algorithm.Limit{&sliding, &fixed, &bucket} {
 		c := counter(limit.Kind.Tag(), limit)
 		c.Cost = most / 5 * 2
-		if granted, v := s.Lease(context.Background(), &c, 1<<50); granted != 2 || v.Remaining/c.Cost != 0 || v.Remaining < most/5 {
+		if granted, v := s.lease(c, 1<<50); granted != 2 || v.Remaining/c.Cost != 0 || v.Remaining < most/5 {
 			t.Errorf("%s: granted %d: %+v, want the two that fit", limit.Kind.Tag(), granted, v)
 		}
 	}

@@ -16,7 +16,7 @@ func TestAReservationOfACallerWhoHasLeftIsNotSent(t *testing.T) {
 	free := holdOnlyConnection(t, server, client)
 	ctx, leave := context.WithCancel(context.Background())
 	verdict := make(chan algorithm.Verdict)
-	go func() { verdict <- s.Reserve(ctx, &c, 0) }()
+	go func() { verdict <- s.ask(ctx, algorithm.InTurn, c)[0] }()
 	leave()
 	free()
 	if v := <-verdict; v.Ended != context.Canceled || v.Err != nil {

@@ -78,7 +78,7 @@ func (p *player) change(s *step) (word string, err error) {
 		case !known:
 			return "", errName
 		case s.do == "renew X":
-			err = p.store.Renew(ctx, []algorithm.Charge{slot.charge})
+			err = p.store.Change(ctx, &algorithm.Change{Kind: algorithm.Renews, Charges: []algorithm.Charge{slot.charge}})
 		default:
 			slot.release()
 		}

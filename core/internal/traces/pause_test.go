@@ -21,25 +21,26 @@ func (p *player) paused(s *step) (cells []string) {
 	switch s.do {
 	case "ask":
 	case "refuse", "announce D":
-		_, err = p.store.Pause(ctx, stored, &algorithm.Pause{
+		err = p.store.Change(ctx, &algorithm.Change{Kind: algorithm.Pauses, Key: stored, Pause: &algorithm.Pause{
 			Span: min(s.span, 24*time.Hour).Microseconds(), Refused: s.do == "refuse", Base: basePause, Longest: longestPause,
-		})
+		}})
 	case "answer":
-		err = p.store.PauseOver(ctx, stored)
+		err = p.store.Change(ctx, &algorithm.Change{Kind: algorithm.EndsPause, Key: stored})
 	default:
 		return nil
 	}
-	var v [1]algorithm.Verdict
-	p.store.Decide(ctx, []algorithm.Counter{{Key: stored, Limit: &algorithm.PauseLimit}}, false, v[:])
+	op := algorithm.NewOp(algorithm.Looks, algorithm.Counter{Key: stored, Limit: &algorithm.PauseLimit})
+	p.store.Do(ctx, op)
+	v := &op.Verdicts[0]
 	span := func(micros int64) string { return terms.Span(time.Duration(micros) * time.Microsecond) }
 	switch {
 	case err != nil:
 		return []string{wordOf(err)}
-	case v[0].Failure() != nil:
-		return []string{wordOf(v[0].Failure())}
-	case v[0].RetryAfter > 0:
-		return []string{"paused", "reset " + span(v[0].ResetAfter), "retry " + span(v[0].RetryAfter)}
+	case v.Failure() != nil:
+		return []string{wordOf(v.Failure())}
+	case v.RetryAfter > 0:
+		return []string{"paused", "reset " + span(v.ResetAfter), "retry " + span(v.RetryAfter)}
 	default:
-		return []string{"passes", "reset " + span(v[0].ResetAfter)}
+		return []string{"passes", "reset " + span(v.ResetAfter)}
 	}
 }

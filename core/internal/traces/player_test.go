@@ -78,9 +78,9 @@ type watched struct {
 	slot algorithm.Charge
 }
 
-func (w *watched) Decide(ctx context.Context, counters []algorithm.Counter, charge bool, verdicts []algorithm.Verdict) {
-	w.Store.Decide(ctx, counters, charge, verdicts)
-	if c := &counters[0]; charge && c.Limit.Properties().Slots {
+func (w *watched) Do(ctx context.Context, op *algorithm.Op) {
+	w.Store.Do(ctx, op)
+	if c := &op.Counters[0]; op.Charges() && c.Limit.Properties().Slots {
 		w.slot = algorithm.Charge{Key: slices.Clone(c.Key), Limit: c.Limit, Mark: c.Mark}
 	}
 }

@@ -60,7 +60,9 @@ func (s *Shared) do(ctx context.Context, op *algorithm.Op) {
 	cost := op.Counters[0].Cost
 	call(s.BeforeDecide)
 	if op.Mode == algorithm.AllOrNone {
-		s.LeasedCalls.Store(op.Calls)
+		if op.Counters[0].Lease == 0 { // that of a fetch, which is leased no more
+			s.LeasedCalls.Store(op.Calls)
+		}
 		s.decideCalls(ctx, op)
 	} else {
 		s.Store.Do(ctx, op)
