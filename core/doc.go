@@ -115,9 +115,9 @@
 //	      Call.Add               internal/engine/add.go      limits become counters, unless a mark refuses
 //	    consult                  call_decider.go             asks for a verdict on each counter
 //	      Call.Decide            internal/engine/decide.go   charges all counters or none
-//	        localfirst.Decide    internal/localfirst         lease, deny cache, Redis, fallback
-//	          redisstore.Decide  internal/redisstore         decide.go: a round trip, with a deadline
-//	        memstore.Decide      internal/memstore           the counters of this process
+//	        localfirst.Do        internal/localfirst         lease, deny cache, Redis, fallback
+//	          redisstore.Do      internal/redisstore         decide.go: a round trip, with a deadline
+//	        memstore.Do          internal/memstore           the counters of this process
 //	        conclude             internal/engine/decide.go   marks that refuse, failures of the store
 //	  answerTo                   decide_answer.go            makes the Answer
 //	    Call.Binding             internal/engine/binding.go  the limit that the caller is told of
@@ -177,7 +177,7 @@
 //	      Survey.Ask          internal/survey/questions.go    looks at their counters, each once
 //	    explanation.decide    core/operate/explain_decide.go  by each rule alone, and by each Guard
 //	      trial.Decide        trial.go                        call.judge (decide.go)
-//	        Survey.Decide     internal/survey/survey.go       is the store meanwhile
+//	        Survey.Do         internal/survey/survey.go       is the store meanwhile
 //	    explanation.conclude  core/operate/explain_decide.go  which rule would refuse
 //	  Explanation.String      core/operate/explain_text.go    the report, in words or as JSON
 //
@@ -197,16 +197,16 @@
 //
 //	Settle               settle.go                       finds the estimates by the context
 //	  Estimates.Settle   internal/inflight/estimates.go  settles one rule of the call, once
-//	    giveBack         internal/inflight/estimates.go  by Store.GiveBack, what was estimated too high
-//	    chargeRest       internal/inflight/estimates.go  by Store.Charge, what was used beyond that
+//	    giveBack         internal/inflight/estimates.go  by Store.Change, what was estimated too high
+//	    chargeRest       internal/inflight/estimates.go  by Store.Do, in debt, what was used beyond that
 //
 // The charge of a handle is corrected in any process, because the store keeps a record of the bill:
 //
 //	Counter.Open         bill_open.go                    makes the Bill
 //	Counter.Resume       bill_token.go                   makes it of a token, in another process
 //	Bill.Settle          bill.go                         counts, and returns the errors
-//	  redisstore.Settle  internal/redisstore             operations.go: one script, settle.lua
-//	  memstore.Settle    internal/memstore               bill.go: the counters of this process
+//	  redisstore.Change  internal/redisstore             operations.go: one script, settle.lua
+//	  memstore.Change    internal/memstore               bill.go: the counters of this process
 //	    Bill.Change      internal/algorithm/bill.go      is settle.lua in Go
 //
 // Package outgoing has the path of a call that goes out. Its rule is prepared in outgoing.go.

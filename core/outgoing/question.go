@@ -17,8 +17,12 @@ type question struct {
 	slotIs     cause
 }
 
+func newQuestion() question {
+	return question{Op: algorithm.NewOp(algorithm.AllOrNone), turn: -1, slot: -1, slotIs: bySlot}
+}
+
 func (a *attempt) question(turn bool) question {
-	q := question{Op: algorithm.NewOp(algorithm.AllOrNone), turn: -1, slot: -1, slotIs: bySlot}
+	q := newQuestion()
 	if turn {
 		q.turn = q.add(a.turnCounter(a.key))
 	}

@@ -37,7 +37,8 @@ func (a *attempt) try() (*Turn, *obstacle, error) {
 
 // probe asks for the place of the only call that may be sent after a pause.
 func (a *attempt) probe(turn *Turn) (*obstacle, error) {
-	q := question{turn: -1, slot: 0, slotIs: byProbe}
+	q := newQuestion()
+	q.slot, q.slotIs = 0, byProbe
 	q.add(a.counterOf(a.key, &a.prepared.Probe, a.parts.InFlight.NewHolder()))
 	q.add(a.pause())
 	held, err := q.ask(a)

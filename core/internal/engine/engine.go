@@ -13,7 +13,7 @@
 //	  above         add.go       a cost that can never fit
 //	  lenience      lenient.go   soft rules
 //	  mergeLast     merge.go     two rules with one counter charge it once
-//	Call.Decide     decide.go    asks the store for a verdict on each counter
+//	Call.Decide     decide.go    asks the store for a verdict on each counter, by an algorithm.Op
 //	  addMark       decide.go    or tells the block or the ban that refuses the call
 //	Call.Binding    binding.go   the limit that binds the call
 //	Call.Notice     notice.go    passes the decision of each rule to the observer

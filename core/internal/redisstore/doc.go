@@ -7,8 +7,8 @@
 //
 // The path of a call:
 //
-//	Store.Decide              decide.go              for one shard, or
-//	Store.decideProved        decide.go              for several hash tags, if one server holds all keys
+//	Store.Do                  decide.go              for one shard, or
+//	Store.decideAcross        decide.go              for several hash tags, if one server holds all keys
 //	Store.decideOnShards      multishard.go          for several, with what is given back afterwards
 //	router.shard              route.go               the server of a key; route_cluster.go
 //	shard.beginDirect         shard.go               chooses: directly if few calls are on their way
@@ -29,6 +29,6 @@
 //	Op.Read                   ../algorithm/reply.go  by NAME.go, from what the script found: found.go
 //	toFailure                 failure.go             or why there are none
 //
-// operations.go has the further operations on counters, such as Reserve, GiveBack and Reset.
+// operations.go has what is done after calls: Store.Change and Reset.
 // commands.go has the commands for the lists of operators, which wait their turn (commands_turns.go).
 package redisstore

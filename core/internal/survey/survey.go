@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
-	"github.com/accesslimit/accesslimit/core/internal/engine"
 	"github.com/accesslimit/accesslimit/core/internal/limiter"
 )
 
@@ -14,10 +13,9 @@ import (
 // answers that everything fits. [Survey.Ask] asks the limiter's store all of the questions at once, and
 // then the Survey gives its answers to the engine. It is not safe for concurrent use.
 type Survey struct {
-	engine.Store // a report needs only Decide
-	parts        *limiter.Parts
-	questions    map[questionKey]*Question // nil before Begin
-	now          int64                     // microseconds since the epoch
+	parts     *limiter.Parts
+	questions map[questionKey]*Question // nil before Begin
+	now       int64                     // microseconds since the epoch
 }
 
 // New returns an empty Survey. Until [Survey.Begin], it answers that everything fits, and notes nothing.
@@ -32,10 +30,10 @@ var Any = func() *algorithm.Limit {
 	return &limit
 }()
 
-// Decide implements engine.Store.
-func (s *Survey) Decide(_ context.Context, counters []algorithm.Counter, _ bool, verdicts []algorithm.Verdict) {
-	for i := range counters {
-		verdicts[i] = s.look(&counters[i])
+// Do implements engine.Store, for the ops of reports: those that look, and those that charge all or none.
+func (s *Survey) Do(_ context.Context, op *algorithm.Op) {
+	for i := range op.Counters {
+		op.Verdicts[i] = s.look(&op.Counters[i])
 	}
 }
 

@@ -20,7 +20,7 @@ type askedStore struct {
 	asked int
 }
 
-func (s *askedStore) Decide(ctx context.Context, _ []algorithm.Counter, _ bool, _ []algorithm.Verdict) {
+func (s *askedStore) Do(ctx context.Context, _ *algorithm.Op) {
 	if ctx.Err() == nil {
 		s.asked++
 	}
