@@ -14,10 +14,11 @@ import (
 // not end with the context of any of them. A lease has at most one fetch under way.
 type fetch struct {
 	ctx           context.Context // with the values of the first caller's context
-	counter       algorithm.Counter
+	op            algorithm.Op    // on the counter, whose calls are of one permit
+	counter       [1]algorithm.Counter
+	verdict       [1]algorithm.Verdict
 	waiting       []*waiter
 	waitingAtSend int // how many callers waited when it was sent
-	permits       int64
 	done          chan struct{} // closed when it has come back; nil if nobody waits for that
 }
 
@@ -71,10 +72,11 @@ func (l *Leases) begin(e *lease, waiting []*waiter) bool {
 		}
 	}
 	e.fetch = &fetch{
-		ctx: context.WithoutCancel(waiting[0].ctx), counter: algorithm.Counter{Key: e.key, Limit: e.limit, Cost: 1},
-		waiting: waiting, waitingAtSend: len(waiting), permits: e.wanted(waiting),
+		ctx: context.WithoutCancel(waiting[0].ctx), counter: [1]algorithm.Counter{{Key: e.key, Limit: e.limit, Cost: 1}},
+		waiting: waiting, waitingAtSend: len(waiting),
 	}
 	f := e.fetch
+	f.op = algorithm.Op{Mode: algorithm.AllOrNone, Counters: f.counter[:], Verdicts: f.verdict[:], Calls: e.wanted(waiting)}
 	go panics.Guard(func() { l.run(e, f) }, func(err error) { l.abort(e, f, err) })()
 	return true
 }
@@ -111,10 +113,8 @@ func (e *lease) wanted(waiting []*waiter) (needed int64) {
 func (l *Leases) run(e *lease, f *fetch) {
 	defer l.finishTask()
 	sent := l.clock.Now()
-	op := algorithm.NewOp(algorithm.AllOrNone, f.counter)
-	op.Calls = f.permits
-	l.source.Do(f.ctx, op)
-	granted, v := op.Passed, op.Verdicts[0]
+	l.source.Do(f.ctx, &f.op)
+	granted, v := f.op.Passed, f.verdict[0]
 	now := l.clock.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -136,7 +136,7 @@ func (l *Leases) run(e *lease, f *fetch) {
 	switch {
 	case len(unserved) == 0:
 	// The store has no more, or no further fetch may begin.
-	case granted < f.permits || e.evicted || !l.join(e, unserved):
+	case granted < f.op.Calls || e.evicted || !l.join(e, unserved):
 		leaveToStore(unserved)
 	}
 }
