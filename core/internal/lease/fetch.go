@@ -18,7 +18,7 @@ type fetch struct {
 	counter       [1]algorithm.Counter
 	verdict       [1]algorithm.Verdict
 	waiting       []*waiter
-	waitingAtSend int // how many callers waited when it was sent
+	waitingAtSend int           // how many callers waited when it was sent
 	done          chan struct{} // closed when it has come back; nil if nobody waits for that
 }
 
