@@ -64,9 +64,8 @@ func (s *Store) takeTurn(ctx context.Context, op *algorithm.Op) {
 }
 
 // decideAcross decides counters with different hash tags, in one script if it is proved that one server holds
-// them. If the proof does not hold, the call waits for a new one, but for at most a quarter of its time, because
-// it can still ask the shards separately. It may have to wait again, because the connection that it gets may be
-// new.
+// them. If it is not proved, the call waits for that, but for at most a quarter of its time, because it can still ask
+// the shards separately.
 func (s *Store) decideAcross(ctx context.Context, op *algorithm.Op) {
 	r, start := s.newRequest(*op), time.Now()
 	if r.proof = s.router.proof(); r.proof == nil {
@@ -80,10 +79,8 @@ func (s *Store) decideAcross(ctx context.Context, op *algorithm.Op) {
 	defer cancel()
 	soon, stopWaiting := context.WithDeadline(ctx, start.Add(s.timeout/4))
 	defer stopWaiting()
-	for r.proof.await(soon) {
-		if s.decideOnShard(ctx, rest, r, op.Verdicts) {
-			return
-		}
+	if r.proof.await(soon) && s.decideOnShard(ctx, rest, r, op.Verdicts) {
+		return
 	}
 	s.decideOnShards(ctx, rest, op)
 }

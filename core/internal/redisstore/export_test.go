@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"slices"
 )
 
 // Waiting returns how many calls wait in lanes for a pipeline, and whether every lane in use has a
@@ -34,11 +33,6 @@ func (s *Store) Prove() bool {
 		all = (shard.proof == nil || shard.proof.wanted()) && all
 	}
 	return all
-}
-
-// IsProved reports whether each single server known so far is proved to hold all keys.
-func (s *Store) IsProved() bool {
-	return !slices.ContainsFunc(s.router.all(), func(shard *shard) bool { return shard.proof != nil && !shard.proof.holds() })
 }
 
 // OnTheirWay returns how many calls have been sent by themselves, and how many in pipelines.

@@ -34,7 +34,6 @@ type sent struct {
 	joined   int // scripts with the keys of several calls
 	unproved int // joined scripts before any script has read probe keys
 	probes   int // scripts with probe keys
-	blank    int // scripts without arguments
 }
 
 // route returns the server for a command with these keys, or an error reply.
@@ -210,8 +209,6 @@ func (p *keyProxy) note(l *bounded.Listener, conn net.Conn, command []string) (k
 		if p.sent.probes == 0 {
 			p.sent.unproved++
 		}
-	case len(command) == 3+len(keys):
-		p.sent.blank++
 	}
 	return keys
 }

@@ -70,7 +70,7 @@ func (p *pipeline) chooseCommands(ctx context.Context, s *shard, leaves *departu
 	p.cmds, p.alone = p.cmds[:0], p.alone[:0]
 	p.fillManyCalls(s)
 	for i := range p.many {
-		p.cmds = append(p.cmds, p.many[i].command(ctx, s.proof, p.sendText, leaves))
+		p.cmds = append(p.cmds, p.many[i].command(ctx, p.sendText, leaves))
 	}
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.finished && !g.joins {
@@ -153,6 +153,7 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) (decided int) 
 		s.proof.end()
 		m.separate()
 	case err != nil:
+		s.proof.end()
 		m.fail(err)
 	default:
 		p.answered = true

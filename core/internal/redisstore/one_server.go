@@ -7,64 +7,55 @@ import (
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/failure"
-	"github.com/redis/go-redis/v9"
 )
+
+// errUnproved ends a call that was not decided because its keys have different hash tags, and it is
+// not true that one server holds them all.
+var errUnproved = errors.New("no server holds all keys")
 
 // oneServerProof is the proof that an address belongs to one server that holds all keys, so that
 // one script can decide calls on different keys. The address may also be that of a proxy, which
 // spreads the keys over several servers. Some proxies send a script to the server of its first key.
 // That server does not have the other keys, and no error shows it.
 //
-// To make the proof, probe keys are written one by one, and read by one script. The proof is valid
-// for the connections that existed when it was made. A later connection may lead to another server.
-// It is not tested whether all connections of one moment lead to the same server. If they did not,
-// no count would be right anyway.
+// To make the proof, probe keys are written one by one, and read by one script. The proof is made at first
+// use, again after a call that relied on it got no answer, because the connection may be another one then, and
+// every few seconds while it is used, because an address may lead elsewhere without any failure. It is not
+// tested whether all connections of one moment lead to the same server. If they did not, no count would be
+// right anyway.
 type oneServerProof struct {
 	node   pipelineNode
-	client *redis.Client // whose pool makes the connections
 	common *common
 	addr   string
 
-	mu       sync.Mutex
-	attempt  chan struct{} // closed when the current attempt is over; nil if none runs
-	retryAt  time.Time     // the earliest time to try again after a failure
-	repeatAt time.Time     // the earliest time to try again in the background after a success
-	renewAt  time.Time     // when to renew the present proof
-	ends     time.Time     // when the present proof ends
-	made     uint32        // how many connections had been made by the time of the present proof
-	refused  string        // the reason reported last why there is no proof
+	mu      sync.Mutex
+	attempt chan struct{} // closed when the current attempt is over; nil if none runs
+	retryAt time.Time     // the earliest time to try again after a failure
+	renewAt time.Time     // when to renew the present proof
+	ends    time.Time     // when the present proof ends
+	refused string        // the reason reported last why there is no proof
 }
 
 const (
-	// A proof is valid for proofLife and renewed after renewProof, because a proxy may change its
-	// servers without a new connection.
+	// A proof is valid for proofLife and renewed after renewProof.
 	proofLife, renewProof = 20 * time.Second, 10 * time.Second
-	// After a proof, the next one is not made before repeatProof, however many connections are made
-	// meanwhile, unless a call waits for it. If the server could not be reached, the pause is
-	// retryProof. If there are several servers, or a right is missing, it is recheckProof.
-	repeatProof, retryProof, recheckProof = 50 * time.Millisecond, time.Second, time.Minute
+	// If the server could not be reached, the next attempt is made after retryProof. If there are several
+	// servers, or a right is missing, it is made after recheckProof.
+	retryProof, recheckProof = time.Second, time.Minute
 )
 
-// holds reports whether the proof is valid for all connections made so far.
-func (p *oneServerProof) holds() bool {
-	made := countConns(p.client).made()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return made == p.made && time.Now().Before(p.ends)
-}
-
-// wanted returns holds for a caller that would like to use the proof. If necessary, it starts to
-// make or renew the proof in the background. A nil proof never holds.
+// wanted reports whether the proof is valid. If necessary, it starts to make or renew the proof in the
+// background. A nil proof is never valid.
 func (p *oneServerProof) wanted() bool {
-	holds, _ := p.start(false)
+	holds, _ := p.start()
 	return holds
 }
 
-// await returns holds for a caller that needs the proof. It waits until the proof is made or cannot
+// await is wanted for a caller that needs the proof. It waits until the proof is made or cannot
 // be made, or the context ends.
 func (p *oneServerProof) await(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		holds, attempt := p.start(true)
+		holds, attempt := p.start()
 		if holds || attempt == nil {
 			return holds
 		}
@@ -77,17 +68,16 @@ func (p *oneServerProof) await(ctx context.Context) bool {
 }
 
 // start starts an attempt to make or renew the proof, if that is necessary and none runs. It
-// returns holds, and the running attempt or nil.
-func (p *oneServerProof) start(urgent bool) (holds bool, attempt <-chan struct{}) {
+// reports whether the proof is valid, and returns the running attempt or nil.
+func (p *oneServerProof) start() (holds bool, attempt <-chan struct{}) {
 	if p == nil || p.common.keyHead == "" {
 		return false, nil
 	}
-	holds = p.holds()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	pauses := now.Before(p.retryAt) || !urgent && now.Before(p.repeatAt)
-	if p.attempt == nil && !pauses && (!holds || now.After(p.renewAt)) {
+	holds = now.Before(p.ends)
+	if p.attempt == nil && !now.Before(p.retryAt) && (!holds || now.After(p.renewAt)) {
 		p.attempt = make(chan struct{})
 		if !p.common.inBackground(p.make) {
 			p.attempt = nil
@@ -98,7 +88,7 @@ func (p *oneServerProof) start(urgent bool) (holds bool, attempt <-chan struct{}
 
 // make tries to make the proof.
 func (p *oneServerProof) make() {
-	made, err := p.probe(differentTags)
+	err := p.probe(differentTags)
 	if errors.Is(err, errSeveralServers) || isManyRefused(err) {
 		p.refute(err)
 		p.common.inBackground(p.checkTags)
@@ -108,8 +98,7 @@ func (p *oneServerProof) make() {
 	now := time.Now()
 	switch {
 	case err == nil:
-		p.made, p.renewAt, p.ends, p.refused = made, now.Add(renewProof), now.Add(proofLife), ""
-		p.repeatAt = now.Add(repeatProof)
+		p.renewAt, p.ends, p.refused = now.Add(renewProof), now.Add(proofLife), ""
 	case now.After(p.retryAt):
 		p.retryAt = now.Add(retryProof)
 	}
@@ -132,14 +121,21 @@ func (p *oneServerProof) refute(why error) {
 
 // checkTags reports a proxy that spreads even keys with the same hash tag over servers.
 func (p *oneServerProof) checkTags() {
-	if _, err := p.probe(sameTag); errors.Is(err, errSeveralServers) || isReply(err, "CROSSSLOT") {
+	if err := p.probe(sameTag); errors.Is(err, errSeveralServers) || isReply(err, "CROSSSLOT") {
 		p.common.listener.TagsIgnored(p.addr)
 	}
 }
 
-// end ends the proof until another one can be made.
+// end ends the proof until another one is made.
 func (p *oneServerProof) end() {
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ends = time.Time{}
 }
+
+// isRefuted reports whether the server refused a script without running it, because it does not
+// serve all of the keys.
+func isRefuted(err error) bool { return isReply(err, "CROSSSLOT") || isRedirect(err) }

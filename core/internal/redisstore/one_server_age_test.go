@@ -20,7 +20,7 @@ type probedNode struct {
 func (n *probedNode) processAll(_ context.Context, cmds []redis.Cmder) error {
 	for _, cmd := range cmds {
 		switch c := cmd.(type) {
-		case *probeRead:
+		case *listCommand:
 			found := make([]string, probeKeys)
 			for i := range found {
 				if i == 0 || !n.split {
@@ -52,11 +52,10 @@ func TestProofEndsInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, c, node := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), newCommon(time.Second), new(probedNode)
-				defer client.Close()
+				c, node := newCommon(time.Second), new(probedNode)
 				defer c.close()
 				c.keyHead = "test:{"
-				p := &oneServerProof{node: node, client: client, common: c}
+				p := &oneServerProof{node: node, common: c}
 				if !p.await(t.Context()) {
 					t.Fatal("there is no proof")
 				}

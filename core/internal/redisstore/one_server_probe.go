@@ -31,10 +31,9 @@ var (
 	errNoProbeKeys = errors.New("the keys that were just written are gone")
 )
 
-// probe writes the probe keys one by one, and reads all of them in one script. It returns how many
-// connections had been made when that script was written. form makes a key from the head of all
-// keys, the value of this probe, and a number.
-func (p *oneServerProof) probe(form string) (made uint32, err error) {
+// probe writes the probe keys one by one, and reads all of them in one script. form makes a key from the head
+// of all keys, the value of this probe, and a number.
+func (p *oneServerProof) probe(form string) error {
 	ctx, cancel := context.WithTimeout(p.common.closing, p.common.timeout)
 	defer cancel()
 	value := strconv.FormatUint(rand.Uint64(), 36)
@@ -43,21 +42,25 @@ func (p *oneServerProof) probe(form string) (made uint32, err error) {
 		keys[i] = fmt.Sprintf(form, p.common.keyHead, value, i)
 	}
 	if err := p.write(ctx, keys, value); err != nil {
-		return 0, err
+		return err
 	}
-	read := p.newRead(ctx, keys)
+	args := []any{"eval", "return redis.call('MGET', unpack(KEYS))", len(keys)}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	read := &listCommand{StringSliceCmd: redis.NewStringSliceCmd(ctx, args...)}
 	// The scripts that rely on the proof are sent in pipelines. This one is too, because newer
 	// versions of go-redis have separate connections for pipelines.
 	if err := cmp.Or(p.node.processAll(ctx, []redis.Cmder{read}), read.Err()); err != nil {
-		return 0, err
+		return err
 	}
 	switch found := read.Val(); {
 	case len(found) != probeKeys || found[0] != value: // even a proxy finds the first key
-		return 0, errNoProbeKeys
+		return errNoProbeKeys
 	case slices.ContainsFunc(found, func(f string) bool { return f != value }):
-		return 0, errSeveralServers
+		return errSeveralServers
 	}
-	return read.made, nil
+	return nil
 }
 
 // write sets each key to the value, with one command per key.
@@ -76,31 +79,3 @@ func (p *oneServerProof) write(ctx context.Context, keys []string, value string)
 	}
 	return nil
 }
-
-// probeRead is the command that reads the probe keys.
-type probeRead struct {
-	*redis.StringSliceCmd
-	sent   sendState
-	client *redis.Client
-	made   uint32 // how many connections had been made when the command was written
-}
-
-func (p *oneServerProof) newRead(ctx context.Context, keys []string) *probeRead {
-	args := []any{"eval", "return redis.call('MGET', unpack(KEYS))", len(keys)}
-	for _, key := range keys {
-		args = append(args, key)
-	}
-	return &probeRead{StringSliceCmd: redis.NewStringSliceCmd(ctx, args...), client: p.client}
-}
-
-// NoRetry implements redis.Cmder.
-func (r *probeRead) NoRetry() bool { return true }
-
-// Args implements redis.Cmder. go-redis calls it when it has a connection for the command.
-func (r *probeRead) Args() []any {
-	r.sent.written = true
-	r.made = connsMade(r.client)
-	return r.StringSliceCmd.Args()
-}
-
-func (r *probeRead) state() *sendState { return &r.sent }

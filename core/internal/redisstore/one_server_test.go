@@ -156,33 +156,34 @@ func TestARightIsTakenAway(t *testing.T) {
 	}
 }
 
-// An address may lead to another server after a reconnect. No script has the keys of several calls
-// until a new proof is made, even if the client's owner, or the pool in the background, was the
-// first to use a new connection.
+// An address may lead to another server after a reconnect, or to several. The proof is made again when a call
+// that relied on it got no answer.
 func TestProofIsRepeatedAfterAReconnect(t *testing.T) {
 	one, other := redistest.Start(t), redistest.Start(t)
 	p := startKeyProxy(t, toOne(one))
-	client := p.client(t, func(o *redis.Options) { o.MinIdleConns = 4 })
-	s, reports := newReportingStore(t, client)
+	s, reports := newReportingStore(t, p.client(t))
 	keepUsing(t, "scripts have the keys of several calls", s, p.joins)
 	m := mixOf(t, t.Name(), 128, 1000)
-	keepTrying := func(what string, is func() bool) {
-		wantSoon(t, what, func() bool {
-			m.use(t, s, 1, true)
-			_, _ = client.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Get(t.Context(), "owner").Err() })
-			return is()
+	for _, next := range []struct {
+		route   route
+		what    string
+		reports int
+	}{
+		{toOne(other), "a proof is made on the other server", 0},
+		{toAll(one, other), "it is found out that there are several servers", 1},
+	} {
+		wantSoon(t, next.what, func() bool {
+			var using sync.WaitGroup
+			using.Go(func() { m.use(t, s, 10, true) })
+			p.change(next.route) // perhaps while no call is on its way
+			using.Wait()
+			return p.scripts().probes > 0 && len(reports.all()) == next.reports
 		})
 	}
-	p.change(toOne(other))
-	keepTrying("scripts have the keys of several calls on the other server", p.joins)
-	if got := p.scripts(); got.unproved > 0 || len(reports.all()) > 0 {
-		t.Errorf("%+v, reports: %q", got, reports.all())
-	}
-	p.change(toAll(one, other))
-	keepTrying("it is found out that there are several servers", func() bool { return len(reports.all()) > 0 })
-	m.use(t, s, 1, false)
-	if p.joins() {
-		t.Errorf("%+v", p.scripts())
+	m.use(t, s, 1, true)
+	before := p.scripts().joined
+	if m.use(t, s, 1, false); p.scripts().joined != before {
+		t.Errorf("%+v after %q", p.scripts(), reports.all())
 	}
 }
 
@@ -239,5 +240,21 @@ func TestProofsOfARing(t *testing.T) {
 	m.wantExact(t, s)
 	if both.joins() || len(reports.all()) != 1 {
 		t.Errorf("%+v, reports: %q", both.scripts(), reports.all())
+	}
+}
+
+// A call that relied on the proof and got no answer ends it.
+func TestProofEndsWithoutAnAnswer(t *testing.T) {
+	server, client := startOne(t)
+	s := newStore(t, client, timeout)
+	m := mixOf(t, t.Name(), 128, 1000)
+	wantSoon(t, "there is a proof", func() bool {
+		m.use(t, s, 1, false)
+		return s.Prove()
+	})
+	server.Stop()
+	defer server.Continue()
+	if m.use(t, s, 1, true); s.Prove() {
+		t.Error("the proof still holds")
 	}
 }

@@ -67,7 +67,7 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 	s := newShard(n, client.Options().PoolSize, t.common)
 	s.addr, s.breaker, s.server = addr, b, watch
 	if t.cluster == nil {
-		s.proof = &oneServerProof{node: bound, client: client, common: t.common, addr: addr}
+		s.proof = &oneServerProof{node: bound, common: t.common, addr: addr}
 	}
 	return s
 }

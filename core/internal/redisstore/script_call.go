@@ -48,8 +48,7 @@ type operation struct {
 // listCommand is a command whose reply is a list of integers and strings.
 type listCommand struct {
 	*redis.StringSliceCmd
-	sent  sendState
-	guard guard
+	sent sendState
 }
 
 // NoRetry implements redis.Cmder.
@@ -57,7 +56,7 @@ func (c *listCommand) NoRetry() bool { return true }
 
 // Args implements redis.Cmder.
 func (c *listCommand) Args() []any {
-	return c.sent.write(c.guard.args(c.StringSliceCmd.Args()))
+	return c.sent.write(c.StringSliceCmd.Args())
 }
 
 func (c *listCommand) state() *sendState { return &c.sent }
@@ -127,7 +126,6 @@ func (s *shard) runScript(ctx context.Context, c *scriptCall, refusal error) (er
 // command returns the next command to send.
 func (c *scriptCall) command(ctx context.Context) command {
 	args := c.args()
-	key := args[3]
 	if c.sendText {
 		args = asEval(args, c.script)
 	}
@@ -135,7 +133,7 @@ func (c *scriptCall) command(ctx context.Context) command {
 		c.value = valueCommand{Cmd: redis.NewCmd(ctx, args...)}
 		return &c.value
 	}
-	c.cmd = listCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: c.departure, caller: c.caller}, guard{c.proof, key}}
+	c.cmd = listCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: c.departure, caller: c.caller}}
 	return &c.cmd
 }
 
@@ -161,9 +159,13 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 	case isReply(err, "NOSCRIPT") && !c.sendText:
 		c.sendText, c.wasUnknown = true, true
 		return true, nil
-	case c.isUnproved(err):
+	case err != nil && c.proof != nil && isRefuted(err):
+		c.proof.refute(err)
 		return false, errUnproved
 	case err != nil:
+		if !isAnswer(err) {
+			c.proof.end()
+		}
 		return false, nameForeignKeys(err, c.keyNames)
 	case c.nested:
 		return false, nil
@@ -184,20 +186,6 @@ func (c *scriptCall) assume(now int64) error {
 		c.now, c.nowIsServers = now, true
 	}
 	return nil
-}
-
-// isUnproved reports whether the call was not decided because its proof did not hold. If the server
-// has refuted the proof, isUnproved ends it.
-func (c *scriptCall) isUnproved(err error) bool {
-	switch {
-	case c.proof == nil:
-		return false
-	case isRefuted(err):
-		c.proof.refute(err)
-		return true
-	}
-	texts := c.cmd.Val()
-	return err == nil && len(texts) == 1 && texts[0] == unproved
 }
 
 // keyNames returns the keys of the call, for a message.

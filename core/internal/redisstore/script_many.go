@@ -55,7 +55,7 @@ func (m *manyCall) reset() {
 }
 
 // command returns the command, with the script's text instead of its hash if sendText is set.
-func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText bool, leaves *departure) command {
+func (m *manyCall) command(ctx context.Context, sendText bool, leaves *departure) command {
 	script, groups := algorithm.DecideScript(m.kinds), m.groups
 	for len(groups) > 0 {
 		groups = groups[gatherForm(groups):]
@@ -69,11 +69,10 @@ func (m *manyCall) command(ctx context.Context, proof *oneServerProof, sendText 
 		args = g.op.AppendForm(args, next-first, g.now)
 		first = next
 	}
-	key := args[3]
 	if sendText {
 		args = asEval(args, script)
 	}
-	m.cmd = listCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: leaves}, guard{proof, key}}
+	m.cmd = listCommand{redis.NewStringSliceCmd(ctx, args...), sendState{departure: leaves}}
 	return &m.cmd
 }
 
@@ -83,9 +82,6 @@ func (m *manyCall) read() bool {
 	replies := m.cmd.Val()
 	now, err := algorithm.ReadTime(replies)
 	switch {
-	case len(replies) == 1 && replies[0] == unproved:
-		m.separate()
-		return false
 	case err != nil || len(replies) != 1+2*len(m.hashes):
 		m.fail(fmt.Errorf("the script replied %.99q for %d counters", replies, len(m.hashes)))
 		return false
