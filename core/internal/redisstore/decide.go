@@ -18,9 +18,9 @@ type request struct {
 }
 
 // Do carries out an op. On one shard, one script decides. An op that looks or charges all or none may have
-// keys on several shards. Those are asked at the same time. If one of them refuses, or fails and is Required,
-// the charges of the others are given back in the background. Different hash tags count as different shards
-// unless it is proved that one server holds all keys.
+// keys on several shards. Those are asked at the same time, or first the one that will probably refuse. If one
+// of them refuses, or fails and is Required, the charges of the others are given back in the background.
+// Different hash tags count as different shards unless it is proved that one server holds all keys.
 //
 // If the caller's own context ends, the verdicts report that in Ended, never as a failure of Redis.
 func (s *Store) Do(ctx context.Context, op *algorithm.Op) {

@@ -30,6 +30,8 @@ func (d deployment) keepsPromises(t *testing.T) {
 	d.holds(t, "a lost reply is charged once", d.lostReply)
 	if d.slot != nil {
 		d.holds(t, "an unhealthy server does not slow down the others", d.oneUnhealthy)
+		d.holds(t, "a server that will probably refuse is asked first", d.askedFirst)
+		d.holds(t, "a server that is asked first may be unhealthy", d.askedFirstIsUnhealthy)
 		d.holds(t, "if a required one fails, the other is given back", d.givenBackForTheRequired)
 		d.holds(t, "if one fails that is not required, the other stays charged", d.notGivenBack)
 		d.holds(t, "if the caller leaves, the charge is given back", d.givenBackWhenTheCallerLeaves)

@@ -2,15 +2,19 @@ package redisstore
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
 // shardPart holds the counters of one call that share a hash tag, and with it a shard.
 type shardPart struct {
+	hash     uint64
 	indexes  []int // of the counters in the call
 	counters []algorithm.Counter
 	verdicts []algorithm.Verdict
+	forecast forecast
+	looked   bool
 }
 
 // splitByTag splits counters by hash tag, keeping their order.
@@ -57,8 +61,25 @@ func (p *shardPart) copyVerdicts(verdicts []algorithm.Verdict, number uint8) {
 	}
 }
 
+// smallestMax returns the smallest Max of the counters that can be charged.
+func (p *shardPart) smallestMax() int64 {
+	smallest := int64(math.MaxInt64)
+	for i := range p.counters {
+		if c := &p.counters[i]; c.Charges() {
+			smallest = min(smallest, c.Limit.Max)
+		}
+	}
+	return smallest
+}
+
 // isBehind reports whether all counters are behind those of other parts: see algorithm.Counter.
 func (p *shardPart) isBehind() bool { return p.counters[0].Behind != 0 }
+
+// wasLookedAt reports whether the shard was last asked only to look.
+func (p *shardPart) wasLookedAt() bool { return p.looked }
+
+// failed reports whether the shard did not answer.
+func (p *shardPart) failed() bool { return p.verdicts[0].Err != nil || p.verdicts[0].Ended != nil }
 
 // refuses reports whether this part refuses the whole call.
 func (p *shardPart) refuses() bool {

@@ -97,6 +97,45 @@ func (d deployment) givenBackWhenTheCallerLeaves(t *testing.T) {
 	}
 }
 
+// A server that refused before is asked first. Then nothing is charged on the other.
+func (d deployment) askedFirst(t *testing.T) {
+	p := d.pair(t, daily(t, 1), daily(t, 5))
+	p.mustTake(t, p.here, p.there)
+	for i := range int64(4) {
+		before := p.left(t, p.there)
+		if v := p.take(context.Background(), p.here, p.there); v[0].RetryAfter == 0 || !passes(v[1]) || v[1].Remaining != before || v[1].Part == v[0].Part {
+			t.Errorf("%+v, want the first refused and %d left of the second", v, before)
+		}
+		p.mustTake(t, p.there)
+		if left := p.left(t, p.there); left != 3-i {
+			t.Errorf("%d left after calls that passed alone, want %d", left, 3-i)
+		}
+	}
+	if _, err := p.Reset(context.Background(), p.here.Key); err != nil { // as another process might
+		t.Fatal(err)
+	}
+	if _, err := p.Reset(context.Background(), p.there.Key); err != nil {
+		t.Fatal(err)
+	}
+	p.mustTake(t, p.here, p.there)
+	p.wantLeft(t, 0, 4)
+}
+
+// A server that is asked first, and does not answer, leaves time to charge on the other one.
+func (d deployment) askedFirstIsUnhealthy(t *testing.T) {
+	client := d.connect(t, options{})
+	p := pair{newStore(t, client, timeout), d, d.on(t, 1, daily(t, 1)), d.on(t, 0, daily(t, 5))}
+	p.mustTake(t, p.here, p.there)
+	d.servers[1].Stop()
+	v := p.take(context.Background(), p.here, p.there)
+	p.Close()
+	d.proceed(t, client)
+	p.store = newStore(t, d.connect(t, options{}), patient)
+	if left := p.left(t, p.there); v[0].Err == nil || !passes(v[1]) || v[1].Remaining != 3 || left != 3 {
+		t.Errorf("%+v, want the first failed and the second charged, of which %d are left", v, left)
+	}
+}
+
 // The function that is set gives back the charges of a refused call over two shards.
 func TestGiveBackBy(t *testing.T) {
 	_, client := startOne(t)
@@ -145,7 +184,8 @@ func TestAGivenBackChargeLeavesAFreshCounter(t *testing.T) {
 	for name, limit := range limits(t, 3) {
 		first, second := counter("first "+name, limit), counter("second "+name, daily(t, 1))
 		newStore(t, ring, patient).mustTake(t, second)
-		v := newStore(t, ring, patient).take(context.Background(), first, second)
+		s := newStore(t, ring, patient) // it expects no refusal yet, so it charges both
+		v := s.take(context.Background(), first, second)
 		if passes(v[1]) || v[0].Remaining != 3 || v[0].Taken != 0 || v[0].ResetAfter != 0 {
 			t.Errorf("%s: %+v, want the first counter fresh", name, v)
 		}

@@ -13,14 +13,16 @@ import (
 // Store decides through one client. It is safe for concurrent use.
 type Store struct {
 	*common
-	router   router
-	giveBack func([]algorithm.Charge)
-	turns    chan struct{} // one value for each turn that is taken
+	router    router
+	forecasts forecastTable
+	giveBack  func([]algorithm.Charge)
+	turns     chan struct{} // one value for each turn that is taken
 }
 
 // New returns a store. It does not connect. Timeout bounds every call.
 func New(client redis.UniversalClient, timeout time.Duration) *Store {
 	s := &Store{common: newCommon(timeout), turns: make(chan struct{}, turns)}
+	s.forecasts.start = time.Now()
 	s.giveBack = func(charges []algorithm.Charge) {
 		s.InBackground(func() { _ = s.Change(context.Background(), &algorithm.Change{Charges: charges}) })
 	}
