@@ -69,6 +69,7 @@ func register(d definition, files fs.FS) registered {
 	r.turns, _ = d.(turner)
 	r.slots, _ = d.(renewer)
 	r.records, _ = d.(recorder)
+	r.Leases, r.Reserves, r.Slots, r.Notes = r.leases != nil, r.turns != nil, r.slots != nil, r.records != nil
 	return r
 }
 
@@ -104,7 +105,8 @@ func (k Kind) Limits() bool { return k.Known() && k.Properties().HasPermits() }
 
 var noProperties Properties
 
-// Properties are what is always true of an algorithm. Each zero value is the safe one.
+// Properties are what is always true of an algorithm. Each zero value is the safe one. Leases, Reserves, Slots
+// and Notes follow from the methods that it has.
 type Properties struct {
 	Name string // as core spells it
 	Text string // its words in the text form of a limit, if any: after the rate or, with Slots, after the number

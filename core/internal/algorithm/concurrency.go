@@ -6,7 +6,7 @@ type concurrency struct{ defaults }
 
 func (*concurrency) properties() Properties {
 	return Properties{
-		Name: "Concurrency", Text: "at once", File: "concurrency", Tag: "cc1", MaxPermits: MaxEntries, MinWindow: 1_000_000, Slots: true,
+		Name: "Concurrency", Text: "at once", File: "concurrency", Tag: "cc1", MaxPermits: MaxEntries, MinWindow: 1_000_000,
 	}
 }
 

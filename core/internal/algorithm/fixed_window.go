@@ -6,7 +6,7 @@ type fixedWindow struct{ defaults }
 
 func (*fixedWindow) properties() Properties {
 	return Properties{
-		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Debts: true, Remembers: true, Leases: true,
+		Name: "FixedWindow", Text: "fixed", File: "fixed_window", Tag: "fw1", MaxPermits: MaxPermits, Debts: true, Remembers: true,
 		Merges: true,
 	}
 }

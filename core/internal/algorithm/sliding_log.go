@@ -9,7 +9,7 @@ type slidingLog struct{ defaults }
 
 func (*slidingLog) properties() Properties {
 	return Properties{
-		Name: "SlidingLog", Text: "log", File: "sliding_log", Tag: "sl3", MaxPermits: MaxEntries, Exact: true, Notes: true, Remembers: true,
+		Name: "SlidingLog", Text: "log", File: "sliding_log", Tag: "sl3", MaxPermits: MaxEntries, Exact: true, Remembers: true,
 	}
 }
 

@@ -34,7 +34,7 @@ func (o *older) set(n, permits int64) {
 func (*slidingWindow) properties() Properties {
 	return Properties{
 		Name: "SlidingWindow", File: "sliding_window", Tag: "sw2", MaxPermits: MaxPermits,
-		Exact: true, Late: true, Debts: true, Remembers: true, Leases: true, Merges: true,
+		Exact: true, Late: true, Debts: true, Remembers: true, Merges: true,
 	}
 }
 

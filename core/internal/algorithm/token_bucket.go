@@ -40,7 +40,7 @@ type Rate struct {
 
 func (*tokenBucket) properties() Properties {
 	return Properties{
-		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb4", MaxPermits: MaxPermits, Burst: true, Debts: true, Reserves: true,
+		Name: "TokenBucket", Text: "burst", File: "token_bucket", Tag: "tb4", MaxPermits: MaxPermits, Burst: true, Debts: true,
 		Remembers: true, Merges: true,
 	}
 }

@@ -18,7 +18,8 @@ import (
 // charged once it has let the call pass. That takes one more trip for a call that passes, and none
 // for one that is refused. When all shards were charged at the same time, 64 goroutines of callers
 // without permits made a limit that all callers share refuse 22 to 28 of 60 other calls, and still 1 to 6
-// behind a deny cache (TestPromises, "hammering beside others"). Looking at all shards first would double the time of each call.
+// behind a deny cache (TestPromises, "hammering beside others"). Looking at all shards first would double the
+// time of each call.
 //
 // The counters of soft rules on shards of their own are asked last, when it is known whether the call passes.
 //
