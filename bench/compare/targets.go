@@ -86,6 +86,15 @@ func (b *bench) redisTargets() []target {
 		{"a lease through a guard, to a counter without Redis", 0.5, to(hotKey, rivals.Leased.Name, rivals.Here, crowd, perSecond), false},
 		{"a cluster of 3 masters to one of 1, decisions per CPU time", 0.9, to(masters, clusterOf(3), clusterOf(1), crowd, perCPU), false},
 	}
+	for _, form := range []string{rivals.OnAutoPipeline, rivals.OnAutoPipeline + rivals.FullDuplex} {
+		rate, script := rivals.RedisRate+form, rivals.Bare+form
+		all = append(all,
+			target{"one hot key, to " + rate, 8, bucket(hotKey, rate), false},
+			target{"100k keys uniform, to " + rate, 2.5, bucket(uniformKeys, rate), false},
+			target{"100k keys uniform, to a " + script, 1.2, bucket(uniformKeys, script), false},
+			target{"100k keys uniform, 16 goroutines, to " + rate, 1.4, to(uniformKeys, rivals.TokenBucket, rate, 16, perSecond), false},
+		)
+	}
 	for _, workload := range []string{hotKey, uniformKeys, zipfKeys} {
 		all = append(all, target{
 			workload + ", SlidingWindow to TokenBucket", 1 / 1.3, to(workload, rivals.SlidingWindow, rivals.TokenBucket, crowd, perSecond), false,

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/accesslimit/accesslimit/bench/harness"
 )
 
 // goodScript is a token bucket (GCRA) that is nearly as short as possible and returns one number.
@@ -35,14 +37,17 @@ func goodArgs(l Limit) []string {
 // least this much.
 var bare = Redis{Name: Bare, Costs: true, Open: func(p Place, l Limit) (Opened, error) {
 	client := p.client()
+	return Opened{Allow: bareOn(client, l), Close: func() { _ = client.Close() }}, nil
+}}
+
+func bareOn(client redis.Cmdable, l Limit) harness.AllowFunc {
 	script := redis.NewScript(goodScript)
 	var args []any
 	for _, arg := range goodArgs(l) {
 		args = append(args, arg)
 	}
-	allow := func(ctx context.Context, subject string) (allowed bool, err error) {
+	return func(ctx context.Context, subject string) (allowed bool, err error) {
 		left, err := script.Run(ctx, client, []string{subject}, args...).Int64()
 		return err == nil && left >= 0, err
 	}
-	return Opened{Allow: allow, Close: func() { _ = client.Close() }}, nil
-}}
+}

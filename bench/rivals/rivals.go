@@ -68,6 +68,11 @@ const (
 	Rueidis       = "rueidis, the same script"
 	GoLimiter     = "sethvargo/go-limiter"
 	Floor         = "hash, clock, one compare-and-swap"
+
+	// OnAutoPipeline is added to the name of a rival on go-redis's own pipeliner, and FullDuplex if that is
+	// in full duplex.
+	OnAutoPipeline = " on AutoPipeline"
+	FullDuplex     = ", full duplex"
 )
 
 // Place is a database of a server, or a cluster.
@@ -106,6 +111,8 @@ var OnRedis = append([]Redis{
 	onRedis(TokenBucket, core.Options{}), onRedis(SlidingWindow, core.Options{}), onRedis(FixedWindow, core.Options{}),
 	onRedis(OneKey, oneKeyPerScript), onRedis(Here, core.Options{}), Leased, overridable(NoOverride), overridable(Overridden), billed,
 	redisRate, ulule, throttledRedis, bare, sameScript, rueidisScript,
+	onAutoPipeline(RedisRate, false, redisRateOn), onAutoPipeline(RedisRate, true, redisRateOn),
+	onAutoPipeline(Bare, false, bareOn), onAutoPipeline(Bare, true, bareOn),
 }, oneKeyEach()...)
 
 // oneKeyEach returns the other algorithms with one key per script, to show what each costs.
