@@ -65,7 +65,7 @@ func spendAtOnce(b gateway) {
 }
 
 func chargeAllTokens(b gateway) {
-	rule := core.Rule{Name: "tokens", Limit: core.PerDay(1000), Cost: core.BillTerms{}.Estimate(nil)} // an estimate of 1
+	rule := core.Rule{Name: "tokens", Limit: core.PerDay(1000), Estimate: cost(1)}
 	guard := newGuard(b.T, b.limiter, rule)
 	wantSettled(b.T, guard, "tokens", 150, nil)
 	wantLeft(b.T, b.limiter, "tokens", me, core.PerDay(1000), 850)

@@ -33,7 +33,7 @@ func (c *call) mayRepeatShared() bool {
 	for i := range c.rules {
 		a := &c.rules[i]
 		perUser := a.perUser()
-		if a.rule.Mode != Enforce || perUser && a.rule.Cost != nil {
+		if a.rule.Mode != Enforce || perUser && a.rule.price != nil {
 			return false
 		}
 		some = some || perUser

@@ -52,8 +52,8 @@
 //   - [Rule].Skip ignores calls. [Rule].Mode tries a rule before it refuses anybody ([DryRun]), or
 //     marks calls for the handler instead of refusing them ([Soft]).
 //   - [Limiter.Refund] gives back the charge of a direct call. [Counter.Charge] charges a cost that is
-//     known afterwards, whether it fits or not, and [Counter.Open] an estimate, as a [Bill]. A rule whose
-//     Cost is one of [BillTerms.Estimate] charges an estimate, too, which the handler settles by [Settle].
+//     known afterwards, whether it fits or not, and [Counter.Open] an estimate, as a [Bill]. A rule with an
+//     Estimate charges one, too, which the handler settles by [Settle].
 //   - Package replay decides the calls in access logs, and shows whom a limit would have hit before it
 //     goes live.
 //   - Package operate is for operators: the attached rules, explanations of how they would decide a

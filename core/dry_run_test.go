@@ -34,8 +34,8 @@ func TestDryRunsAreBehindTheAnswer(t *testing.T) {
 	}
 	none := func(*core.Rule) {}
 	guard := newGuard(t, limiter,
-		core.Rule{Name: "live", Limit: core.PerHour(9), Cost: core.BillTerms{}.Estimate(cost(5))},
-		by("live", core.PerHour(8), func(r *core.Rule) { r.Cost = core.BillTerms{}.Estimate(cost(5)) }),
+		core.Rule{Name: "live", Limit: core.PerHour(9), Estimate: cost(5)},
+		by("live", core.PerHour(8), func(r *core.Rule) { r.Estimate = cost(5) }),
 		by("counted", core.PerHour(2), func(r *core.Rule) { r.Count = func(status int) bool { return status != 200 } }),
 		by("slots", core.InFlight(1), none), by("plain", core.PerHour(2), none),
 	)

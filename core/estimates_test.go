@@ -16,7 +16,7 @@ func TestTermsOfEstimates(t *testing.T) {
 		limiter := newLimiter(t, options)
 		rule := core.Rule{
 			Name: "n", Limit: core.PerHour(10), Also: []core.Limit{core.PerDay(8)},
-			Cost: core.BillTerms{MaxEstimate: 0.25, MaxDebt: 0.5}.Estimate(cost(math.MaxInt)),
+			Estimate: cost(math.MaxInt), Bill: core.BillTerms{MaxEstimate: 0.25, MaxDebt: 0.5},
 		}
 		guard := newGuard(t, limiter, rule)
 		_ = handled(t, guard, func(context.Context) error {
@@ -27,10 +27,9 @@ func TestTermsOfEstimates(t *testing.T) {
 		if n := limiter.Stats().DebtExceeded; n != 1 {
 			t.Errorf("%d exceeded", n)
 		}
-		rule.Name, rule.Cost = "whole", core.BillTerms{}.Estimate(cost(11))
+		rule.Name, rule.Estimate, rule.Bill = "whole", cost(11), core.BillTerms{}
 		wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), 400)
 	})
-	wantRuleError(t, panicked(func() { core.BillTerms{MaxEstimate: 2}.Estimate(nil) }), "", "MaxEstimate", "2")
 }
 
 // An estimate is cut until it fits into all limits in force. The store names one that it exceeds at a
@@ -54,9 +53,9 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		terms := core.BillTerms{MaxEstimate: 0.25}
 		day := core.PerDay(2000)
 		o := operator{t, limiter, "n", limit, []core.Limit{day}}
-		guess := core.Rule{Name: "n", Limit: limit, Also: []core.Limit{day}, Cost: terms.Estimate(cost(math.MaxInt))}
+		guess := core.Rule{Name: "n", Limit: limit, Also: []core.Limit{day}, Estimate: cost(math.MaxInt), Bill: terms}
 		exact := guess
-		exact.Cost = cost(250)
+		exact.Estimate, exact.Bill = cost(250), core.BillTerms{}
 		beside := core.Rule{Name: "beside", Limit: limit, Mode: core.DryRun, Cost: cost(1001)}
 		guard := newGuard(t, limiter, guess, beside)
 		b := billing{t, limiter.MustCounter("n", limit, day)}
@@ -77,13 +76,13 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 70)
 		wantStatus(t, newGuard(t, limiter, exact), newView("GET", "/"), 400)
 		plain := guess
-		plain.Cost = nil
+		plain.Estimate, plain.Bill = nil, core.BillTerms{}
 		for i, both := range [][]core.Rule{{guess, plain}, {plain, guess}} { // whichever rule callers are shown
 			wantStatus(t, newGuard(t, limiter, both...), newView("GET", "/"), 200)
 			wantLeft(t, limiter, "n", me, core.PerHour(100), 70-25*(i+1))
 		}
 		free := guess
-		free.Cost = terms.Estimate(cost(0))
+		free.Estimate = cost(0)
 		err = handled(t, newGuard(t, limiter, plain, free), func(ctx context.Context) error { return core.Settle(ctx, "n", 50) })
 		b.is(err, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 19) // of a rule by which the call costs nothing, there is nothing to settle
@@ -117,6 +116,9 @@ func TestRulesThatCannotBeSettled(t *testing.T) {
 	hour := core.PerHour(10)
 	for want, change := range map[string]func(*core.Rule){
 		"Lease lease_and_estimate":   func(r *core.Rule) { r.Lease = 2 },
+		"Bill.MaxDebt bill_terms":    func(r *core.Rule) { r.Bill.MaxDebt = 11 },
+		"Bill no_estimate":           func(r *core.Rule) { r.Estimate, r.Bill.MaxDebt = nil, 2 },
+		"Estimate cost_and_estimate": func(r *core.Rule) { r.Cost = cost(1) },
 		"Limit estimate_algorithm":   func(r *core.Rule) { r.Limit = core.InFlight(3) },
 		"Also[0] estimate_algorithm": func(r *core.Rule) { r.Also = []core.Limit{core.PerDay(9).Log()} },
 		`Plans["pro"] estimate_algorithm`: func(r *core.Rule) {
@@ -128,7 +130,7 @@ func TestRulesThatCannotBeSettled(t *testing.T) {
 		if got := strings.Join(mistakesOf(rule, nil), ", "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		rule.Cost = cost(2)
+		rule.Cost, rule.Estimate, rule.Bill = cost(2), nil, core.BillTerms{}
 		if got := mistakesOf(rule, nil); got != nil {
 			t.Errorf("not settled: %q", got)
 		}

@@ -24,9 +24,9 @@ import (
 // either, so paths match in any case, with or without a slash at their end. Exceptions match only as
 // they are spelled.
 //
-// The error is a *[RuleError] if there are no TrustedProxies, or if a rule has [CostBySize] or
-// [BillTerms.Estimate], here and in a later [RuleSet.Replace]: the length of the body is not known, and
-// nobody settles the call.
+// The length of the body is not known, so by [CostBySize] a call costs as much as fits into the rule's
+// smallest limit. Nobody settles the call, so the error is a *[RuleError] if a rule has an Estimate, here
+// and in a later [RuleSet.Replace], or if there are no TrustedProxies.
 func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err error) {
 	g := c.madeGuard()
 	switch {
@@ -76,11 +76,8 @@ func (a *attachment) checkForwardAuth(rules []*boundRule) (wrong []*RuleError) {
 		return nil
 	}
 	for _, rule := range rules {
-		switch {
-		case isBySize(rule.Cost):
-			wrong = append(wrong, rule.wrong("Cost", "size_in_forward_auth", "CostBySize", "needs the length of the body, which a proxy that asks first does not send"))
-		case rule.terms != nil:
-			wrong = append(wrong, rule.wrong("Cost", "estimate_in_forward_auth", "BillTerms.Estimate", "needs a handler that settles the call, which a proxy that asks first does not have"))
+		if rule.terms != nil {
+			wrong = append(wrong, rule.wrong("Estimate", "estimate_in_forward_auth", "a function", "needs a handler that settles the call, which a proxy that asks first does not have"))
 		}
 	}
 	return wrong

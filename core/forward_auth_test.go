@@ -67,16 +67,15 @@ func TestForwardAuthIsRefused(t *testing.T) {
 
 // Rules that need the end or the body of a call are refused when they are made.
 func TestForwardAuthOfWrongRules(t *testing.T) {
-	bySize := core.Rule{Name: "upload", Limit: core.PerHour(9), Cost: core.CostBySize(1 << 10)}
+	billed := estimating("upload", core.PerHour(9), 2)
 	byHeader := core.Rule{Name: "upload", Limit: core.PerHour(9), Cost: func(core.Request) int { return 1 }}
 	trusting := newLimiter(t, core.Options{ClientIP: proxies})
 	wrong := func(check *core.Check) error {
 		_, err := check.ForwardAuth()
 		return err
 	}
-	const why = "needs the length of the body, which a proxy that asks first does not send"
-	wantRuleError(t, wrong(trusting.MustCheck(bySize)), "upload", "Cost", "CostBySize")
-	wantRuleError(t, wrong(trusting.MustCheck(estimating("ask", core.PerHour(9), 2))), "ask", "Cost", "BillTerms.Estimate")
+	const why = "needs a handler that settles the call"
+	wantRuleError(t, wrong(trusting.MustCheck(billed)), "upload", "Estimate", "a function")
 	wantRuleError(t, wrong(newLimiter(t, core.Options{}).MustCheck(byHeader)), "", "Options.ClientIP.TrustedProxies", "[]")
 	for _, rule := range []core.Rule{
 		{Name: "n", Seconds: 1, Count: func(int) bool { return true }}, {Name: "n", Limit: core.InFlight(1)},
@@ -90,17 +89,17 @@ func TestForwardAuthOfWrongRules(t *testing.T) {
 	ask := forwardAuth(t, set.MustCheck("upload"))
 	inHandler := newRuleSet(t, newLimiter(t, core.Options{ClientIP: proxies}), byHeader)
 	check := inHandler.MustCheck("upload")
-	if err := set.Replace("2", bySize); err == nil || !strings.Contains(err.Error(), why) {
+	if err := set.Replace("2", billed); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("Replace: %v", err)
 	}
 	if got := ask(asking("GET", "/")); got != 200 {
 		t.Errorf("%d by the rules in force", got)
 	}
 	for range 2 {
-		if err := inHandler.Replace("2", bySize); err != nil {
+		if err := inHandler.Replace("2", billed); err != nil {
 			t.Errorf("Replace for a handler: %v", err)
 		}
-		wantRuleError(t, wrong(check), "upload", "Cost", "CostBySize")
+		wantRuleError(t, wrong(check), "upload", "Estimate", "a function")
 	}
 }
 

@@ -131,8 +131,8 @@ func (l *Limiter) MustCheck(rules ...Rule) *Check { return orPanic(l.Check(rules
 func (c *Check) Allow(v adapter.View, subject string) Answer { return c.madeGuard().check(v, subject) }
 
 // WithEstimates returns a context for one Allow of an adapter, in which rules of the check cost these
-// estimates in place of what their Cost returns, by their names. Their Cost is one of
-// [BillTerms.Estimate]. If the call may go on, [Settle] settles each in this context:
+// estimates in place of what their Estimate returns, by their names. If the call may go on, [Settle]
+// settles each in this context:
 //
 //	ctx, err := costs.WithEstimates(r.Context(), map[string]int{"requests": 1, "input": 1200, "output": 4000})
 //	if err != nil || !nethttplimit.Allow(w, r.WithContext(ctx), costs, "tenant:acme") {
@@ -152,7 +152,7 @@ func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (co
 	for name, n := range estimates {
 		switch {
 		case !g.settles(name):
-			return ctx, wrongArgument(name, "estimates", n, "are for rules of the check whose Cost is one of BillTerms.Estimate")
+			return ctx, wrongArgument(name, "estimates", n, "are for rules of the check with an Estimate")
 		case n < 0:
 			return ctx, wrongArgument(name, "estimates", n, "must not be negative")
 		}

@@ -52,9 +52,16 @@ type Rule struct {
 	Key KeyFunc
 	// Cost returns how many permits a call takes; 1 by default. A call that costs 0 is not counted.
 	// A negative cost counts as 1 and is logged. A cost that can never fit gets 400, or with
-	// [CostBySize] 413, unless the caller is banned or blocked. For costs that are known only
-	// afterwards, see [BillTerms.Estimate].
+	// [CostBySize] 413, unless the caller is banned or blocked.
 	Cost func(Request) int
+	// Estimate takes the place of Cost for a cost that is known only when the handler has run. A call is
+	// charged what Estimate returns, and the handler settles it by [Settle]. The rule cannot have a Lease,
+	// and its limits are by SlidingWindow, FixedWindow, CalendarWindow or TokenBucket, with slots beside
+	// them. [Limiter.Refund] of its decisions is an error.
+	Estimate func(Request) int
+	// Bill has the terms of the estimates. Expires has no effect, because a call is settled before its reply
+	// ends.
+	Bill BillTerms
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
 	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it
 	// passes unless the caller is banned or has an override: see package operate.

@@ -26,7 +26,8 @@ type boundRule struct {
 	limits  []Limit      // its own, then those of Also
 	ban     *marks.Terms // of the bans that it imposes, or nil
 	marks   *marks.Set
-	terms   *BillTerms // by which its calls are settled, or nil if its Cost is no estimate
+	price   func(Request) int // its Cost or Estimate
+	terms   *BillTerms        // by which its calls are settled, or nil if it has no Estimate
 	learns  afterwards
 	scope   pathmatch.Scope
 	tallies *tally.Table
@@ -88,7 +89,10 @@ func (g *registry) bind(rules []Rule, inHandler bool) (bound []*boundRule) {
 // bindAs is bind for a rule whose limits have a suffix in headers.
 func (g *registry) bindAs(r Rule, suffix string) *boundRule {
 	r.OnStoreError = cmp.Or(r.OnStoreError, FailOpen)
-	b := &boundRule{Rule: r, tallies: g.tallies, marks: g.marks, limits: append([]Limit{r.limit()}, r.Also...), terms: termsOf(r.Cost), suffix: suffix}
+	b := &boundRule{Rule: r, tallies: g.tallies, marks: g.marks, limits: append([]Limit{r.limit()}, r.Also...), price: r.Cost, suffix: suffix}
+	if r.Estimate != nil {
+		b.price, b.terms = r.Estimate, new(r.Bill.filled())
+	}
 	if r.Ban != (Ban{}) {
 		b.ban = r.Ban.terms(b.limits[0].terms().Span())
 	}

@@ -168,11 +168,12 @@ func (c *ruleCheck) checkLease() {
 
 // checkEstimate checks what the handler of a call cannot settle.
 func (c *ruleCheck) checkEstimate() {
-	if !isEstimate(c.Cost) {
+	if c.Estimate == nil {
 		return
 	}
-	if c.Lease > 0 {
-		c.add("Lease", codeLeaseAndEstimate, c.Lease, "cannot be set for calls that are settled: leased permits would be used while the counter is in debt")
+	if wrong := c.Bill.filled().wrong(c.Name); wrong != nil {
+		wrong.Field, wrong.Code = "Bill."+wrong.Field, "bill_terms"
+		c.found = append(c.found, wrong)
 	}
 	if field, limit := c.firstLimit(cannotBeSettled); field != "" {
 		c.add(field, codeNotSettleable, limit, notSettleable)

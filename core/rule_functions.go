@@ -58,17 +58,17 @@ func (c *call) findSubject(a *appliedRule) ([]byte, error) {
 
 // cost returns what the call costs by the rule.
 func (c *call) cost(a *appliedRule) int64 {
-	if a.rule.Cost == nil {
+	if a.rule.price == nil {
 		return 1
 	}
 	return c.askCost(a)
 }
 
-// askCost returns what the call costs by the rule's Cost. It is a function of its own so that the compiler
+// askCost returns what the call costs by the rule's Cost or Estimate. It is a function of its own so that the compiler
 // inlines cost.
 func (c *call) askCost(a *appliedRule) int64 {
 	c.unit = 0
-	cost := a.rule.Cost(c)
+	cost := a.rule.price(c)
 	a.unit = c.unit
 	if a.rule.terms != nil && a.rule.inHandler {
 		cost = estimateFor(c.Context(), c.check, a.named.name, cost)
@@ -163,8 +163,6 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 // If the length is not known before the body is read, as in chunks or in gRPC, the call costs as
 // much as the smallest of the rule's limits lets through at once. So only one such call passes.
 // CostBySize panics if unit is less than 1.
-//
-//go:noinline // or isBySize would not know its functions
 func CostBySize(unit int64) func(Request) int {
 	must(unit >= 1, "CostBySize needs a unit of at least one byte")
 	return func(r Request) int {
@@ -179,11 +177,6 @@ func CostBySize(unit int64) func(Request) int {
 	}
 }
 
-// isBySize reports whether CostBySize returned a function.
-func isBySize(cost func(Request) int) bool { return haveSameCode(cost, aCostBySize) }
-
-var aCostBySize = CostBySize(1)
-
 // The costs that CostBySize computes for a body of unknown length, and for one of so many units that
 // it never fits, though on 32 bits a limit may be as large.
 const (
@@ -191,7 +184,7 @@ const (
 	largeSize   = unknownSize - 1
 )
 
-// permits returns what a rule's Cost returned, as counters take it. Only a body of unknown length
+// permits returns what a rule's Cost or Estimate returned, as counters take it. Only a body of unknown length
 // costs algorithm.LargestCost, for which unknownSize stands: an int may be smaller.
 func (c *call) permits(cost int) int64 {
 	switch {

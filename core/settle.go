@@ -13,7 +13,7 @@ import (
 )
 
 // Settle replaces the estimate that the rule of this name has charged by what the call has used in all.
-// The rule's Cost is one of [BillTerms.Estimate]. The handler calls Settle once, before it returns, also
+// The rule has an [Rule].Estimate. The handler calls Settle once, before it returns, also
 // at the end of a stream:
 //
 //	used, err := answer(w, r)
@@ -62,7 +62,7 @@ func Settle(ctx context.Context, rule string, used int) error {
 	if skipped {
 		return nil
 	}
-	why := "is not settled in this context: pass that of a call with a rule of this name whose Cost is one of BillTerms.Estimate"
+	why := "is not settled in this context: pass that of a call with a rule of this name that has an Estimate"
 	if len(others) > 0 {
 		why = "is none of the rules of this call that can be settled: " + strings.Join(others, ", ")
 	}

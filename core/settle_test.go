@@ -19,7 +19,7 @@ import (
 
 // estimating is a rule whose calls are charged an estimate.
 func estimating(name string, limit core.Limit, estimate int) core.Rule {
-	return core.Rule{Name: name, Limit: limit, Cost: core.BillTerms{}.Estimate(cost(estimate))}
+	return core.Rule{Name: name, Limit: limit, Estimate: cost(estimate)}
 }
 
 // handled makes a call of a guard, whose handler receives its context. It returns what the handler
@@ -52,7 +52,7 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 	limiter := newLimiter(t, core.Options{Expose: true})
 	hour := core.PerHour(100)
 	outer := newGuard(t, limiter, estimating("outer", hour, 5))
-	inner := newGuard(t, limiter, estimating("inner", hour, 7), core.Rule{Name: "plain", Limit: hour}, core.Rule{Limit: hour, Cost: core.BillTerms{}.Estimate(nil)})
+	inner := newGuard(t, limiter, estimating("inner", hour, 7), core.Rule{Name: "plain", Limit: hour}, core.Rule{Limit: hour, Estimate: cost(1)})
 	err := handled(t, outer, func(ctx context.Context) error {
 		d, _ := core.DecisionFrom(ctx)
 		wantNoRefund(t, limiter, d, 1, "1") // in place of a settlement
@@ -93,12 +93,12 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 func TestNothingToSettle(t *testing.T) {
 	hour, plan := core.PerHour(5), func(core.Request) (string, error) { return "free", nil }
 	for name, change := range map[string]func(*core.Rule){
-		"costs nothing":    func(r *core.Rule) { r.Cost = core.BillTerms{}.Estimate(cost(0)) },
+		"costs nothing":    func(r *core.Rule) { r.Estimate = cost(0) },
 		"skipped":          func(r *core.Rule) { r.Skip = always },
 		"unlimited":        func(r *core.Rule) { r.Plan, r.Plans = plan, map[string]core.Limit{"free": core.Unlimited} },
-		"too much for now": func(r *core.Rule) { r.Mode, r.Cost = core.Soft, core.BillTerms{}.Estimate(cost(6)) },
-		"only tried":       func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(6)) },
-		"tried for free":   func(r *core.Rule) { r.Mode, r.Cost = core.DryRun, core.BillTerms{}.Estimate(cost(0)) },
+		"too much for now": func(r *core.Rule) { r.Mode, r.Estimate = core.Soft, cost(6) },
+		"only tried":       func(r *core.Rule) { r.Mode, r.Estimate = core.DryRun, cost(6) },
+		"tried for free":   func(r *core.Rule) { r.Mode, r.Estimate = core.DryRun, cost(0) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			limiter, rule := newLimiter(t, core.Options{}), estimating("n", hour, 2)
@@ -177,8 +177,7 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 // Rules that share a counter charge it once, and settle it once. The charge of a rule without an estimate
 // stays.
 func TestSettleOfRulesThatShareACounter(t *testing.T) {
-	plain, estimate := estimating("n", core.PerHour(20), 3), estimating("n", core.PerHour(20), 6)
-	plain.Cost = cost(3)
+	plain, estimate := core.Rule{Name: "n", Limit: core.PerHour(20), Cost: cost(3)}, estimating("n", core.PerHour(20), 6)
 	onBothEngines(t, func(t *testing.T, options core.Options, _ core.Source) {
 		for i, rules := range [][]core.Rule{{plain, estimate}, {estimate, plain}, {estimate, estimate}} {
 			stays := []int{3, 3, 0}[i]

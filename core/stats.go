@@ -118,7 +118,7 @@ type DecisionCount struct {
 
 // CostStats are this process's counts of costs that are known afterwards, by one rule or handle. How
 // many bills are open is not known without a scan of Redis: over all processes, bills that were opened
-// but not settled are open, or closed at what they were charged. A call by [BillTerms.Estimate] counts
+// but not settled are open, or closed at what they were charged. A call by [Rule].Estimate counts
 // as a bill. If it does not count by [Rule].Count, that is a bill settled at 0.
 type CostStats struct {
 	// Rule is the name of the rule or the handle, as in DecisionCount.

@@ -266,9 +266,13 @@ func (t *trial) traced(r *triedRule) *boundRule {
 		skip := noting(p, "Skip", func(r Request) (bool, error) { return rule.Skip(r), nil })
 		traced.Skip = func(r Request) bool { return value(skip(r)) }
 	}
-	if rule.Cost != nil {
-		cost := noting(p, "Cost", func(r Request) (int, error) { return checkedCost(rule.Cost(r)) })
-		traced.Cost = func(r Request) int { return value(cost(r)) }
+	if rule.price != nil {
+		name := "Cost"
+		if rule.terms != nil {
+			name = "Estimate"
+		}
+		cost := noting(p, name, func(r Request) (int, error) { return checkedCost(rule.price(r)) })
+		traced.price = func(r Request) int { return value(cost(r)) }
 	}
 	if rule.Key != nil {
 		traced.Key = noting(p, "Key", rule.Key)

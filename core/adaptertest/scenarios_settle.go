@@ -22,7 +22,7 @@ var settleScenarios = []scenario{
 
 // estimating is a rule that charges so many of 1000 tokens, until a handler settles them.
 func estimating(estimate int) core.Rule {
-	return core.Rule{Name: "tokens", Seconds: 600, MaxCount: 1000, Cost: core.BillTerms{}.Estimate(func(core.Request) int { return estimate })}
+	return core.Rule{Name: "tokens", Seconds: 600, MaxCount: 1000, Estimate: func(core.Request) int { return estimate }}
 }
 
 // billed serves routes under the rule, whose handlers receive their context.

@@ -122,7 +122,7 @@ func TestTheLongerBanRefuses(t *testing.T) {
 func TestExplainCutsEstimates(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, options core.Options) {
 		limiter, limit := newLimiter(t, options), core.PerDay(1000).Fixed()
-		rule := core.Rule{Name: "n", Limit: limit, Cost: core.BillTerms{MaxEstimate: 0.25}.Estimate(cost(1000))}
+		rule := core.Rule{Name: "n", Limit: limit, Estimate: cost(1000), Bill: core.BillTerms{MaxEstimate: 0.25}}
 		guard := attach(t, limiter, rule)
 		setOverride(t, limiter, "n", me, per(core.PerDay(100).Fixed()))
 		for range 4 { // of 25 each

@@ -103,7 +103,7 @@ func (e *explained) but(why string) { e.Because += "; " + why }
 // without it, the rule is undecided.
 func (e *explained) note(f *limiter.Failure) {
 	e.Errors = append(e.Errors, f.Function+": "+f.Err.Error())
-	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost"
+	needed := f.Function == "Identify" || f.Function == "Key" || f.Function == "Cost" || f.Function == "Estimate"
 	e.undecided = e.undecided || needed && f.Panicked
 }
 

@@ -74,8 +74,10 @@ func (r *ruleTally) explore(v *view) {
 	} else if !r.rule.NeedLogin {
 		r.reads("address")
 	}
-	if r.rule.Cost != nil {
-		r.rule.Cost(q)
+	for _, price := range []func(core.Request) int{r.rule.Cost, r.rule.Estimate} {
+		if price != nil {
+			price(q)
+		}
 	}
 	if r.rule.Plan != nil {
 		_, _ = r.rule.Plan(q)

@@ -111,6 +111,7 @@ var goNames = func() *regexp.Regexp {
 // Messages about files have no words of Go.
 func TestSentencesOfFiles(t *testing.T) {
 	function := func(core.Request) (string, error) { return "", nil }
+	cost := func(core.Request) int { return 1 }
 	bucket, none := core.PerSecond(5).Bucket(0), core.Ban{After: -1, For: -1}
 	seen := make(map[string]bool)
 	for _, rule := range []core.Rule{
@@ -118,6 +119,7 @@ func TestSentencesOfFiles(t *testing.T) {
 		{Limit: bucket, Lease: 1, Warn: []float64{1, 0.5}, Ban: none, OnStoreError: core.CountLocally(2)},
 		{Limit: bucket, Note: func(core.Request) string { return "" }, Also: []core.Limit{bucket}, Plan: function, Lease: 10},
 		{Limit: bucket, Plans: map[string]core.Limit{"a": core.PerHour(1)}, Ban: core.Ban{After: 1}},
+		{Limit: bucket, Cost: cost, Estimate: cost, Lease: 1, Bill: core.BillTerms{MaxDebt: 11}}, {Limit: bucket, Bill: core.BillTerms{MaxDebt: 1}},
 		{Limit: core.PerDay(100_000_000).Bucket(0), OnStoreError: core.CountLocally(1. / 3), Warn: []float64{1, 2, 3, 4, 5}},
 		{Limit: bucket, Ban: core.Ban{After: 1, For: time.Hour, Max: 1}, Plan: function, Plans: map[string]core.Limit{"a": bucket}, LimitFor: func(core.Request) (core.Limit, error) { return bucket, nil }},
 		{Limit: bucket, Mode: core.Soft, Ban: none, Lease: 1, OnStoreError: core.FailClosed, Paths: []string{"x"}, Methods: []string{"get"}, Message: "\xff"},

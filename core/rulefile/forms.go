@@ -28,6 +28,7 @@ var forms = map[rulefield.Form]form{
 	rulefield.Function:    {always(functionShape), (*ruleReader).readFunction},
 	rulefield.Key:         {always(keyShape), (*ruleReader).readKey},
 	rulefield.Ban:         {always(banShape), (*ruleReader).readBan},
+	rulefield.Bill:        {always(billShape), set(billOf)},
 	rulefield.Mode:        {always(modeShape), unmarshal},
 	rulefield.Skip:        {always(skipShape), (*ruleReader).readSkip},
 	rulefield.Patterns:    {always(pathsShape), add},
@@ -45,7 +46,7 @@ func messageShape() *shape { return &shape{kind: text, like: "a text", quotable:
 func numberShape(f *rulefield.Field) *shape { return numberFrom(f.Least, f.Most) }
 
 func fractionsShape(f *rulefield.Field) *shape {
-	return &shape{kind: listing, like: "a list of fractions such as [0.8, 1]", item: fractionShape(), most: f.Most}
+	return &shape{kind: listing, like: "a list of fractions such as [0.8, 1]", item: fractionUpTo(1), most: f.Most}
 }
 
 func limitsShape() *shape { return listOf(limitShape()) }

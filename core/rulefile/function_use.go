@@ -10,8 +10,8 @@ import (
 type FunctionUse struct {
 	// Rule is the name of the rule.
 	Rule string
-	// Field is the field of the file that names the function: key, plan, limit_for, cost, count,
-	// note or skip.
+	// Field is the field of the file that names the function: key, plan, limit_for, cost, estimate,
+	// count, note or skip.
 	Field string
 	// Name is the name of the function, under which the service registers it in [Functions].
 	Name string
@@ -35,7 +35,7 @@ func StandIns(uses ...FunctionUse) (Functions, error) {
 			f.Plans[use.Name] = func(core.Request) (string, error) { return "", unknown }
 		case "limit_for":
 			f.LimitFor[use.Name] = func(core.Request) (core.Limit, error) { return core.Limit{}, unknown }
-		case "cost":
+		case "cost", "estimate":
 			f.Costs[use.Name] = func(core.Request) int { return 1 }
 		case "count":
 			f.Counts[use.Name] = func(int) bool { return true }
@@ -44,7 +44,7 @@ func StandIns(uses ...FunctionUse) (Functions, error) {
 		case "skip":
 			f.Skips[use.Name] = func(core.Request) bool { return false }
 		default:
-			return Functions{}, fmt.Errorf("rulefile: %q is no field that names functions: those are key, plan, limit_for, cost, count, note, skip", use.Field)
+			return Functions{}, fmt.Errorf("rulefile: %q is no field that names functions: those are key, plan, limit_for, cost, estimate, count, note, skip", use.Field)
 		}
 	}
 	return f, nil

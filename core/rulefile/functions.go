@@ -19,7 +19,8 @@ type Functions struct {
 	Plans map[string]func(core.Request) (string, error)
 	// LimitFor are for the field limit_for. See [core.Rule].LimitFor.
 	LimitFor map[string]func(core.Request) (core.Limit, error)
-	// Costs are for the field cost, such as core.CostBySize(65536). See [core.Rule].Cost.
+	// Costs are for the fields cost, such as core.CostBySize(65536), and estimate. See [core.Rule].Cost and
+	// [core.Rule].Estimate.
 	Costs map[string]func(core.Request) int
 	// Counts are for the field count. See [core.Rule].Count.
 	Counts map[string]func(status int) bool

@@ -104,6 +104,16 @@ func (r *ruleReader) readBan(_ *rulefield.Field, n *yaml.Node) {
 	}
 }
 
+func billOf(n *yaml.Node) (bill core.BillTerms) {
+	if debt := get(n, "max_debt"); debt != nil {
+		bill.MaxDebt = fractionOf(debt.Value)
+	}
+	if estimate := get(n, "max_estimate"); estimate != nil {
+		bill.MaxEstimate = fractionOf(estimate.Value)
+	}
+	return bill
+}
+
 func banOf(n *yaml.Node) (ban core.Ban) {
 	if after := get(n, "after"); after != nil {
 		ban.After = numberOf(after.Value)

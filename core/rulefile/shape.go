@@ -21,7 +21,7 @@ type shape struct {
 	wrong   func(text string) string
 	// quotable is set if any text will do, even one that looks like a number.
 	quotable bool
-	// For a number: its bounds.
+	// For a number: its bounds. For a fraction: the upper one.
 	least, most int64
 	// For a list: the shape of its items, of which there are at most most and no two are equal.
 	item *shape
@@ -68,8 +68,10 @@ func numberFrom(least, most int64) *shape {
 	return &shape{kind: number, like: "a whole number", least: least, most: most}
 }
 
-// fractionShape is a number above 0, up to 1.
-func fractionShape() *shape { return &shape{kind: fraction, like: "a fraction such as 0.8"} }
+// fractionUpTo is the shape of a number above 0.
+func fractionUpTo(most int64) *shape {
+	return &shape{kind: fraction, like: "a fraction such as 0.8", most: most}
+}
 
 func trueOrFalse() *shape { return &shape{kind: truth, like: "true or false"} }
 
@@ -185,6 +187,13 @@ func banShape() *shape {
 		{"after", "The number of consecutive windows in which a subject must be refused.", numberFrom(1, 1000)},
 		{"for", "The duration of the first ban.", spanShape()},
 		{"max", "The longest duration of a ban.", spanShape()},
+	}}
+}
+
+func billShape() *shape {
+	return &shape{kind: mapping, like: "a mapping with max_debt and max_estimate", fields: []field{
+		{"max_debt", "How much more than the limit may be charged, as a multiple of it; 1 by default.", fractionUpTo(10)},
+		{"max_estimate", "The largest part of the smallest limit that a call is charged before it runs.", fractionUpTo(1)},
 	}}
 }
 

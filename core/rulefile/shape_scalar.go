@@ -101,9 +101,9 @@ func (c *checker) number(n *yaml.Node, s *shape, label string) bool {
 // decimalFraction matches a number with a fraction as JSON writes it, without an exponent.
 var decimalFraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)\.[0-9]+$`)
 
-func (c *checker) fraction(n *yaml.Node, _ *shape, label string) bool {
-	if value := fractionOf(n.Value); !(0 < value && value <= 1) || !decimal.MatchString(n.Value) && !decimalFraction.MatchString(n.Value) {
-		c.fail(n, valued(label, n), "must be above 0 and up to 1, such as 0.8")
+func (c *checker) fraction(n *yaml.Node, s *shape, label string) bool {
+	if value := fractionOf(n.Value); !(0 < value && value <= float64(s.most)) || !decimal.MatchString(n.Value) && !decimalFraction.MatchString(n.Value) {
+		c.fail(n, valued(label, n), fmt.Sprintf("must be above 0 and up to %d, such as 0.8", s.most))
 		return false
 	}
 	return true

@@ -63,8 +63,7 @@ func (s *shape) schema() *schema {
 		}
 		return &schema{Type: "integer", Minimum: &s.least, Maximum: &s.most}
 	case fraction:
-		least, most := int64(0), int64(1)
-		return &schema{Type: "number", ExclusiveMinimum: &least, Maximum: &most}
+		return &schema{Type: "number", ExclusiveMinimum: new(int64), Maximum: &s.most}
 	case truth:
 		return &schema{Type: "boolean"}
 	case listing:

@@ -29,7 +29,7 @@ func (c counter) settledLate(f facts) {
 // handle makes a call with an estimate, whose handler may settle it.
 func (c counter) handle(estimate int, handle func(settle func(used int))) {
 	c.t.Helper()
-	rule := core.Rule{Name: c.name, Limit: c.limit, Cost: core.BillTerms{}.Estimate(func(core.Request) int { return estimate })}
+	rule := core.Rule{Name: c.name, Limit: c.limit, Estimate: func(core.Request) int { return estimate }}
 	rule.Key = func(core.Request) (string, error) { return c.subject, nil }
 	answer := c.limiter.MustGuard(rule).Check(callBy(context.Background(), "anyone"))
 	if answer.Refusal != nil {

@@ -51,6 +51,7 @@ const (
 	Function
 	Key
 	Ban
+	Bill
 	Mode
 	Skip
 	Patterns // of paths

@@ -27,6 +27,8 @@ var examples = map[string]struct{ with, wrong string }{
 	"NeedLogin":    {plain + "\nneed_login: true", plain + "\nneed_login: 1"},
 	"Key":          {plain + "\nkey: global", plain + "\nkey: nobody"},
 	"Cost":         {plain + "\ncost: f", plain + "\ncost: nobody"},
+	"Estimate":     {plain + "\nestimate: f", plain + "\ncost: f\nestimate: f"},
+	"Bill":         {plain + "\nestimate: f\nbill: {max_debt: 2.5}", plain + "\nestimate: f\nbill: {max_debt: 11}"},
 	"Plans":        {plain + "\nplan: f\nplans: {free: 2/m}", plain + "\nplan: f\nplans: {free: 0/h}"},
 	"Plan":         {plain + "\nplan: f\nplans: {free: 2/m}", plain + "\nplan: nobody\nplans: {free: 2/m}"},
 	"LimitFor":     {plain + "\nlimit_for: f", plain + "\nlimit_for: nobody"},

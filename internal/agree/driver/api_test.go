@@ -14,7 +14,7 @@ import (
 
 // estimate makes the rule one whose costs are settled.
 func estimate(rule *core.Rule, cost func(core.Request) int, terms core.BillTerms) {
-	rule.Cost = terms.Estimate(cost)
+	rule.Estimate, rule.Bill = cost, terms
 }
 
 // settle settles a rule's estimate.
