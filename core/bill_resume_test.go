@@ -303,7 +303,7 @@ func TestStatsOfUncountedCalls(t *testing.T) {
 		answer := wantStatus(t, newGuard(t, limiter, rule), newView("GET", "/"), ok)
 		answer.Run(func() int {
 			if test.used >= 0 {
-				_ = core.Settle(answer.Context, "n", test.used)
+				_ = core.Settle(answer.Context, core.Costs{"n": test.used})
 			}
 			return test.status
 		})

@@ -113,7 +113,7 @@ func holdUntilSettled(b gateway) {
 	answer.Run(func() int {
 		hangUp()
 		wantLeft(b.T, b.limiter, "tokens", me, core.PerDay(1000), 200)
-		b.is(core.Settle(answer.Context, "tokens", 300), nil)
+		b.is(core.Settle(answer.Context, core.Costs{"tokens": 300}), nil)
 		return ok
 	})
 	wantLeft(b.T, b.limiter, "tokens", me, core.PerDay(1000), 700)

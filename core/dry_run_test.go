@@ -43,7 +43,7 @@ func TestDryRunsAreBehindTheAnswer(t *testing.T) {
 	v := newView("GET", "/a").In(ctx)
 	answer := guard.Check(v)
 	answer.Run(func() int {
-		if err := core.Settle(answer.Context, "live", 2); err != nil {
+		if err := core.Settle(answer.Context, core.Costs{"live": 2}); err != nil {
 			t.Error(err)
 		}
 		return 200

@@ -70,7 +70,7 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		b.left(60, 1960)
 		err = handled(t, guard, func(ctx context.Context) error {
 			wantLeft(t, limiter, "n", me, core.PerHour(100), 75)
-			return core.Settle(ctx, "n", 30)
+			return core.Settle(ctx, core.Costs{"n": 30})
 		})
 		b.is(err, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 70)
@@ -83,7 +83,7 @@ func TestEstimatesAreCutToOverrides(t *testing.T) {
 		}
 		free := guess
 		free.Estimate = cost(0)
-		err = handled(t, newGuard(t, limiter, plain, free), func(ctx context.Context) error { return core.Settle(ctx, "n", 50) })
+		err = handled(t, newGuard(t, limiter, plain, free), func(ctx context.Context) error { return core.Settle(ctx, core.Costs{"n": 50}) })
 		b.is(err, nil)
 		wantLeft(t, limiter, "n", me, core.PerHour(100), 19) // of a rule by which the call costs nothing, there is nothing to settle
 		awaitDryRuns(t, limiter)
@@ -156,11 +156,11 @@ func TestEstimatesOfACheck(t *testing.T) {
 		}
 		return ctx
 	}
-	first, second := allow(200, map[string]int{"input": 20, "output": 60}), allow(200, map[string]int{"input": 5})
+	first, second := allow(200, core.Costs{"input": 20, "output": 60}), allow(200, map[string]int{"input": 5})
 	refused := allow(429, map[string]int{"output": 60})
 	allow(400, map[string]int{"output": 101})
-	wantRuleError(t, core.Settle(refused, "input", 1), "", "rule", "input")
-	if err := errors.Join(core.Settle(first, "input", 25), core.Settle(first, "output", 10), core.Settle(second, "input", 0)); err != nil {
+	wantRuleError(t, core.Settle(refused, core.Costs{"input": 1}), "", "rule", "input")
+	if err := errors.Join(core.Settle(first, core.Costs{"input": 25, "output": 10}), core.Settle(second, core.Costs{"input": 0})); err != nil {
 		t.Error(err)
 	}
 	for name, left := range map[string]int{"input": 75, "output": 89, "plain": 98} {
@@ -196,7 +196,7 @@ func TestEstimatesOfChecksInsideOfAMiddleware(t *testing.T) {
 				t.Fatalf("status %d", got)
 			}
 		}
-		return errors.Join(core.Settle(ctx, "outer", 2), core.Settle(ctx, "first", 3), core.Settle(ctx, "second", 4))
+		return core.Settle(ctx, core.Costs{"outer": 2, "first": 3, "second": 4})
 	})
 	if err != nil {
 		t.Error(err)

@@ -132,19 +132,19 @@ func (c *Check) Allow(v adapter.View, subject string) Answer { return c.madeGuar
 
 // WithEstimates returns a context for one Allow of an adapter, in which rules of the check cost these
 // estimates in place of what their Estimate returns, by their names. If the call may go on, [Settle]
-// settles each in this context:
+// settles them in this context:
 //
-//	ctx, err := costs.WithEstimates(r.Context(), map[string]int{"requests": 1, "input": 1200, "output": 4000})
+//	ctx, err := costs.WithEstimates(r.Context(), core.Costs{"requests": 1, "input": 1200, "output": 4000})
 //	if err != nil || !nethttplimit.Allow(w, r.WithContext(ctx), costs, "tenant:acme") {
 //		return
 //	}
 //	...
-//	err = errors.Join(core.Settle(ctx, "input", input), core.Settle(ctx, "output", output))
+//	err = core.Settle(ctx, core.Costs{"input": input, "output": output})
 //
 // They can be settled for as long as the service keeps the context, and until another Allow of the
 // check with it. The error is a *[RuleError] if the check has no such rule, or an estimate is negative;
 // the context is ctx then.
-func (c *Check) WithEstimates(ctx context.Context, estimates map[string]int) (context.Context, error) {
+func (c *Check) WithEstimates(ctx context.Context, estimates Costs) (context.Context, error) {
 	g := c.madeGuard()
 	if !g.made() {
 		return ctx, errZeroGuard

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,18 +13,20 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/inflight"
 )
 
-// Settle replaces the estimate that the rule of this name has charged by what the call has used in all.
-// The rule has an [Rule].Estimate. The handler calls Settle once, before it returns, also
-// at the end of a stream:
+// Costs are permits by the names of rules with an [Rule].Estimate: what a call is estimated to use, or has used.
+type Costs map[string]int
+
+// Settle replaces the estimates that rules have charged by what the call has used in all. The handler calls
+// Settle once, before it returns, also at the end of a stream:
 //
 //	used, err := answer(w, r)
 //	if err == nil {
-//		err = core.Settle(r.Context(), "tokens", used)
+//		err = core.Settle(r.Context(), core.Costs{"tokens": used})
 //	}
 //
 // The context is the request's own, as for [DecisionFrom], or for a [Check] that of
 // [Check.WithEstimates]. Settle is carried out even if it has ended, because the caller has left, and
-// takes no longer than Options.Timeout.
+// takes no longer than Options.Timeout for each rule.
 //
 // If less was used than estimated, the rest is given back to all limits of the rule, as far as it still
 // counts. If more was used, it is charged, whether it fits or not, as [Counter.Charge] does. The
@@ -33,11 +36,26 @@ import (
 // because its Skip ignored it, its cost was 0, the caller is [Unlimited], or Redis did not answer. A rule
 // in [DryRun] is settled in the background, without an error.
 //
-// The error is a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
+// Each rule is settled by itself. The error joins those of the rules that were not settled, and names them:
+// a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
 // a *[StoreError]. After a *[StoreError], Settle can be repeated with the same number for half a
 // minute, and is carried out only once.
-func Settle(ctx context.Context, rule string, used int) error {
+func Settle(ctx context.Context, used Costs) error {
+	var failed []error
+	for _, rule := range slices.Sorted(maps.Keys(used)) {
+		if err := settleRule(ctx, rule, used[rule]); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	return errors.Join(failed...)
+}
+
+// settleRule is Settle for one rule.
+func settleRule(ctx context.Context, rule string, used int) error {
 	if used < 0 {
 		return wrongArgument(rule, "used", used, "must not be negative")
 	}
@@ -74,8 +92,8 @@ type settleable struct {
 	context.Context
 	outer *settleable // what is settled around it, or nil; found at once, because frameworks use some contexts again
 	parts *callParts
-	check *attachment    // that of the Check that it was made for; nil for a middleware
-	given map[string]int // the estimates for the rules of the check, by their names
+	check *attachment // that of the Check that it was made for; nil for a middleware
+	given Costs       // the estimates for the rules of the check, by their names
 
 	mu      sync.Mutex
 	charged []*inflight.Estimates // of a middleware, then of checks that let the call pass
@@ -184,18 +202,20 @@ func estimateFor(ctx context.Context, check *attachment, rule string, cost int) 
 	return cost
 }
 
-// settle is [Settle] for a rule that the call has.
+// settle is settleRule for a rule that the call has.
 func (s *settleable) settle(e *inflight.Estimates, rule string, used int) error {
 	answer, err := e.Settle(s, rule, int64(used))
 	switch {
 	case errors.Is(err, inflight.ErrEnded):
-		return fmt.Errorf("%w: its estimate stays, because %v", ErrBillUnknown, err)
+		return fmt.Errorf("rule %q: %w: its estimate stays, because %v", rule, ErrBillUnknown, err)
 	case err != nil:
 		return s.parts.failures.errorOf(rule, err)
 	case answer.Status == algorithm.BillSettled:
-		return fmt.Errorf("%w, at %d", ErrBillSettled, answer.Used)
+		return fmt.Errorf("rule %q: %w, at %d", rule, ErrBillSettled, answer.Used)
+	case answer.Above > 0:
+		return fmt.Errorf("rule %q: %w", rule, errAbove(answer.Above))
 	}
-	return errAbove(answer.Above)
+	return nil
 }
 
 // errAbove returns the error for a number of permits that were not charged, or nil for 0.

@@ -41,7 +41,7 @@ func handled(t testing.TB, guard *core.Guard, handle func(ctx context.Context) e
 // wantSettled makes a call that is settled at what was used.
 func wantSettled(t testing.TB, guard *core.Guard, rule string, used int, want error) {
 	t.Helper()
-	if err := handled(t, guard, func(ctx context.Context) error { return core.Settle(ctx, rule, used) }); !errors.Is(err, want) {
+	if err := handled(t, guard, func(ctx context.Context) error { return core.Settle(ctx, core.Costs{rule: used}) }); !errors.Is(err, want) {
 		t.Errorf("settled at %d: %v, want %v", used, err, want)
 	}
 }
@@ -60,14 +60,14 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 		answer := wantStatus(t, inner, v, ok)
 		answer.Run(func() int {
 			for _, rule := range []string{"outer", "inner", "GET /ask"} {
-				if err := core.Settle(answer.Context, rule, 2); err != nil {
+				if err := core.Settle(answer.Context, core.Costs{rule: 2}); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := core.Settle(answer.Context, "outer", 2); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 2") {
+			if err := core.Settle(answer.Context, core.Costs{"outer": 2}); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 2") {
 				t.Errorf("settled twice: %v", err)
 			}
-			err := core.Settle(answer.Context, "plain", 2)
+			err := core.Settle(answer.Context, core.Costs{"plain": 2})
 			wantRuleError(t, err, "", "rule", "plain")
 			if err == nil || !strings.HasSuffix(err.Error(), ": inner, GET /ask, outer") {
 				t.Errorf("the error does not say what can be settled: %v", err)
@@ -77,7 +77,7 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 			}
 			return ok
 		})
-		return core.Settle(answer.Context, "inner", 2)
+		return core.Settle(answer.Context, core.Costs{"inner": 2})
 	})
 	if !errors.Is(err, core.ErrBillUnknown) {
 		t.Errorf("settled when the inner call has ended: %v", err)
@@ -85,8 +85,8 @@ func TestEachRuleIsSettledByItsName(t *testing.T) {
 	for name, left := range map[string]int{"outer": 98, "inner": 98, "GET /ask": 98, "plain": 99} {
 		wantLeft(t, limiter, name, me, hour, left)
 	}
-	wantRuleError(t, core.Settle(background, "outer", 1), "", "rule", "outer")
-	wantRuleError(t, core.Settle(background, "outer", -1), "outer", "used", "-1")
+	wantRuleError(t, core.Settle(background, core.Costs{"outer": 1}), "", "rule", "outer")
+	wantRuleError(t, core.Settle(background, core.Costs{"outer": -1}), "outer", "used", "-1")
 }
 
 // Calls that no counter charged have nothing to settle.
@@ -137,7 +137,7 @@ func TestNothingToSettleOfASkippedRule(t *testing.T) {
 		if got := status(check.Allow(newView("GET", "/").In(ctx), me)); got != ok {
 			t.Errorf("status %d", got)
 		}
-		return core.Settle(ctx, "n", 3)
+		return core.Settle(ctx, core.Costs{"n": 3})
 	})
 	if err != nil {
 		t.Error(err)
@@ -156,7 +156,7 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 		err := handled(t, guard, func(ctx context.Context) error {
 			plan = "pro"
 			o.block(me, time.Time{})
-			return core.Settle(ctx, "n", 13)
+			return core.Settle(ctx, core.Costs{"n": 13})
 		})
 		if err != nil {
 			t.Error(err)
@@ -165,7 +165,7 @@ func TestACallIsSettledWhereItWasCharged(t *testing.T) {
 		wantLeft(t, limiter, "n", me, core.PerHour(20), 17) // of the override
 		err = handled(t, guard, func(ctx context.Context) error {
 			o.remove(me)
-			return core.Settle(ctx, "n", 2)
+			return core.Settle(ctx, core.Costs{"n": 2})
 		})
 		if err != nil {
 			t.Error(err)
@@ -221,13 +221,13 @@ func TestSettleOfACheckThatChargedNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRuleError(t, core.Settle(ctx, "tokens", 50), "", "rule", "tokens") // not asked yet
+		wantRuleError(t, core.Settle(ctx, core.Costs{"tokens": 50}), "", "rule", "tokens") // not asked yet
 		if got := status(check.Allow(newView("GET", "/").In(ctx), me)); got != 429 {
 			t.Errorf("status %d, want 429", got)
 		}
-		wantRuleError(t, core.Settle(ctx, "tokens", 50), "", "rule", "tokens")
+		wantRuleError(t, core.Settle(ctx, core.Costs{"tokens": 50}), "", "rule", "tokens")
 		wantLeft(t, limiter, "tokens", me, hour, 95)
-		return core.Settle(outer, "tokens", 7)
+		return core.Settle(outer, core.Costs{"tokens": 7})
 	})
 	if err != nil {
 		t.Error(err)
@@ -248,7 +248,7 @@ func TestEstimatesOfTwoChecksWithOneName(t *testing.T) {
 		}
 		wantLeft(t, limiter, "tokens", me, hour, []int{98, 88}[i])
 	}
-	if err := errors.Join(err, err2, core.Settle(ofSecond, "tokens", 5), core.Settle(ofFirst, "tokens", 20)); err != nil {
+	if err := errors.Join(err, err2, core.Settle(ofSecond, core.Costs{"tokens": 5}), core.Settle(ofFirst, core.Costs{"tokens": 20})); err != nil {
 		t.Error(err)
 	}
 	wantLeft(t, limiter, "tokens", me, hour, 75)
@@ -272,7 +272,7 @@ func TestSettleInAContextThatIsUsedAgain(t *testing.T) {
 	})
 	_ = handled(t, outer, func(ctx context.Context) error {
 		shared.Context = ctx
-		if err := core.Settle(late, "outer", 50); !errors.Is(err, core.ErrBillUnknown) {
+		if err := core.Settle(late, core.Costs{"outer": 50}); !errors.Is(err, core.ErrBillUnknown) {
 			t.Errorf("settled the next call: %v", err)
 		}
 		return nil
@@ -293,17 +293,17 @@ func TestASettlementWhoseReplyIsLost(t *testing.T) {
 		for _, used := range []int{100, 1500} {
 			err := handled(t, guard, func(ctx context.Context) error {
 				if n.loses.Store(loss); loss != "nothing" {
-					if err := core.Settle(ctx, "n", used); !errors.Is(err, core.ErrStore) {
+					if err := core.Settle(ctx, core.Costs{"n": used}); !errors.Is(err, core.ErrStore) {
 						t.Errorf("%s is lost: %v", loss, err)
 					}
 					if used == 1500 {
-						if err := core.Settle(ctx, "n", 2000); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 1500") {
+						if err := core.Settle(ctx, core.Costs{"n": 2000}); !errors.Is(err, core.ErrBillSettled) || !strings.HasSuffix(err.Error(), "at 1500") {
 							t.Errorf("%s was lost, then another number: %v", loss, err)
 						}
 						return nil
 					}
 				}
-				return core.Settle(ctx, "n", used)
+				return core.Settle(ctx, core.Costs{"n": used})
 			})
 			if err != nil {
 				t.Errorf("%s was lost, then repeated: %v", loss, err)
@@ -363,7 +363,7 @@ func TestSettlingWhenRedisIsBack(t *testing.T) {
 		if _, err := newLimiter(t, core.Options{Redis: server.Client(t)}).MustCounter("n", core.PerHour(10)).AllowN(background, me, 5); err != nil {
 			t.Fatal(err)
 		}
-		return core.Settle(ctx, "n", 1)
+		return core.Settle(ctx, core.Costs{"n": 1})
 	})
 	if err != nil {
 		t.Error(err)

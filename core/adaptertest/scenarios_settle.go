@@ -41,7 +41,7 @@ func (s *site) billed(t *testing.T, rule core.Rule, handle map[string]func(Handl
 func settles(used ...int) func(Handling) {
 	return func(h Handling) {
 		for _, n := range used {
-			if err := core.Settle(h.Context(), "tokens", n); err != nil {
+			if err := core.Settle(h.Context(), core.Costs{"tokens": n}); err != nil {
 				h.Reply(http.StatusInternalServerError)
 				return
 			}
@@ -60,7 +60,7 @@ func (s *site) wantTokens(t *testing.T, limiter *core.Limiter, want int) {
 func settled(t *testing.T, s *site) {
 	limiter := s.billed(t, estimating(100), map[string]func(Handling){
 		"/ask/less": settles(30), "/ask/more": settles(400), "/ask/nothing": settles(0), "/ask/twice": settles(1, 1),
-		"/ask/other": func(h Handling) { h.Text(fmt.Sprint(core.Settle(h.Context(), "rows", 1))) },
+		"/ask/other": func(h Handling) { h.Text(fmt.Sprint(core.Settle(h.Context(), core.Costs{"rows": 1}))) },
 	})
 	for _, call := range []struct {
 		path         string
@@ -75,7 +75,7 @@ func settled(t *testing.T, s *site) {
 // written.
 func settledBeforeNext(t *testing.T, s *site) {
 	s.billed(t, estimating(1000), map[string]func(Handling){
-		"/ask/model": func(h Handling) { h.Text("answer"); _ = core.Settle(h.Context(), "tokens", 0) },
+		"/ask/model": func(h Handling) { h.Text("answer"); _ = core.Settle(h.Context(), core.Costs{"tokens": 0}) },
 	})
 	client := s.adapter.Connect(t, s.dial)
 	defer client.Close()
@@ -94,7 +94,7 @@ func unsettled(t *testing.T, s *site) {
 	})
 	s.want(t, 200, "/ask/silent")
 	ctx := <-contexts
-	eventually(t, "the call is over", func() bool { return errors.Is(core.Settle(ctx, "tokens", 100), core.ErrBillUnknown) })
+	eventually(t, "the call is over", func() bool { return errors.Is(core.Settle(ctx, core.Costs{"tokens": 100}), core.ErrBillUnknown) })
 	s.wantTokens(t, limiter, 900)
 	s.want(t, 500, "/ask/panic")
 	s.wantTokens(t, limiter, 800)
@@ -103,7 +103,7 @@ func unsettled(t *testing.T, s *site) {
 func settledWhenLeft(t *testing.T, s *site) {
 	gate, failed := newGate(t), make(chan error, 1)
 	limiter := s.billed(t, estimating(100), map[string]func(Handling){
-		"/ask/model": func(h Handling) { gate.hold(); failed <- core.Settle(h.Context(), "tokens", 30) },
+		"/ask/model": func(h Handling) { gate.hold(); failed <- core.Settle(h.Context(), core.Costs{"tokens": 30}) },
 	})
 	call := s.enter(t, gate, "/ask/model")
 	call.abandon()
@@ -120,8 +120,8 @@ func settledUncounted(t *testing.T, s *site) {
 	fail := func(h Handling) { h.Reply(http.StatusInternalServerError) }
 	limiter := s.billed(t, rule, map[string]func(Handling){
 		"/ask/fail":  fail,
-		"/ask/less":  func(h Handling) { _ = core.Settle(h.Context(), "tokens", 30); fail(h) },
-		"/ask/more":  func(h Handling) { _ = core.Settle(h.Context(), "tokens", 400); fail(h) },
+		"/ask/less":  func(h Handling) { _ = core.Settle(h.Context(), core.Costs{"tokens": 30}); fail(h) },
+		"/ask/more":  func(h Handling) { _ = core.Settle(h.Context(), core.Costs{"tokens": 400}); fail(h) },
 		"/ask/model": settles(30),
 	})
 	for _, path := range []string{"/ask/fail", "/ask/less", "/ask/more"} {

@@ -37,7 +37,7 @@ func (c counter) handle(estimate int, handle func(settle func(used int))) {
 	}
 	answer.Run(func() int {
 		handle(func(used int) {
-			if err := core.Settle(answer.Context, c.name, used); err != nil {
+			if err := core.Settle(answer.Context, core.Costs{c.name: used}); err != nil {
 				c.t.Errorf("%v: settled at %d: %v", c.limit, used, err)
 			}
 		})

@@ -18,7 +18,9 @@ func estimate(rule *core.Rule, cost func(core.Request) int, terms core.BillTerms
 }
 
 // settle settles a rule's estimate.
-func settle(ctx context.Context, rule string, used int) error { return core.Settle(ctx, rule, used) }
+func settle(ctx context.Context, rule string, used int) error {
+	return core.Settle(ctx, core.Costs{rule: used})
+}
 
 // withEstimates returns a context in which a rule of a check costs an estimate.
 func withEstimates(ctx context.Context, check *core.Check, rule string, n int) (context.Context, error) {
