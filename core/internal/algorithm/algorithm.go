@@ -154,7 +154,8 @@ type definition interface {
 	// giving any permits back. It renews the birth of a window, so that charges made before are not
 	// given back: they can no longer be told apart from those of others.
 	anchor(s *State, t moment, l *Limit)
-	// look returns how many permits remain, and after how long a cost fits. It changes nothing.
+	// look returns how many permits remain, which may be negative, and after how long a cost fits, 0 if it
+	// fits now. The cost may be more than ever fits. It changes nothing.
 	look(s *State, t moment, l *Limit, cost int64) (remaining, retryAfter int64)
 	// resetAfter returns how long it takes until the state equals a fresh one.
 	resetAfter(s *State, t moment, l *Limit) int64
@@ -164,11 +165,12 @@ type definition interface {
 	// args returns the args of the algorithm's Lua functions for a limit of so many permits. at is
 	// approximately now.
 	args(l *Limit, permits, at int64) [4]int64
-	// readState reads what the algorithm's step replied, and sets the state to the one before it charged.
+	// readState reads what the algorithm's step replied, and sets the state to the one that it found, as it
+	// counted when the step charged.
 	readState(l *Limit, text string, f *Found) error
 
 	// giveBack gives back a charge as far as it still counts, and never more: what others used
-	// stays used. It returns how many permits may still have counted but were not given back. The state
+	// stays used. Calls over several servers rely on it. It returns how many permits may still have counted but were not given back. The state
 	// need not be anchored.
 	giveBack(s *State, now int64, c *Charge) (lost int64)
 	// lasting returns for how long what follows from a verdict on this cost holds.
@@ -208,15 +210,13 @@ type moment struct{ now, place int64 }
 // effect describes the state after a charge.
 type effect struct {
 	resetAfter int64 // of the state
-	position   int64 // of the charge; see Charge
+	position   int64 // of the charge: see Charge; 0 if giveBack needs none
 }
 
-// defaults provides what is the same for most algorithms: the args are the permits and the window, nothing is
-// given back, and nothing is known of how long a verdict holds.
+// defaults provides what is the same for most algorithms: the args are the permits and the window, a share has
+// a part of Max, and nothing is known of how long a verdict holds.
 type defaults struct{}
 
 func (defaults) args(l *Limit, permits, _ int64) [4]int64 { return [4]int64{permits, l.Window} }
-
-func (defaults) giveBack(*State, int64, *Charge) (lost int64) { return 0 }
 
 func (defaults) lasting(l *Limit, _ *Verdict, _ int64) lasting { return lasting{notice: l.Window} }

@@ -26,7 +26,7 @@ func (l *Limit) ChargeInDebt(s *State, now, cost int64, share float64, v *Verdic
 	d := &registry[l.Kind]
 	t := moment{now, d.place(now, l)}
 	if s.At > t.place {
-		s = l.anchored(s, t, true)
+		s = l.anchored(s, t, cost > 0)
 	}
 	remaining, _ := d.look(s, t, l, 0)
 	*v = Verdict{At: now, Remaining: max(0, remaining)}

@@ -3,6 +3,7 @@ package algorithm_test
 import (
 	"fmt"
 	"slices"
+	"testing"
 
 	"pgregory.net/rapid"
 
@@ -36,4 +37,24 @@ func (c *caller) owe() {
 			c.charges = append(c.charges, charged)
 		}
 	}
+}
+
+// To charge nothing changes nothing, also when the clock has stepped back.
+func TestChargeOfNothingInDebt(t *testing.T) {
+	s, e := startServer(t), newEngines(early)
+	for i, limit := range oneOfEach(t) {
+		if !limit.CanBeInDebt() {
+			continue
+		}
+		counter := []algorithm.Counter{{Key: fmt.Appendf(nil, "counter %d", i), Limit: &limit, Cost: 1}}
+		e.now = early
+		e.decide(true, early, counter)
+		e.now -= hour
+		nothing := counter[0]
+		nothing.Cost = 0
+		e.chargeInDebt(e.now, 1, []algorithm.Counter{nothing})
+		e.now += 2
+		e.decide(true, e.now, counter)
+	}
+	e.run(t, s, timed, nil)
 }

@@ -67,6 +67,9 @@ func (*pause) resetAfter(s *State, t moment, _ *Limit) int64 {
 
 func (*pause) charge(*State, moment, *Limit, int64, string) effect { return effect{} }
 
+// giveBack gives nothing back, because nothing is charged.
+func (*pause) giveBack(*State, int64, *Charge) (lost int64) { return 0 }
+
 func (*pause) lasting(l *Limit, v *Verdict, _ int64) lasting {
 	return lasting{answer: cmp.Or(max(0, v.RetryAfter), max(0, v.ResetAfter), math.MaxInt64), notice: l.Window}
 }
