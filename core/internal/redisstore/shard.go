@@ -15,6 +15,11 @@ import (
 // leave as its next pipeline. A call for the same keys as a direct one waits in its lane too, so
 // that the calls for a hot key meet there and are merged.
 //
+// AutoPipeline, the pipeliner that go-redis has since 9.23, cannot take the place of the lanes: it sends a
+// script for each call, where lanes merge equal calls and decide calls on different keys in one script. With
+// 256 goroutines, a bare script on it makes 0.25 of the decisions on one key, and 0.8 to 1 of those on 100,000
+// keys. For a caller alone, it takes 1.3 to 1.5 times as long as EvalSha (make bench).
+//
 // A pipeline runs under Timeout, never under a caller's context. Each caller waits under their own
 // context. If a caller leaves before the pipeline does, their call is not sent.
 type shard struct {
