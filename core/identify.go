@@ -6,22 +6,13 @@ import (
 	"strings"
 )
 
-// IdentifyFunc returns the user who calls, or "" for a caller who is not logged in. An error means
-// that the caller could not be identified. A rule with NeedLogin then answers 503, not 401, unless
-// a limit that does not depend on the user refuses the call with 429.
-//
-// The function runs at most once a call in each middleware that needs the user, however many rules
-// that has. It does not run for calls that need no user, nor while a limit that does not depend on
-// the user still refuses as it did before.
-type IdentifyFunc func(Request) (user string, err error)
-
 // BearerToken returns a function that identifies callers by "Authorization: Bearer TOKEN" (RFC
 // 6750). A call without such a header is not logged in. Of several lines the first counts, which is
 // the one that handlers get, too.
 //
 // verify checks a token and returns its user. It returns "" and no error if the token is not valid, or
 // no longer. An error means that it could not be checked. It may keep the token.
-func BearerToken(verify func(ctx context.Context, token string) (user string, err error)) IdentifyFunc {
+func BearerToken(verify func(ctx context.Context, token string) (user string, err error)) func(Request) (string, error) {
 	must(verify != nil, "BearerToken needs a function that verifies tokens")
 	return func(r Request) (string, error) {
 		scheme, token, _ := strings.Cut(firstLine(r, "Authorization"), " ")
@@ -35,7 +26,7 @@ func BearerToken(verify func(ctx context.Context, token string) (user string, er
 
 // Cookie returns a function that identifies callers by the first cookie of this name. verify checks a
 // session as [BearerToken]'s does a token.
-func Cookie(name string, verify func(ctx context.Context, session string) (user string, err error)) IdentifyFunc {
+func Cookie(name string, verify func(ctx context.Context, session string) (user string, err error)) func(Request) (string, error) {
 	must(verify != nil, "Cookie needs a function that verifies sessions")
 	return func(r Request) (string, error) {
 		session := r.Cookie(name)
@@ -50,7 +41,7 @@ func Cookie(name string, verify func(ctx context.Context, session string) (user 
 // middleware before this one left under a key: a string in the framework's own store (gin's Set,
 // echo's Set, fiber's Locals) or in the context. With any other value, the call is not logged in,
 // and the log warns of that once.
-func ContextValue(key any) IdentifyFunc {
+func ContextValue(key any) func(Request) (string, error) {
 	must(usableAsKey(key), "ContextValue needs a key that can be compared")
 	return func(r Request) (string, error) {
 		value := r.Value(key)
@@ -77,7 +68,7 @@ func warnOfValue(r Request, key, value any) {
 
 // FirstOf returns a function that calls the given ones in order, until one returns a user or an
 // error.
-func FirstOf(identify ...IdentifyFunc) IdentifyFunc {
+func FirstOf(identify ...func(Request) (string, error)) func(Request) (string, error) {
 	for _, ask := range identify {
 		must(ask != nil, "FirstOf needs functions, not nil")
 	}

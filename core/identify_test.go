@@ -103,7 +103,7 @@ func verify(_ context.Context, token string) (string, error) {
 
 // identified returns the result of an Identify function for a call, through the limiter as in a
 // service.
-func identified(t *testing.T, identify core.IdentifyFunc, v adapter.View) (user string, err error) {
+func identified(t *testing.T, identify func(core.Request) (string, error), v adapter.View) (user string, err error) {
 	t.Helper()
 	limiter := newLimiter(t, core.Options{Identify: identify})
 	guard := newGuard(t, limiter, core.Rule{Name: "n", Seconds: 1, Key: func(r core.Request) (string, error) {
@@ -119,7 +119,7 @@ func TestIdentify(t *testing.T) {
 	bearer, cookie := core.BearerToken(verify), core.Cookie("session", verify)
 	for _, test := range []struct {
 		name     string
-		identify core.IdentifyFunc
+		identify func(core.Request) (string, error)
 		view     *fakeView
 		user     string
 		fails    bool

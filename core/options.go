@@ -42,9 +42,9 @@ type Options struct {
 	// many wait for Redis at once, if a test has shown that one server holds all keys. It never does
 	// so in a cluster. Sharing a script saves the server up to 40 % of its time.
 	//
-	// Danger: the test is repeated every 10 to 20 seconds. If a proxy for Redis gets another server
-	// meanwhile, without new connections, counters may admit twice their limit until then. Set this
-	// if that can happen. REDIS.md says which proxies work.
+	// Danger: the test is repeated every 10 to 20 seconds, and when a call gets no answer. If the address
+	// of one server becomes that of a proxy for several meanwhile, counters may admit twice their limit
+	// until then. Set this if that can happen. REDIS.md says which proxies work.
 	OneKeyPerScript bool
 	// MaxKeys bounds the number of counters in this process. With Redis, only CountLocally keeps
 	// counters here. The default is 250,000: 55 to 90 MB. A call needs one for each limit of its rules.
@@ -54,9 +54,15 @@ type Options struct {
 	// are forgotten, and start afresh.
 	MaxKeys int
 
-	// Identify returns the user who calls. Rules with NeedLogin require it. See BearerToken,
-	// Cookie, ContextValue and FirstOf.
-	Identify IdentifyFunc
+	// Identify returns the user who calls, or "" for a caller who is not logged in. Rules with NeedLogin
+	// require it. See BearerToken, Cookie, ContextValue and FirstOf. An error means that the caller could
+	// not be identified. A rule with NeedLogin then answers 503, not 401, unless a limit that does not
+	// depend on the user refuses the call with 429.
+	//
+	// The function runs at most once a call in each middleware that needs the user, however many rules
+	// that has. It does not run for calls that need no user, nor while a limit that does not depend on
+	// the user still refuses as it did before.
+	Identify func(Request) (user string, err error)
 	// ClientIP says how the caller's address is found. By default it is the connection's peer.
 	ClientIP ClientIP
 

@@ -32,12 +32,12 @@ func verify(_ context.Context, token string) (string, error) {
 	return users[token], nil
 }
 
-func identifiedBy(identify core.IdentifyFunc) func(*core.Options) {
+func identifiedBy(identify func(core.Request) (string, error)) func(*core.Options) {
 	return func(o *core.Options) { o.Identify = identify }
 }
 
 // replies serves one route, for users only. Each may call it twice in ten minutes.
-func (s *site) replies(t *testing.T, identify core.IdentifyFunc, values map[string]string) {
+func (s *site) replies(t *testing.T, identify func(core.Request) (string, error), values map[string]string) {
 	t.Helper()
 	s.serve(t, App{Limiter: s.limiter(t, identifiedBy(identify)), Values: values, Routes: []Route{{
 		Path: "/shop/reply", limits: limit(core.Rule{Seconds: 600, MaxCount: 2, NeedLogin: true}),

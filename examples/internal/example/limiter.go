@@ -40,7 +40,7 @@ func Limiter() (*core.Limiter, error) {
 }
 
 // LimiterFor returns the limiter that the environment describes, for the users that identify finds.
-func LimiterFor(identify core.IdentifyFunc) (*core.Limiter, error) {
+func LimiterFor(identify func(core.Request) (string, error)) (*core.Limiter, error) {
 	timeout, err := time.ParseDuration(cmp.Or(os.Getenv("REDIS_TIMEOUT"), "100ms"))
 	if err != nil {
 		return nil, fmt.Errorf("REDIS_TIMEOUT: %w", err)
