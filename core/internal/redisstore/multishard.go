@@ -139,7 +139,7 @@ func (s *Store) giveBackParts(parts []*shardPart, verdicts []algorithm.Verdict) 
 
 // splitByKey splits a change by the hash tags of its keys.
 func splitByKey(c *algorithm.Change) (parts []algorithm.Change) {
-	if len(c.Charges) == 0 {
+	if c.Key != nil {
 		return []algorithm.Change{*c}
 	}
 	indexes := make(map[string]int)
