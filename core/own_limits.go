@@ -67,14 +67,26 @@ const jsonType = "application/json"
 // is neither banned nor blocked.
 //
 // Asking is not limited. If strangers can reach the handler, limit it by a rule of its own.
-func (g *Guard) OwnLimits(v adapter.View) OwnLimits {
+func (g *Guard) OwnLimits(v adapter.View) OwnLimits { return g.ownLimits(v, "") }
+
+// OwnLimits is [Guard.OwnLimits] for the rules of the check. The subject replaces the key of every rule; ""
+// keeps each rule's own.
+func (c *Check) OwnLimits(v adapter.View, subject string) OwnLimits {
+	return c.madeGuard().ownLimits(v, subject)
+}
+
+func (g *Guard) ownLimits(v adapter.View, subject string) OwnLimits {
 	if !g.made() {
 		panic(errZeroGuard)
 	}
 	asking := &askingView{View: v}
 	c := g.front.calls.open(asking)
 	defer g.front.calls.close(c)
-	own := c.ownLimits(g.bound(), asking)
+	rules := g.bound()
+	if rules[0].inHandler {
+		c.check, c.subject = &g.attachment, subject
+	}
+	own := c.ownLimits(rules, asking)
 	c.decided = true
 	return own
 }

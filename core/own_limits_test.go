@@ -287,3 +287,25 @@ func TestOwnLimitsOfAHiddenPeer(t *testing.T) {
 	wantOwn(t, guard, from("192.0.2.7"), "api I of 2/h")
 	wantOwn(t, guard, hiddenPeer{from("192.0.2.7")}, "api  of 2/h")
 }
+
+// The limits of a check are those of a subject, or of the rules' own.
+func TestOwnLimitsOfACheck(t *testing.T) {
+	limiter := newLimiter(t, core.Options{})
+	check := limiter.MustCheck(core.Rule{Name: "n", Limit: core.PerHour(3)})
+	v := newView("POST", "/login")
+	check.Allow(v, "account:alice")
+	for _, subject := range []string{"", "account:bob", "account:alice"} {
+		left := 3
+		if subject == "account:alice" {
+			left = 2
+		}
+		own := check.OwnLimits(v, subject)
+		if len(own.Limits) != 1 || own.Limits[0].Remaining != left {
+			t.Errorf("%q: %+v, want %d left", subject, own, left)
+		}
+	}
+	wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Limit: core.PerHour(3)}), v, 200) // which takes the call's memory
+	if own := check.OwnLimits(v, ""); own.Limits[0].Key != me || own.Limits[0].Remaining != 2 {
+		t.Errorf("%+v", own)
+	}
+}
