@@ -1,10 +1,13 @@
 package core
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
+	"github.com/accesslimit/accesslimit/core/internal/terms"
 )
 
 // BillTerms are the terms of costs that are known afterwards, of a counter or a [Rule]. The zero BillTerms have the
@@ -20,8 +23,23 @@ type BillTerms struct {
 	// charges, up to 1: a larger estimate is cut to it, or to that part of an override if the override is smaller.
 	// Set it, to 0.25 perhaps, if estimates are guesses, so that a wrong one neither fails nor keeps
 	// everyone else out. By default nothing is cut, and an estimate above a limit is
-	// [ErrCostExceedsLimit]. A rule that refuses nobody is not cut to an override.
+	// [ErrCostExceedsLimit], or 400 by a rule. A rule that refuses nobody is not cut to an override.
 	MaxEstimate float64
+}
+
+// String returns the terms that are not the defaults, such as "at most 0.25 of a limit, debts of 2 limits".
+func (b BillTerms) String() string {
+	var all []string
+	if b.MaxEstimate != 0 {
+		all = append(all, fmt.Sprintf("at most %v of a limit", b.MaxEstimate))
+	}
+	if b.MaxDebt != 0 {
+		all = append(all, fmt.Sprintf("debts of %v limits", b.MaxDebt))
+	}
+	if b.Expires != 0 {
+		all = append(all, "until "+terms.Span(b.Expires)+" later")
+	}
+	return strings.Join(all, ", ")
 }
 
 // filled returns the terms with their defaults filled in.

@@ -23,7 +23,7 @@ func TestExtremeCosts(t *testing.T) {
 		limiter, v := newLimiter(t, core.Options{Logger: log.Logger(), OnDecision: heard.note}), newView("GET", "/")
 		wantStatus(t, newGuard(t, limiter, core.Rule{Name: "n", Seconds: 3600, MaxCount: 10, Cost: cost(n)}), v, 200)
 		wantLeft(t, limiter, "n", me, core.PerHour(10), left)
-		if len(heard.heard) != 10-left || (len(v.Response) > 0) != (left < 10) || log.Count("Cost is negative") != 10-left {
+		if len(heard.heard) != 10-left || (len(v.Response) > 0) != (left < 10) || log.Count("cost is negative") != 10-left {
 			t.Errorf("a cost of %d: %v, %v, %s", n, heard.heard, v.Response, log.String())
 		}
 	}

@@ -25,8 +25,8 @@ import (
 // they are spelled.
 //
 // The length of the body is not known, so by [CostBySize] a call costs as much as fits into the rule's
-// smallest limit. Nobody settles the call, so the error is a *[RuleError] if a rule has an Estimate, here
-// and in a later [RuleSet.Replace], or if there are no TrustedProxies.
+// smallest limit. The error is a *[RuleError] if there are no TrustedProxies or, here and in a later
+// [RuleSet.Replace], if a rule has an Estimate, because nobody settles the call.
 func (c *Check) ForwardAuth() (decide func(request adapter.View) Answer, err error) {
 	g := c.madeGuard()
 	switch {

@@ -42,7 +42,7 @@ type Options struct {
 	// many wait for Redis at once, if a test has shown that one server holds all keys. It never does
 	// so in a cluster. Sharing a script saves the server up to 40 % of its time.
 	//
-	// Danger: the test is repeated every 10 to 20 seconds, and when a call gets no answer. If the address
+	// Danger: the test is repeated every 10 to 20 seconds, and after a trip without an answer. If the address
 	// of one server becomes that of a proxy for several meanwhile, counters may admit twice their limit
 	// until then. Set this if that can happen. REDIS.md says which proxies work.
 	OneKeyPerScript bool

@@ -121,7 +121,7 @@ func TestCloseLogsWhatWaits(t *testing.T) {
 		checkRule(limiter, newView("GET", "/"), core.Rule{Name: "r", Seconds: 60, Cost: cost(-1)}, "")
 	}
 	limiter.Close()
-	if log.Count("Cost is negative") != 2 || log.Count("calls=2") != 1 {
+	if log.Count("cost is negative") != 2 || log.Count("calls=2") != 1 {
 		t.Error(log.String())
 	}
 }

@@ -55,12 +55,13 @@ type Rule struct {
 	// [CostBySize] 413, unless the caller is banned or blocked.
 	Cost func(Request) int
 	// Estimate takes the place of Cost for a cost that is known only when the handler has run. A call is
-	// charged what Estimate returns, and the handler settles it by [Settle]. The rule cannot have a Lease,
+	// charged what Estimate returns, with 0 and negative numbers as of Cost, and the handler settles it by
+	// [Settle]. The rule cannot have a Lease,
 	// and its limits are by SlidingWindow, FixedWindow, CalendarWindow or TokenBucket, with slots beside
 	// them. [Limiter.Refund] of its decisions is an error.
 	Estimate func(Request) int
-	// Bill has the terms of the estimates. Expires has no effect, because a call is settled before its reply
-	// ends.
+	// Bill has the terms of the estimates. Its Expires has no effect, because a call is settled before its
+	// reply ends.
 	Bill BillTerms
 	// Plans are limits by the names that Plan returns. They take the place of the rule's own limit.
 	// Also holds beside them. With [Unlimited], the call is not counted, not even by Also, and it

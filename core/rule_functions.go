@@ -7,7 +7,7 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/algorithm"
 )
 
-// prepare calls the functions of a rule, except Cost and Note, for what the engine has to know of a
+// prepare calls the functions of a rule, except those of costs and Note, for what the engine has to know of a
 // call that takes so many permits.
 func (c *call) prepare(a *appliedRule, cost int64) (err error) {
 	in := &a.counted
@@ -156,11 +156,11 @@ func (c *call) newPlan(a *appliedRule, limit Limit) (*ruleLimit, error) {
 	return a.named.addComputed(prepared), nil
 }
 
-// CostBySize returns a Rule.Cost by the length of the body: the number of units of that many bytes,
+// CostBySize returns a function for Rule.Cost or Rule.Estimate by the length of the body: the number of units of that many bytes,
 // rounded up, and 1 for a call without a body. A body that can never fit gets 413 (Content Too
 // Large).
 //
-// If the length is not known before the body is read, as in chunks or in gRPC, the call costs as
+// If the length is not known before the body is read, as in chunks, gRPC or [Check.ForwardAuth], the call costs as
 // much as the smallest of the rule's limits lets through at once. So only one such call passes.
 // CostBySize panics if unit is less than 1.
 func CostBySize(unit int64) func(Request) int {

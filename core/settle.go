@@ -37,10 +37,10 @@ type Costs map[string]int
 // in [DryRun] is settled in the background, without an error.
 //
 // Each rule is settled by itself. The error joins those of the rules that were not settled, and names them:
-// a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before,
+// a *[RuleError] if the call has no such rule, [ErrBillSettled] if it was settled before at another number,
 // [ErrBillUnknown] if its reply has ended, [ErrDebtExceeded] if less could be charged than was used, or
-// a *[StoreError]. After a *[StoreError], Settle can be repeated with the same number for half a
-// minute, and is carried out only once.
+// a *[StoreError]. To settle again at the same number changes nothing, and returns what it returned at first.
+// So Settle can be repeated after a *[StoreError], for half a minute, and is carried out only once.
 func Settle(ctx context.Context, used Costs) error {
 	var failed []error
 	for _, rule := range slices.Sorted(maps.Keys(used)) {
@@ -209,8 +209,8 @@ func (s *settleable) settle(e *inflight.Estimates, rule string, used int) error 
 	case errors.Is(err, inflight.ErrEnded):
 		return fmt.Errorf("rule %q: %w: its estimate stays, because %v", rule, ErrBillUnknown, err)
 	case err != nil:
-		return s.parts.failures.errorOf(rule, err)
-	case answer.Status == algorithm.BillSettled:
+		return fmt.Errorf("rule %q: %w", rule, s.parts.failures.errorOf(rule, err))
+	case answer.Status == algorithm.BillSettled && answer.Used != int64(used):
 		return fmt.Errorf("rule %q: %w, at %d", rule, ErrBillSettled, answer.Used)
 	case answer.Above > 0:
 		return fmt.Errorf("rule %q: %w", rule, errAbove(answer.Above))

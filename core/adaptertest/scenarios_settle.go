@@ -59,13 +59,13 @@ func (s *site) wantTokens(t *testing.T, limiter *core.Limiter, want int) {
 
 func settled(t *testing.T, s *site) {
 	limiter := s.billed(t, estimating(100), map[string]func(Handling){
-		"/ask/less": settles(30), "/ask/more": settles(400), "/ask/nothing": settles(0), "/ask/twice": settles(1, 1),
+		"/ask/less": settles(30), "/ask/more": settles(400), "/ask/nothing": settles(0), "/ask/again": settles(1, 1), "/ask/twice": settles(1, 2),
 		"/ask/other": func(h Handling) { h.Text(fmt.Sprint(core.Settle(h.Context(), core.Costs{"rows": 1}))) },
 	})
 	for _, call := range []struct {
 		path         string
 		status, left int
-	}{{"/ask/less", 200, 970}, {"/ask/more", 200, 570}, {"/ask/nothing", 200, 570}, {"/ask/twice", 500, 569}, {"/ask/other", 200, 469}} {
+	}{{"/ask/less", 200, 970}, {"/ask/more", 200, 570}, {"/ask/nothing", 200, 570}, {"/ask/again", 200, 569}, {"/ask/twice", 500, 568}, {"/ask/other", 200, 468}} {
 		s.want(t, call.status, call.path)
 		s.wantTokens(t, limiter, call.left)
 	}

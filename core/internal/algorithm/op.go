@@ -1,6 +1,6 @@
 package algorithm
 
-// Op is what is asked of counters together. A store answers by its Verdicts, and by Passed.
+// Op is what is asked of counters together. A store answers by its Verdicts.
 type Op struct {
 	Mode     Mode
 	Counters []Counter
@@ -10,8 +10,8 @@ type Op struct {
 	MayRecall bool
 	// Calls is how many equal calls it stands for, if it charges.
 	Calls int64
-	// Passed is how many of these passed. The verdicts are those of the last one, or of the first one if none
-	// did. For UpTo, it is how much was charged, and the counters then have that cost, or 1.
+	// Passed is how many of these passed, if one script decided. The verdicts are those of the last one, or of
+	// the first one if none did. After UpTo, the counters have the cost that was charged, or 1.
 	Passed int64
 	// Share bounds the debt of InDebt: see Limit.Debt.
 	Share float64

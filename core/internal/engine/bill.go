@@ -32,9 +32,7 @@ func (c *Call) Open(ctx context.Context, b algorithm.OpenBill) (fits bool) {
 		return c.decideUnasked(ctx, true)
 	}
 	c.op.Bill = &b
-	fits = c.ask(ctx, algorithm.AllOrNone)
-	c.op.Bill = nil
-	return fits
+	return c.ask(ctx, algorithm.AllOrNone)
 }
 
 // Charges returns what the call was charged by the store, on each counter. It returns nil if the store

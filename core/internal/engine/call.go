@@ -146,12 +146,15 @@ func (c *Call) Clear() {
 	c.id += 1 + uint64(len(c.op.Counters))
 	c.limits, c.op.Counters, c.op.Verdicts = c.limits[:0], c.op.Counters[:0], c.op.Verdicts[:0]
 	c.state = state{}
-	c.merged, c.marked, c.failed = c.merged[:0], c.marked[:0], nil
+	c.merged, c.marked, c.failed, c.op.MayRecall = c.merged[:0], c.marked[:0], nil, false
 	if c.costly.By != nil { // each pointer costs something while the garbage collector runs
 		c.costly = Costly{}
 	}
 	if c.holder != "" {
 		c.holder = ""
+	}
+	if c.op.Bill != nil {
+		c.op.Bill = nil
 	}
 }
 

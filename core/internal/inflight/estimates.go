@@ -102,7 +102,7 @@ func (e *Estimates) Settle(ctx context.Context, rule string, used int64) (a algo
 			r.costs.Miss()
 			return algorithm.BillAnswer{}, ErrEnded
 		case r.settled:
-			a.Used = r.used
+			a.Used, a.Above = r.used, max(a.Above, r.above)
 		case r.lost != nil && time.Since(r.began) > repeatable:
 			err = errors.Join(err, r.lost)
 		default:

@@ -125,11 +125,13 @@ func (s *Store) StandIn(ctx context.Context, op *algorithm.Op) {
 
 // Change changes counters after calls, where their charges were made.
 func (s *Store) Change(ctx context.Context, c *algorithm.Change) error {
-	defer func() {
-		for i := range c.Len() {
-			s.denied.Invalidate(c.KeyAt(i))
-		}
-	}()
+	if c.Kind != algorithm.Renews { // which lets nobody pass who was refused
+		defer func() {
+			for i := range c.Len() {
+				s.denied.Invalidate(c.KeyAt(i))
+			}
+		}()
+	}
 	here, shared := s.fallback.Split(c.Charges)
 	if len(here) == 0 {
 		return s.Shared.Change(ctx, c)

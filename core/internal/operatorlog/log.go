@@ -48,11 +48,11 @@ func (l *Log) Close() {
 	}
 }
 
-// NegativeCost warns that a rule's Cost returned a negative number.
+// NegativeCost warns that a rule's Cost or Estimate returned a negative number.
 func (l *Log) NegativeCost(rule string, cost int) {
 	rule = strings.Clone(rule)
 	l.negativeCosts.log(rule, func(times int) {
-		l.logger.Warn("accesslimit: a rule's Cost is negative, and counts as 1",
+		l.logger.Warn("accesslimit: a rule's cost is negative, and counts as 1",
 			slog.String("rule", rule), slog.Int("cost", cost), slog.Int("calls", times))
 	})
 }

@@ -74,7 +74,7 @@ func TestEachRuleIsLogged(t *testing.T) {
 	if n := lines("rule=rule1 "); n != 1 {
 		t.Errorf("%d lines about the second rule", n)
 	}
-	if n := lines("Cost"); n != 101 {
+	if n := lines("cost is negative"); n != 101 {
 		t.Errorf("%d lines for 300 wrong rules", n)
 	}
 }

@@ -17,8 +17,8 @@ type request struct {
 	proof     *oneServerProof // must hold, because the keys have different hash tags; nil if they do not
 }
 
-// Do carries out an op. On one shard, one script decides. An op that looks or charges all or none may have
-// keys on several shards. Those are asked at the same time, or first the one that will probably refuse. If one
+// Do carries out an op. On one shard, one script decides. An op that looks or charges all or none,
+// without a bill, may have keys on several shards. Those are asked at the same time, or first the one that will probably refuse. If one
 // of them refuses, or fails and is Required, the charges of the others are given back in the background.
 // Different hash tags count as different shards unless it is proved that one server holds all keys.
 //

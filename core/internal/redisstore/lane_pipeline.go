@@ -153,7 +153,6 @@ func (p *pipeline) readMany(s *shard, m *manyCall, sentText bool) (decided int) 
 		s.proof.end()
 		m.separate()
 	case err != nil:
-		s.proof.end()
 		m.fail(err)
 	default:
 		p.answered = true

@@ -9,9 +9,9 @@ import (
 	"github.com/accesslimit/accesslimit/core/internal/failure"
 )
 
-// errUnproved ends a call that was not decided because its keys have different hash tags, and it is
-// not true that one server holds them all.
-var errUnproved = errors.New("no server holds all keys")
+// errUnproved ends a call that was not decided because its keys have different hash tags, and the server
+// refuted that it holds them all.
+var errUnproved = errors.New("one server does not hold all keys")
 
 // oneServerProof is the proof that an address belongs to one server that holds all keys, so that
 // one script can decide calls on different keys. The address may also be that of a proxy, which
@@ -19,8 +19,8 @@ var errUnproved = errors.New("no server holds all keys")
 // That server does not have the other keys, and no error shows it.
 //
 // To make the proof, probe keys are written one by one, and read by one script. The proof is made at first
-// use, again after a call that relied on it got no answer, because the connection may be another one then, and
-// every few seconds while it is used, because an address may lead elsewhere without any failure. It is not
+// use, again after a trip without an answer, because the connection may be another one then, and every few
+// seconds while it is used, because an address may lead elsewhere without any failure. It is not
 // tested whether all connections of one moment lead to the same server. If they did not, no count would be
 // right anyway.
 type oneServerProof struct {
@@ -33,6 +33,7 @@ type oneServerProof struct {
 	retryAt time.Time     // the earliest time to try again after a failure
 	renewAt time.Time     // when to renew the present proof
 	ends    time.Time     // when the present proof ends
+	ended   int           // how often it was ended early, which an attempt that runs cannot make up for
 	refused string        // the reason reported last why there is no proof
 }
 
@@ -88,6 +89,9 @@ func (p *oneServerProof) start() (holds bool, attempt <-chan struct{}) {
 
 // make tries to make the proof.
 func (p *oneServerProof) make() {
+	p.mu.Lock()
+	ended := p.ended
+	p.mu.Unlock()
 	err := p.probe(differentTags)
 	if errors.Is(err, errSeveralServers) || isManyRefused(err) {
 		p.refute(err)
@@ -97,6 +101,7 @@ func (p *oneServerProof) make() {
 	defer p.mu.Unlock()
 	now := time.Now()
 	switch {
+	case err == nil && p.ended != ended:
 	case err == nil:
 		p.renewAt, p.ends, p.refused = now.Add(renewProof), now.Add(proofLife), ""
 	case now.After(p.retryAt):
@@ -113,6 +118,7 @@ func (p *oneServerProof) refute(why error) {
 	p.mu.Lock()
 	reported := p.refused == text
 	p.ends, p.retryAt, p.refused = time.Time{}, time.Now().Add(recheckProof), text
+	p.ended++
 	p.mu.Unlock()
 	if !reported {
 		p.common.inBackground(func() { p.common.listener.OneKeyPerScript(p.addr, why) })
@@ -128,12 +134,10 @@ func (p *oneServerProof) checkTags() {
 
 // end ends the proof until another one is made.
 func (p *oneServerProof) end() {
-	if p == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ends = time.Time{}
+	p.ended++
 }
 
 // isRefuted reports whether the server refused a script without running it, because it does not

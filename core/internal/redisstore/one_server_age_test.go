@@ -71,3 +71,33 @@ func TestProofEndsInTime(t *testing.T) {
 		})
 	}
 }
+
+// If the proof is ended while it is being made again, what is read on the former connection does not count.
+func TestProofEndsWhileItIsMade(t *testing.T) {
+	c, node := newCommon(time.Second), &slowNode{asked: make(chan struct{}), answer: make(chan struct{})}
+	defer c.close()
+	c.keyHead = "test:{"
+	p := &oneServerProof{node: node, common: c}
+	p.wanted()
+	<-node.asked
+	p.end()
+	close(node.answer)
+	c.background.Wait()
+	if !p.ends.IsZero() {
+		t.Error("the proof holds")
+	}
+}
+
+// slowNode answers the first probe when it is told to.
+type slowNode struct {
+	probedNode
+	asked, answer chan struct{}
+}
+
+func (n *slowNode) processAll(ctx context.Context, cmds []redis.Cmder) error {
+	if _, reads := cmds[0].(*listCommand); reads {
+		close(n.asked)
+		<-n.answer
+	}
+	return n.probedNode.processAll(ctx, cmds)
+}

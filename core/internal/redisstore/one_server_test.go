@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -243,7 +244,7 @@ func TestProofsOfARing(t *testing.T) {
 	}
 }
 
-// A call that relied on the proof and got no answer ends it.
+// A trip without an answer ends the proof. A caller who leaves does not.
 func TestProofEndsWithoutAnAnswer(t *testing.T) {
 	server, client := startOne(t)
 	s := newStore(t, client, timeout)
@@ -252,6 +253,15 @@ func TestProofEndsWithoutAnAnswer(t *testing.T) {
 		m.use(t, s, 1, false)
 		return s.Prove()
 	})
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	soon, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+	defer cancel()
+	for _, ctx := range []context.Context{left, soon} {
+		if v := s.take(ctx, m.counter(0), m.counter(1)); v[0].Ended == nil || !s.Prove() {
+			t.Errorf("after a caller has left, %+v, the proof has ended", v)
+		}
+	}
 	server.Stop()
 	defer server.Continue()
 	if m.use(t, s, 1, true); s.Prove() {

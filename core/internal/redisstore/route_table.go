@@ -68,6 +68,7 @@ func (t *shardTable) newShardFor(client *redis.Client) *shard {
 	s.addr, s.breaker, s.server = addr, b, watch
 	if t.cluster == nil {
 		s.proof = &oneServerProof{node: bound, common: t.common, addr: addr}
+		b.onFailure = s.proof.end
 	}
 	return s
 }

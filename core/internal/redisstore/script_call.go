@@ -163,9 +163,6 @@ func (c *scriptCall) retry(err error) (again bool, _ error) {
 		c.proof.refute(err)
 		return false, errUnproved
 	case err != nil:
-		if !isAnswer(err) {
-			c.proof.end()
-		}
 		return false, nameForeignKeys(err, c.keyNames)
 	case c.nested:
 		return false, nil

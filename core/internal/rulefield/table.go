@@ -32,7 +32,7 @@ var Table = []Field{
 	{Name: "Estimate", Form: Function, Functions: "Costs", Words: "charges estimates",
 		Excludes: []Relation{{Field: "Cost", Code: "cost_and_estimate", why: "takes the place of {Cost}: set one or the other"}},
 		Doc:      "The function in Functions.Costs that returns how many permits a call is charged before it runs; its handler settles it."},
-	{Name: "Bill", Form: Bill, Words: "bills by %s",
+	{Name: "Bill", Form: Bill, Words: "bills %s",
 		Needs: []Relation{{Field: "Estimate", Code: "no_estimate", why: "needs {Estimate}, whose terms it has"}},
 		Doc:   "The terms of the estimates."},
 	{Name: "Plans", Form: Plans, Counters: ByLimit,
