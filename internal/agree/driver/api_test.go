@@ -14,7 +14,7 @@ import (
 
 // estimate makes the rule one whose costs are settled.
 func estimate(rule *core.Rule, cost func(core.Request) int, terms core.BillTerms) {
-	rule.Estimate, rule.Bill = cost, terms
+	rule.Cost, rule.Estimate, rule.Bill = nil, cost, terms
 }
 
 // settle settles a rule's estimate.
